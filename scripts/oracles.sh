@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Installs the tools of others that the tests compare with. Changes nothing when all of them are there.
+set -euo pipefail
+
+packages=(hdf5-tools python3-h5py netcdf-bin openmpi-bin mpich)
+python=${H5LOG_PYTHON:-/usr/bin/python3}
+
+missing() {
+  local tool
+  for tool in h5dump h5ls ncdump mpiexec.openmpi mpiexec.mpich; do
+    command -v "$tool" >/dev/null || echo "$tool"
+  done
+  "$python" -c 'import h5py' 2>/dev/null || echo "h5py for $python"
+}
+
+absent=$(missing | paste -sd ' ')
+if [ -z "$absent" ]; then
+  echo "oracles: h5dump, h5ls, h5py, ncdump, Open MPI and MPICH are installed"
+  exit 0
+fi
+
+if ! command -v apt-get >/dev/null; then
+  echo "oracles: missing: $absent" >&2
+  echo "oracles: this script knows Debian and Ubuntu only; install the equivalents of ${packages[*]} yourself" >&2
+  exit 1
+fi
+
+root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "oracles: missing: $absent; run as root: apt-get install ${packages[*]}" >&2
+    exit 1
+  fi
+  root=(sudo)
+fi
+
+echo "oracles: missing: $absent; installing ${packages[*]}"
+"${root[@]}" apt-get update -qq
+"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
+
+absent=$(missing | paste -sd ' ')
+if [ -n "$absent" ]; then
+  echo "oracles: still missing after the installation: $absent" >&2
+  exit 1
+fi

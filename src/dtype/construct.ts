@@ -1,0 +1,231 @@
+// T: how users describe element types that have no name of their own.
+
+import { H5LogError } from '../errors.ts';
+import { describeType, describeValue } from './describe.ts';
+import {
+  type ArrayOf,
+  type ArrayType,
+  type BitfieldType,
+  type ByteOrder,
+  type Charset,
+  type CompoundField,
+  type CompoundType,
+  type Described,
+  type DType,
+  type EnumType,
+  fullType,
+  HEAP_ID_SIZE,
+  type IntegerType,
+  type NumberType,
+  numberType,
+  type OpaqueType,
+  REFERENCE_SIZE,
+  type ReferenceType,
+  type StringPad,
+  type StringType,
+  storedNumber,
+  type TypedArray,
+  type ValueOf,
+  type VlenType,
+} from './model.ts';
+
+export { containsReference, containsVlen, describeType, sameType } from './describe.ts';
+
+/** The size of a type is a 32-bit field in the file. */
+const MAX_SIZE = 2 ** 32 - 1;
+/** H5S_MAX_RANK and H5T_OPAQUE_TAG_MAX of libhdf5. */
+const MAX_RANK = 32;
+const MAX_TAG = 255;
+
+const CLASSES: readonly unknown[] = [
+  'integer',
+  'float',
+  'string',
+  'bitfield',
+  'opaque',
+  'compound',
+  'reference',
+  'enum',
+  'vlen',
+  'array',
+] satisfies Described['class'][];
+
+const wrong = (message: string): H5LogError => new H5LogError('DTYPE', message);
+
+/** Checks that a value from plain JavaScript is an element type at all; throws DTYPE if not. */
+export function checkType(dtype: unknown): DType {
+  if (typeof dtype === 'string' && fullType(dtype as NumberType) !== undefined) return dtype as NumberType;
+  if (typeof dtype === 'object' && dtype !== null && 'class' in dtype && CLASSES.includes(dtype.class)) {
+    return dtype as Described;
+  }
+  throw wrong(`expected an element type such as 'float64' or one made by T, got ${describeValue(dtype)}`);
+}
+
+function checkSize(what: string, size: number): number {
+  if (Number.isInteger(size) && size > 0 && size <= MAX_SIZE) return size;
+  throw wrong(`${what} must be a whole number from 1 to ${MAX_SIZE}, got ${describeValue(size)}`);
+}
+
+function makeNumber(of: NumberType, order: ByteOrder): Described {
+  if (typeof of !== 'string' || fullType(of) === undefined) {
+    throw wrong(`expected the name of a number type, got ${describeValue(of)}`);
+  }
+  return Object.freeze(numberType(of, order));
+}
+
+function makeString(options: { length?: number; pad?: StringPad; charset?: Charset } = {}): StringType {
+  const { length, charset = 'utf8' } = options;
+  const variable = length === undefined;
+  // Fixed strings are filled with NULs, as h5py writes them: all `length` bytes may be used.
+  const pad = options.pad ?? (variable ? 'zero' : 'null');
+  if (!['zero', 'null', 'space'].includes(pad)) throw wrong(`unknown string padding ${describeValue(pad)}`);
+  if (!['utf8', 'ascii'].includes(charset)) throw wrong(`unknown character set ${describeValue(charset)}`);
+  const size = variable ? HEAP_ID_SIZE : checkSize('the length of a string', length);
+  return Object.freeze({ class: 'string', size, variable, pad, charset } satisfies StringType);
+}
+
+function makeEnum(base: DType, members: Readonly<Record<string, number | bigint>>): Described {
+  checkType(base);
+  const integer = storedNumber(base);
+  if (integer?.class !== 'integer' || fullType(base).class === 'enum') {
+    throw wrong(`an enum needs an integer type, got ${describeType(base)}`);
+  }
+  const entries = Object.entries(members).map(([name, value]) => {
+    if (name === '') throw wrong('an enum member needs a name');
+    return Object.freeze([name, memberValue(name, value, base, integer)] as const);
+  });
+  if (entries.length === 0) throw wrong('an enum needs at least one member');
+  const names = new Map<number | bigint, string>();
+  for (const [name, value] of entries) {
+    const other = names.get(value);
+    if (other !== undefined) throw wrong(`the enum members '${other}' and '${name}' both have the value ${value}`);
+    names.set(value, name);
+  }
+  return Object.freeze({ class: 'enum', size: integer.size, base, members: Object.freeze(entries) } satisfies EnumType);
+}
+
+function memberValue(name: string, value: unknown, base: DType, integer: IntegerType): number | bigint {
+  const whole = typeof value === 'bigint' || (typeof value === 'number' && Number.isSafeInteger(value));
+  if (!whole) throw wrong(`the enum member '${name}' needs a whole number, got ${describeValue(value)}`);
+  const exact = BigInt(value as number | bigint);
+  const fits = (integer.signed ? BigInt.asIntN : BigInt.asUintN)(integer.precision, exact) === exact;
+  if (!fits) throw wrong(`the enum member '${name}' is ${exact}, which does not fit ${describeType(base)}`);
+  return integer.precision > 53 ? exact : Number(exact);
+}
+
+function makeCompound(
+  fields: Readonly<Record<string, DType>>,
+  layout?: { offsets: Readonly<Record<string, number>>; size: number },
+): Described {
+  const list: CompoundField[] = [];
+  let end = 0;
+  for (const [name, dtype] of Object.entries(fields)) {
+    if (name === '') throw wrong('a compound field needs a name');
+    const { size } = fullType(checkType(dtype));
+    const offset = layout ? layout.offsets[name] : end;
+    if (offset === undefined) throw wrong(`the layout has no offset for the field '${name}'`);
+    if (!Number.isInteger(offset) || offset < 0) {
+      throw wrong(`the field '${name}' needs an offset from 0 on, got ${describeValue(offset)}`);
+    }
+    end = Math.max(end, offset + size);
+    list.push(Object.freeze({ name, offset, dtype }));
+  }
+  if (list.length === 0) throw wrong('a compound needs at least one field');
+  for (const name of Object.keys(layout?.offsets ?? {})) {
+    if (!Object.hasOwn(fields, name)) throw wrong(`the layout has an offset for '${name}', which is not a field`);
+  }
+  const size = checkSize('the size of a compound', layout ? layout.size : end);
+  checkPlaces(list, size);
+  return Object.freeze({ class: 'compound', size, fields: Object.freeze(list) } satisfies CompoundType);
+}
+
+function checkPlaces(fields: readonly CompoundField[], size: number): void {
+  let before: { name: string; end: number } | undefined;
+  for (const { name, offset, dtype } of fields.toSorted((a, b) => a.offset - b.offset)) {
+    const end = offset + fullType(dtype).size;
+    if (before && offset < before.end) {
+      throw wrong(`the field '${name}' at ${offset} overlaps '${before.name}', which ends at ${before.end}`);
+    }
+    if (end > size) throw wrong(`the field '${name}' ends at ${end}, outside the compound of ${size} bytes`);
+    before = { name, end };
+  }
+}
+
+function makeArray(base: DType, shape: readonly number[]): Described {
+  const { size } = fullType(checkType(base));
+  if (!Array.isArray(shape) || shape.length === 0 || shape.length > MAX_RANK) {
+    throw wrong(`an array type needs a shape of 1 to ${MAX_RANK} dimensions, got ${describeValue(shape)}`);
+  }
+  for (const extent of shape) checkSize('each dimension of an array type', extent);
+  const bytes = checkSize(
+    'the size of an array type in bytes',
+    shape.reduce((product, extent) => product * extent, size),
+  );
+  return Object.freeze({ class: 'array', size: bytes, base, shape: Object.freeze([...shape]) } satisfies ArrayType);
+}
+
+function makeVlen(base: DType): Described {
+  return Object.freeze({ class: 'vlen', size: HEAP_ID_SIZE, base: checkType(base) } satisfies VlenType);
+}
+
+function makeOpaque(size: number, tag = ''): OpaqueType {
+  checkSize('the size of an opaque type', size);
+  const bytes = new TextEncoder().encode(tag).length;
+  if (bytes > MAX_TAG) throw wrong(`an opaque tag may have ${MAX_TAG} bytes, this one has ${bytes}`);
+  if (tag.includes('\0')) throw wrong('an opaque tag may not contain NUL characters');
+  return Object.freeze({ class: 'opaque', size, tag } satisfies OpaqueType);
+}
+
+function makeBitfield(bytes: 1 | 2 | 4 | 8): Described<number | bigint, TypedArray> {
+  if (![1, 2, 4, 8].includes(bytes)) throw wrong(`a bitfield has 1, 2, 4 or 8 bytes, got ${describeValue(bytes)}`);
+  const precision = bytes * 8;
+  const type: BitfieldType = { class: 'bitfield', size: bytes, order: 'little', bitOffset: 0, precision };
+  return Object.freeze(type as Described) as Described<number | bigint, TypedArray>;
+}
+
+type CompoundValue<F> = { [K in keyof F]: ValueOf<F[K]> };
+
+/**
+ * Element types beyond the named numbers.
+ * @example T.compound({ name: T.string(), position: T.array('float64', [3]), valid: T.bool })
+ */
+export const T: {
+  littleEndian<D extends NumberType>(of: D): Described<ValueOf<D>, ArrayOf<D>>;
+  bigEndian<D extends NumberType>(of: D): Described<ValueOf<D>, ArrayOf<D>>;
+  /** Without length: variable length. Fixed strings are NUL-padded UTF-8 unless told otherwise. */
+  string(options?: { length?: number; pad?: StringPad; charset?: Charset }): Described<string, string[]>;
+  /** h5py's FALSE/TRUE enum. */
+  readonly bool: Described<boolean, Uint8Array<ArrayBuffer>>;
+  enum<D extends NumberType>(
+    base: D,
+    members: Readonly<Record<string, number | bigint>>,
+  ): Described<ValueOf<D>, ArrayOf<D>>;
+  /** Without layout the fields follow one another without gaps. */
+  compound<const F extends Readonly<Record<string, DType>>>(
+    fields: F,
+    layout?: { offsets: Readonly<Record<keyof F, number>>; size: number },
+  ): Described<CompoundValue<F>, CompoundValue<F>[]>;
+  array<D extends DType>(base: D, shape: readonly number[]): Described<ArrayOf<D>, ArrayOf<D>[]>;
+  vlen<D extends DType>(base: D): Described<ArrayOf<D>, ArrayOf<D>[]>;
+  opaque(size: number, tag?: string): Described<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>[]>;
+  bitfield(bytes: 1 | 2 | 4 | 8): Described<number | bigint, TypedArray>;
+  /** Object reference; in JavaScript the path it points to. */
+  readonly reference: Described<string, string[]>;
+} = Object.freeze({
+  littleEndian: <D extends NumberType>(of: D) => makeNumber(of, 'little') as Described<ValueOf<D>, ArrayOf<D>>,
+  bigEndian: <D extends NumberType>(of: D) => makeNumber(of, 'big') as Described<ValueOf<D>, ArrayOf<D>>,
+  string: makeString,
+  bool: makeEnum('int8', { FALSE: 0, TRUE: 1 }) as Described<boolean, Uint8Array<ArrayBuffer>>,
+  enum: <D extends NumberType>(base: D, members: Readonly<Record<string, number | bigint>>) =>
+    makeEnum(base, members) as Described<ValueOf<D>, ArrayOf<D>>,
+  compound: <const F extends Readonly<Record<string, DType>>>(
+    fields: F,
+    layout?: { offsets: Readonly<Record<keyof F, number>>; size: number },
+  ) => makeCompound(fields, layout) as Described<CompoundValue<F>, CompoundValue<F>[]>,
+  array: <D extends DType>(base: D, shape: readonly number[]) =>
+    makeArray(base, shape) as Described<ArrayOf<D>, ArrayOf<D>[]>,
+  vlen: <D extends DType>(base: D) => makeVlen(base) as Described<ArrayOf<D>, ArrayOf<D>[]>,
+  opaque: makeOpaque,
+  bitfield: makeBitfield,
+  reference: Object.freeze({ class: 'reference', size: REFERENCE_SIZE, to: 'object' } satisfies ReferenceType),
+});

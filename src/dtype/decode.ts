@@ -1,0 +1,188 @@
+// File bytes to JavaScript values. Everything here may come from a damaged file: lengths are checked before use.
+
+import { formatError } from '../errors.ts';
+import { readUnusual } from './bits.ts';
+import { numberArray, unpackNumbers } from './convert.ts';
+import { describeType } from './describe.ts';
+import { readAddress, readHeapId, readUint32 } from './heap-id.ts';
+import {
+  type ArrayType,
+  type CompoundType,
+  type DType,
+  type FullType,
+  fullType,
+  isBool,
+  numberName,
+  type ReferenceType,
+  type StringType,
+  storedNumber,
+} from './model.ts';
+import { checkSound } from './sound.ts';
+import { textOf } from './text.ts';
+
+/** What lies outside the bytes: heap objects, and the paths of objects by the address of their header. */
+export interface Resolver {
+  heap(address: number, index: number): Uint8Array | undefined;
+  path(address: number): string;
+}
+
+/**
+ * Decodes `count` elements into what a read returns: typed arrays for numbers, enums and bitfields (plain arrays if of
+ * an unusual size), string[] for strings and references, arrays of objects, Uint8Arrays or arrays for the rest.
+ */
+export function decodeValues(dtype: DType, bytes: Uint8Array, count: number, resolve: Resolver): unknown {
+  const { size } = checkSound(dtype);
+  if (count * size > bytes.length) {
+    throw formatError(`${count} elements of ${describeType(dtype)} need ${count * size} bytes, got ${bytes.length}`);
+  }
+  return decodeFrom(dtype, bytes, 0, size, count, resolve);
+}
+
+/** The one element of a scalar: a number, bigint, string, boolean (of h5py's enum), object, ... */
+export function decodeOne(dtype: DType, bytes: Uint8Array, resolve: Resolver): unknown {
+  const element = (decodeValues(dtype, bytes, 1, resolve) as ArrayLike<unknown>)[0];
+  return isBool(dtype) ? element !== 0 : element;
+}
+
+/** Element i lies at `at + i * stride`. The caller has checked that all of them lie inside `bytes`. */
+function decodeFrom(
+  dtype: DType,
+  bytes: Uint8Array,
+  at: number,
+  stride: number,
+  count: number,
+  resolve: Resolver,
+): ArrayLike<unknown> {
+  const type = fullType(dtype);
+  const each = <V>(decode: (at: number) => V): V[] => {
+    const values: V[] = [];
+    for (let i = 0; i < count; i++) values.push(decode(at + i * stride));
+    return values;
+  };
+  switch (type.class) {
+    case 'integer':
+    case 'float':
+    case 'bitfield':
+    case 'enum':
+      return decodeNumbers(dtype, bytes, at, stride, count);
+    case 'string':
+      if (type.variable) return each((from) => variableText(type, bytes, from, resolve));
+      return each((from) => textOf(bytes, from, from + type.size, type));
+    case 'opaque':
+      return each((from) => copyOf(bytes, from, type.size));
+    case 'reference':
+      return each((from) => decodeReference(type, bytes, from, resolve));
+    case 'compound':
+      return decodeCompound(type, bytes, at, stride, count, resolve);
+    case 'array': {
+      const length = elementsOf(type);
+      const { size } = fullType(type.base);
+      return each((from) => decodeFrom(type.base, bytes, from, size, length, resolve));
+    }
+    case 'vlen':
+      return each((from) => {
+        const { length, content } = heapContent(type, bytes, from, fullType(type.base).size, resolve);
+        return decodeValues(type.base, content, length, resolve);
+      });
+  }
+}
+
+export const elementsOf = (type: ArrayType): number => type.shape.reduce((product, extent) => product * extent, 1);
+
+function copyOf(bytes: Uint8Array, at: number, length: number): Uint8Array<ArrayBuffer> {
+  const copy = new Uint8Array(length);
+  copy.set(bytes.subarray(at, at + length));
+  return copy;
+}
+
+function decodeNumbers(
+  dtype: DType,
+  bytes: Uint8Array,
+  at: number,
+  stride: number,
+  count: number,
+): ArrayLike<number | bigint> {
+  const { size } = fullType(dtype);
+  let from = bytes;
+  let start = at;
+  if (stride !== size && count > 1) {
+    // Gathered first, so that the conversion runs over the column in one go.
+    from = new Uint8Array(count * size);
+    start = 0;
+    for (let i = 0; i < count; i++) {
+      for (let b = 0; b < size; b++) from[i * size + b] = bytes[at + i * stride + b] as number;
+    }
+  }
+  const stored = storedNumber(dtype);
+  if (stored && numberName(stored) === undefined) return readUnusual(stored, from, start, count);
+  const values = numberArray(dtype, count);
+  // The Uint8Array of a bool takes the bytes as they are: converting from int8 would turn a stray -1 into false.
+  unpackNumbers(from, start, count, isBool(dtype) ? 'uint8' : dtype, values, 0);
+  return values;
+}
+
+const EMPTY = new Uint8Array(0);
+
+function heapContent(
+  type: FullType,
+  bytes: Uint8Array,
+  at: number,
+  elementSize: number,
+  resolve: Resolver,
+): { length: number; content: Uint8Array } {
+  const { length, address, index } = readHeapId(bytes, at);
+  if (length === 0) return { length, content: EMPTY };
+  const content = address === 0 ? undefined : resolve.heap(address, index);
+  if (content === undefined) {
+    throw formatError(`${describeType(type)} of length ${length} points to no heap object (${address}, ${index})`);
+  }
+  // Before anything of that length is allocated.
+  if (length * elementSize > content.length) {
+    const needed = `${length * elementSize} bytes, heap object ${index} at ${address} has ${content.length}`;
+    throw formatError(`${describeType(type)} of length ${length} needs ${needed}`);
+  }
+  return { length, content };
+}
+
+function variableText(type: StringType, bytes: Uint8Array, at: number, resolve: Resolver): string {
+  const { length, content } = heapContent(type, bytes, at, 1, resolve);
+  return textOf(content, 0, length, type);
+}
+
+/** Object and region references as the path of their object, '' for null; newer kinds as their bytes. */
+function decodeReference(type: ReferenceType, bytes: Uint8Array, at: number, resolve: Resolver): string | Uint8Array {
+  if (type.to === 'other') return copyOf(bytes, at, type.size);
+  let address = readAddress(bytes, at);
+  if (type.to === 'region' && address !== 0) {
+    const index = readUint32(bytes, at + 8);
+    const content = resolve.heap(address, index);
+    if (content === undefined) throw formatError(`region reference to no heap object (${address}, ${index})`);
+    address = readAddress(content, 0);
+  }
+  return address === 0 ? '' : resolve.path(address);
+}
+
+function decodeCompound(
+  type: CompoundType,
+  bytes: Uint8Array,
+  at: number,
+  stride: number,
+  count: number,
+  resolve: Resolver,
+): Record<string, unknown>[] {
+  const records: Record<string, unknown>[] = [];
+  for (let i = 0; i < count; i++) records.push({});
+  for (const { name, offset, dtype } of type.fields) {
+    const column = decodeFrom(dtype, bytes, at + offset, stride, count, resolve);
+    const bool = isBool(dtype);
+    // Assigning to __proto__ would replace the prototype instead of adding a field.
+    const define = name === '__proto__';
+    for (let i = 0; i < count; i++) {
+      const value = bool ? column[i] !== 0 : column[i];
+      const record = records[i] as Record<string, unknown>;
+      if (define) Object.defineProperty(record, name, { value, enumerable: true, writable: true, configurable: true });
+      else record[name] = value;
+    }
+  }
+  return records;
+}

@@ -1,0 +1,245 @@
+// JavaScript values to file bytes. What does not lie in the element itself (variable-length contents, the addresses of
+// referenced objects) is listed beside the bytes, for the caller to store and to patch in.
+
+import { H5LogError, isH5LogError } from '../errors.ts';
+import { arrayKind, packNumbers } from './convert.ts';
+import { describeType, describeValue } from './describe.ts';
+import {
+  type ArrayType,
+  type CompoundType,
+  type DType,
+  type EnumType,
+  fullType,
+  isBool,
+  type ReferenceType,
+  type StringType,
+} from './model.ts';
+import { textBytes } from './text.ts';
+
+/** The content of one variable-length value: `length` elements (bytes, of a string) for the heap id at `at`. */
+export interface HeapItem {
+  readonly at: number;
+  readonly length: number;
+  readonly content: Encoded;
+}
+
+export interface Encoded {
+  readonly bytes: Uint8Array;
+  /** Heap ids in `bytes` whose address (at + 4, u64) and index (at + 12, u32) are still 0; empty values are not listed. */
+  readonly heap: HeapItem[];
+  /** Object references in `bytes` that are still 0; null references are not listed. */
+  readonly references: { readonly at: number; readonly path: string }[];
+}
+
+/**
+ * Encodes `count` elements: a typed array, an array of values, or, for a count of 1, also the value alone.
+ * Numbers are converted with HDF5's rules; everything else must fit exactly or throws DTYPE.
+ */
+export function encodeValues(dtype: DType, values: unknown, count: number): Encoded {
+  let list: ArrayLike<unknown>;
+  if (isList(dtype, values, count)) list = values;
+  else if (count === 1) list = [values];
+  else
+    throw new H5LogError('SHAPE', `expected ${count} values of ${describeType(dtype)}, got ${describeValue(values)}`);
+  if (list.length !== count) {
+    throw new H5LogError('SHAPE', `expected ${count} values of ${describeType(dtype)}, got ${list.length}`);
+  }
+  return encodeList(dtype, list);
+}
+
+function encodeList(dtype: DType, list: ArrayLike<unknown>): Encoded {
+  const { size } = fullType(dtype);
+  const encoded: Encoded = { bytes: new Uint8Array(list.length * size), heap: [], references: [] };
+  encodeInto(encoded, dtype, list, list.length, 0, size);
+  return encoded;
+}
+
+const isArrayLike = (value: unknown): value is ArrayLike<unknown> =>
+  Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
+
+/** With a count of 1, an array may be the list of one element or the element itself. */
+function isList(dtype: DType, values: unknown, count: number): values is ArrayLike<unknown> {
+  if (!isArrayLike(values)) return false;
+  if (count !== 1) return true;
+  const type = fullType(dtype);
+  if (type.class === 'opaque' || (type.class === 'reference' && type.to === 'other')) return Array.isArray(values);
+  if (type.class !== 'array' && type.class !== 'vlen') return true;
+  return values.length === 1 && isElement(dtype, values[0]);
+}
+
+/** Whether a value is nested as deeply as one element of the type is. */
+function isElement(dtype: DType, value: unknown): boolean {
+  const type = fullType(dtype);
+  switch (type.class) {
+    case 'array':
+    case 'vlen':
+      return isArrayLike(value) && (value.length === 0 || isElement(type.base, value[0]));
+    case 'opaque':
+      return ArrayBuffer.isView(value);
+    default:
+      return !isArrayLike(value);
+  }
+}
+
+/** Element i goes to `at + i * stride`; a stride above the type's size leaves room for the rest of a record. */
+function encodeInto(
+  to: Encoded,
+  dtype: DType,
+  list: ArrayLike<unknown>,
+  count: number,
+  at: number,
+  stride: number,
+): void {
+  const type = fullType(dtype);
+  switch (type.class) {
+    case 'integer':
+    case 'float':
+    case 'bitfield':
+      encodeNumbers(to.bytes, dtype, list, count, at, stride);
+      return;
+    case 'enum':
+      encodeNumbers(to.bytes, dtype, membersToNumbers(type, list, count), count, at, stride);
+      return;
+    case 'compound':
+      encodeCompound(to, type, list, count, at, stride);
+      return;
+    case 'array':
+      for (let i = 0; i < count; i++) encodeArray(to, type, list[i], at + i * stride);
+      return;
+    case 'vlen':
+      for (let i = 0; i < count; i++) {
+        const value = list[i];
+        if (!isArrayLike(value)) throw mismatch('an array', type, value);
+        if (value.length === 0) continue;
+        addHeapItem(to, at + i * stride, value.length, encodeList(type.base, value));
+      }
+      return;
+    case 'string':
+      for (let i = 0; i < count; i++) encodeString(to, type, list[i], at + i * stride);
+      return;
+    case 'opaque':
+      for (let i = 0; i < count; i++) encodeOpaque(to.bytes, type, list[i], at + i * stride);
+      return;
+    case 'reference':
+      for (let i = 0; i < count; i++) encodeReference(to, type, list[i], at + i * stride);
+      return;
+  }
+}
+
+function mismatch(expected: string, dtype: DType, got: unknown): H5LogError {
+  return new H5LogError('DTYPE', `expected ${expected} for ${describeType(dtype)}, got ${describeValue(got)}`);
+}
+
+function encodeNumbers(
+  bytes: Uint8Array,
+  dtype: DType,
+  list: ArrayLike<unknown>,
+  count: number,
+  at: number,
+  stride: number,
+): void {
+  // packNumbers looks at each element of a plain array and throws for what is not a number.
+  const numbers = list as ArrayLike<number | bigint>;
+  const { size } = fullType(dtype);
+  if (stride === size || count === 1) {
+    packNumbers(numbers, 0, count, dtype, bytes, at);
+    return;
+  }
+  const column = new Uint8Array(count * size);
+  packNumbers(numbers, 0, count, dtype, column, 0);
+  for (let i = 0; i < count; i++) {
+    for (let b = 0; b < size; b++) bytes[at + i * stride + b] = column[i * size + b] as number;
+  }
+}
+
+/** Members may be given by name, h5py's booleans as booleans. Numbers pass, known or not, as in libhdf5. */
+function membersToNumbers(type: EnumType, list: ArrayLike<unknown>, count: number): ArrayLike<unknown> {
+  if (arrayKind(list) !== undefined) return list;
+  const bool = isBool(type);
+  const values = new Map(type.members);
+  const numbers: unknown[] = [];
+  for (let i = 0; i < count; i++) {
+    const value = list[i];
+    if (typeof value === 'string') {
+      const member = values.get(value);
+      if (member === undefined) throw mismatch('the name of a member', type, value);
+      numbers.push(member);
+    } else if (bool && typeof value === 'boolean') numbers.push(value ? 1 : 0);
+    else numbers.push(value);
+  }
+  return numbers;
+}
+
+function encodeCompound(
+  to: Encoded,
+  type: CompoundType,
+  list: ArrayLike<unknown>,
+  count: number,
+  at: number,
+  stride: number,
+): void {
+  for (let i = 0; i < count; i++) {
+    const record = list[i];
+    if (typeof record !== 'object' || record === null || isArrayLike(record)) throw mismatch('an object', type, record);
+  }
+  // Field by field and not record by record: the numbers of a field are converted in one go.
+  for (const { name, offset, dtype } of type.fields) {
+    const column: unknown[] = [];
+    for (let i = 0; i < count; i++) column.push(fieldOf(list[i] as Record<string, unknown>, name, type));
+    try {
+      encodeInto(to, dtype, column, count, at + offset, stride);
+    } catch (error) {
+      if (!isH5LogError(error)) throw error;
+      throw new H5LogError(error.code, `field '${name}': ${error.message}`, { cause: error });
+    }
+  }
+}
+
+function fieldOf(record: Record<string, unknown>, name: string, type: CompoundType): unknown {
+  // What every object inherits ('constructor', 'toString') is not a field somebody set; a getter of a class is.
+  const inherited = (Object.prototype as Record<string, unknown>)[name];
+  if (Object.hasOwn(record, name) || (name in record && record[name] !== inherited)) return record[name];
+  throw new H5LogError('DTYPE', `the field '${name}' of ${describeType(type)} is missing in ${describeValue(record)}`);
+}
+
+function encodeArray(to: Encoded, type: ArrayType, value: unknown, at: number): void {
+  const length = type.shape.reduce((product, extent) => product * extent, 1);
+  if (!isArrayLike(value)) throw mismatch(`an array of ${length}`, type, value);
+  if (value.length !== length) {
+    throw new H5LogError('SHAPE', `expected ${length} values for ${describeType(type)}, got ${value.length}`);
+  }
+  encodeInto(to, type.base, value, length, at, fullType(type.base).size);
+}
+
+function addHeapItem(to: Encoded, at: number, length: number, content: Encoded): void {
+  new DataView(to.bytes.buffer, to.bytes.byteOffset).setUint32(at, length, true);
+  to.heap.push({ at, length, content });
+}
+
+function encodeString(to: Encoded, type: StringType, value: unknown, at: number): void {
+  if (typeof value !== 'string') throw mismatch('a string', type, value);
+  const bytes = textBytes(value, type);
+  if (!type.variable) {
+    to.bytes.set(bytes, at);
+    if (type.pad === 'space') to.bytes.fill(0x20, at + bytes.length, at + type.size);
+  } else if (bytes.length > 0) {
+    addHeapItem(to, at, bytes.length, { bytes, heap: [], references: [] });
+  }
+}
+
+function encodeOpaque(bytes: Uint8Array, type: DType, value: unknown, at: number): void {
+  const { size } = fullType(type);
+  if (arrayKind(value) !== 'uint8') throw mismatch(`a Uint8Array of ${size}`, type, value);
+  const content = value as Uint8Array;
+  if (content.length !== size) throw mismatch(`a Uint8Array of ${size}`, type, value);
+  bytes.set(content, at);
+}
+
+function encodeReference(to: Encoded, type: ReferenceType, value: unknown, at: number): void {
+  if (type.to === 'other') encodeOpaque(to.bytes, type, value, at);
+  else if (typeof value !== 'string') throw mismatch('a path', type, value);
+  else if (value !== '') {
+    if (type.to !== 'object') throw mismatch("'', the null reference,", type, value);
+    to.references.push({ at, path: value });
+  }
+}

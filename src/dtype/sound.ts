@@ -1,0 +1,67 @@
+// Type descriptions come from files too; before bytes are read by one, it must make sense.
+
+import { formatError } from '../errors.ts';
+import { describeType } from './describe.ts';
+import { type DType, type FloatType, type FullType, fullType, HEAP_ID_SIZE, REFERENCE_SIZE } from './model.ts';
+
+/** Longer numbers exist nowhere, and working them out bit by bit would take for ever. */
+const MAX_NUMBER_SIZE = 64;
+const REGION_SIZE = 12;
+
+const sound = new WeakSet<FullType>();
+
+/** The full type, once it is sure that its parts lie inside it; FORMAT otherwise. */
+export function checkSound(dtype: DType): FullType {
+  const type = fullType(dtype);
+  if (sound.has(type)) return type;
+  const problem = problemOf(type);
+  if (problem) throw formatError(`bad datatype ${describeType(type)}: ${problem}`);
+  sound.add(type);
+  return type;
+}
+
+function problemOf(type: FullType): string | undefined {
+  if (!Number.isSafeInteger(type.size) || type.size < 1) return `size ${type.size}`;
+  switch (type.class) {
+    case 'integer':
+    case 'bitfield':
+    case 'float':
+      if (type.size > MAX_NUMBER_SIZE) return `a number of ${type.size} bytes`;
+      if (!inside(type.bitOffset, type.precision, type.size * 8))
+        return `${type.precision} bits at bit ${type.bitOffset}`;
+      return type.class === 'float' ? floatProblem(type) : undefined;
+    case 'string':
+      return type.variable && type.size !== HEAP_ID_SIZE ? `a heap id of ${type.size} bytes` : undefined;
+    case 'vlen':
+      checkSound(type.base);
+      return type.size !== HEAP_ID_SIZE ? `a heap id of ${type.size} bytes` : undefined;
+    case 'reference': {
+      const needed = type.to === 'object' ? REFERENCE_SIZE : type.to === 'region' ? REGION_SIZE : 1;
+      return type.size < needed ? `a reference of ${type.size} bytes` : undefined;
+    }
+    case 'enum':
+      return checkSound(type.base).size === type.size ? undefined : `its base has ${fullType(type.base).size} bytes`;
+    case 'array': {
+      const bytes = type.shape.reduce((product, extent) => product * extent, checkSound(type.base).size);
+      return bytes === type.size ? undefined : `its elements take ${bytes} of ${type.size} bytes`;
+    }
+    case 'compound':
+      for (const { name, offset, dtype } of type.fields) {
+        if (!inside(offset, checkSound(dtype).size, type.size)) return `the field '${name}' lies outside`;
+      }
+      return undefined;
+    case 'opaque':
+      return undefined;
+  }
+}
+
+const inside = (from: number, length: number, size: number): boolean =>
+  from >= 0 && length >= 1 && from + length <= size;
+
+function floatProblem(type: FloatType): string | undefined {
+  const bits = type.size * 8;
+  if (!inside(type.signBit, 1, bits)) return `the sign is bit ${type.signBit}`;
+  if (!inside(type.exponentAt, type.exponentBits, bits)) return `exponent of ${type.exponentBits} bits`;
+  if (!inside(type.mantissaAt, type.mantissaBits, bits)) return `mantissa of ${type.mantissaBits} bits`;
+  return undefined;
+}

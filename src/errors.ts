@@ -1,0 +1,62 @@
+/** What went wrong, as a stable word that programs may compare. */
+export type ErrorCode =
+  | 'BUFFER_FULL'
+  | 'SELECTION'
+  | 'SHAPE'
+  | 'DTYPE'
+  | 'NOT_FOUND'
+  | 'EXISTS'
+  | 'READ_ONLY'
+  | 'CLOSED'
+  | 'LOCKED'
+  | 'FORMAT'
+  | 'UNSUPPORTED'
+  | 'STORAGE'
+  | 'COMM'
+  | 'MISMATCH'
+  | 'OPTION';
+
+/** Where it went wrong: the file, the object in it, the byte offset, the rank, and the system's own error. */
+export interface ErrorDetails {
+  readonly file?: string | undefined;
+  readonly object?: string | undefined;
+  readonly offset?: number | undefined;
+  readonly rank?: number | undefined;
+  readonly cause?: unknown;
+}
+
+/** Every error h5log throws on purpose. One class, told apart by `code` alone. */
+export class H5LogError extends Error {
+  override readonly name = 'H5LogError' as const;
+  readonly code: ErrorCode;
+  declare readonly file?: string;
+  declare readonly object?: string;
+  declare readonly offset?: number;
+  declare readonly rank?: number;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = code;
+    // Absent details stay absent, so that `'file' in error` and a printed error say only what is known.
+    if (details.file !== undefined) this.file = details.file;
+    if (details.object !== undefined) this.object = details.object;
+    if (details.offset !== undefined) this.offset = details.offset;
+    if (details.rank !== undefined) this.rank = details.rank;
+  }
+}
+
+/** Tells an {@link H5LogError}, of a given code if one is named, from any other thrown value. */
+export function isH5LogError(error: unknown, code?: ErrorCode): error is H5LogError {
+  // By name and not by instanceof: the error may come from another thread or a second copy of the package.
+  return (
+    error instanceof Error &&
+    error.name === 'H5LogError' &&
+    typeof (error as Partial<H5LogError>).code === 'string' &&
+    (code === undefined || (error as H5LogError).code === code)
+  );
+}
+
+/** The file is not what it claims to be; `offset` is the byte at which that was noticed. */
+export function formatError(message: string, offset?: number): H5LogError {
+  return new H5LogError('FORMAT', offset === undefined ? message : `${message} (at byte ${offset})`, { offset });
+}

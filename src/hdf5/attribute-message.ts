@@ -1,0 +1,95 @@
+import type { DType, FullType } from '../dtype/model.ts';
+import { ByteWriter } from './byte-writer.ts';
+import { Cursor } from './cursor.ts';
+import { type Dataspace, elementCount, encodeDataspace, parseDataspace } from './dataspace.ts';
+import { encodeDatatype, parseDatatype } from './datatype-message.ts';
+
+/** An attribute taken apart. Positions count from the start of the message body. */
+export interface AttributeMessage {
+  readonly name: string;
+  /** The type, or where the shared record that stands for it lies. */
+  readonly type: FullType | { readonly sharedAt: number; readonly sharedSize: number };
+  readonly space: Dataspace | { readonly sharedAt: number; readonly sharedSize: number };
+  readonly dataAt: number;
+}
+
+/** The name alone, without parsing type and space. */
+export function attributeName(cursor: Cursor): string {
+  const version = cursor.u8();
+  if (version < 1 || version > 3) cursor.fail(`attribute version ${version} is not known`);
+  cursor.skip(1);
+  const nameSize = cursor.u16();
+  cursor.skip(version === 3 ? 5 : 4);
+  return trimName(cursor.take(nameSize, 'attribute name'));
+}
+
+function trimName(bytes: Uint8Array): string {
+  const stop = bytes.indexOf(0);
+  return new TextDecoder().decode(stop < 0 ? bytes : bytes.subarray(0, stop));
+}
+
+/** Versions 1 (padded to 8 bytes), 2 and 3 (with a character set). */
+export function parseAttribute(cursor: Cursor, lengthSize: number): AttributeMessage {
+  const from = cursor.at;
+  const version = cursor.u8();
+  if (version < 1 || version > 3) cursor.fail(`attribute version ${version} is not known`);
+  const flags = version === 1 ? (cursor.skip(1), 0) : cursor.u8();
+  const nameSize = cursor.u16();
+  const typeSize = cursor.u16();
+  const spaceSize = cursor.u16();
+  if (version === 3) cursor.skip(1);
+  const padded = (size: number): number => (version === 1 ? Math.ceil(size / 8) * 8 : size);
+  const name = trimName(cursor.take(padded(nameSize), 'attribute name').subarray(0, nameSize));
+  const typeAt = cursor.need(padded(typeSize), 'attribute type');
+  const spaceAt = cursor.need(padded(spaceSize), 'attribute dataspace');
+  const part = (at: number, size: number): Cursor => new Cursor(cursor.bytes, cursor.base, at, at + size);
+  return {
+    name,
+    type: flags & 1 ? { sharedAt: typeAt - from, sharedSize: typeSize } : parseDatatype(part(typeAt, typeSize)),
+    space: flags & 2 ? { sharedAt: spaceAt - from, sharedSize: spaceSize } : parseDataspace(part(spaceAt, spaceSize), lengthSize),
+    dataAt: cursor.at - from,
+  };
+}
+
+/** Bytes of an attribute's value. */
+export function attributeSize(type: FullType, space: Dataspace): number {
+  return elementCount(space) * type.size;
+}
+
+/** A version 3 attribute message; `data` is the value in its file form. */
+export function encodeAttribute(name: string, dtype: DType, space: Dataspace, data: Uint8Array): { body: Uint8Array; dataAt: number } {
+  const text = new TextEncoder().encode(name);
+  const type = encodeDatatype(dtype);
+  const extent = encodeDataspace(space);
+  const out = new ByteWriter(16 + text.length + type.length + extent.length + data.length);
+  out.u8(3).u8(0).u16(text.length + 1).u16(type.length).u16(extent.length).u8(text.length === name.length ? 0 : 1);
+  out.put(text).u8(0).put(type).put(extent);
+  const dataAt = out.length;
+  return { body: out.put(data).done(), dataAt };
+}
+
+/** Where an object keeps its attributes: in the header (heap undefined) or in a heap with indexes. */
+export interface AttributeInfo {
+  readonly tracked: boolean;
+  readonly indexed: boolean;
+  readonly nextOrder: number;
+  readonly heap: number;
+  readonly names: number;
+}
+
+export function parseAttributeInfo(cursor: Cursor, addressSize: number): AttributeInfo {
+  cursor.expect(0, 'version of the attribute info message');
+  const flags = cursor.u8();
+  const nextOrder = flags & 1 ? cursor.u16() : 0;
+  const heap = cursor.address(addressSize);
+  const names = cursor.address(addressSize);
+  return { tracked: (flags & 1) !== 0, indexed: (flags & 2) !== 0, nextOrder, heap, names };
+}
+
+export function encodeAttributeInfo(info: { tracked: boolean; indexed: boolean; nextOrder: number }): Uint8Array {
+  const out = new ByteWriter(28).u8(0).u8((info.tracked ? 1 : 0) | (info.indexed ? 2 : 0));
+  if (info.tracked) out.u16(info.nextOrder);
+  out.u64(-1).u64(-1);
+  if (info.indexed) out.u64(-1);
+  return out.done();
+}

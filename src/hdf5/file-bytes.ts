@@ -1,0 +1,83 @@
+import { formatError } from '../errors.ts';
+import type { Io } from '../storage/drive.ts';
+import { Cursor, UNDEFINED } from './cursor.ts';
+
+const PAGE = 64 * 1024;
+const PAGES_KEPT = 256;
+
+interface Page {
+  bytes: Uint8Array;
+  valid: number;
+}
+
+/**
+ * The bytes of one state of a file, read in pages. Committed bytes never change, so pages stay valid; a page that reached
+ * the end of the state is read again once the state has grown. Addresses are relative to the superblock's base address.
+ */
+export class FileBytes {
+  /** Bytes before the superblock (a user block); added to every address. */
+  readonly base: number;
+  /** Sizes in bytes of addresses and of lengths in this file. */
+  readonly addressSize: number;
+  readonly lengthSize: number;
+  /** First address behind this state. */
+  end: number;
+  readonly #pages = new Map<number, Page>();
+
+  constructor(base: number, end: number, addressSize = 8, lengthSize = 8) {
+    this.base = base;
+    this.end = end;
+    this.addressSize = addressSize;
+    this.lengthSize = lengthSize;
+  }
+
+  /** The bytes [address, address + length), which must lie inside the file. Do not write into them. */
+  *read(address: number, length: number, what: string): Io<Uint8Array> {
+    if (address === UNDEFINED) throw formatError(`${what} has no address`);
+    if (!Number.isSafeInteger(address + length) || address < 0 || address + length > this.end) {
+      throw formatError(`${what} of ${length} bytes reaches beyond the end of the file at ${this.base + this.end}`, this.base + address);
+    }
+    const first = Math.floor(address / PAGE);
+    const last = Math.floor((address + Math.max(length, 1) - 1) / PAGE);
+    if (first === last) {
+      const page = yield* this.#page(first, address + length - first * PAGE);
+      return page.subarray(address - first * PAGE, address - first * PAGE + length);
+    }
+    const whole = new Uint8Array(length);
+    yield* this.#direct(whole, address);
+    return whole;
+  }
+
+  /** The same, as a cursor whose messages name file offsets. */
+  *cursor(address: number, length: number, what: string): Io<Cursor> {
+    return new Cursor(yield* this.read(address, length, what), this.base + address);
+  }
+
+  /** At most `length` bytes from `address`, fewer at the end: for structures that tell their own size. */
+  *peek(address: number, length: number, what: string): Io<Cursor> {
+    const known = address === UNDEFINED ? 0 : Math.max(0, Math.min(length, this.end - address));
+    if (known === 0 && address !== UNDEFINED) throw formatError(`${what} lies beyond the end of the file`, this.base + address);
+    return yield* this.cursor(address, known, what);
+  }
+
+  *#page(index: number, needed: number): Io<Uint8Array> {
+    const cached = this.#pages.get(index);
+    if (cached && cached.valid >= needed) return cached.bytes;
+    const size = Math.min(PAGE, this.end - index * PAGE);
+    const bytes = new Uint8Array(size);
+    yield* this.#direct(bytes, index * PAGE);
+    if (this.#pages.size >= PAGES_KEPT) {
+      for (const oldest of this.#pages.keys()) {
+        this.#pages.delete(oldest);
+        break;
+      }
+    }
+    this.#pages.set(index, { bytes, valid: size });
+    return bytes;
+  }
+
+  *#direct(into: Uint8Array, address: number): Io<void> {
+    const count = yield { op: 'read', into, offset: this.base + address };
+    if (count < into.length) throw formatError('the file is shorter than its superblock says', this.base + address + count);
+  }
+}

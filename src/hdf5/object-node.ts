@@ -1,0 +1,134 @@
+import type { HeaderBlock } from './header-blocks.ts';
+import type { LinkTarget } from './link-message.ts';
+import { MESSAGE } from './message-types.ts';
+
+/** A place in some bytes that holds the address of an object. */
+export interface TargetSlot {
+  readonly at: number;
+  readonly node: ObjectNode;
+}
+
+/** A place that holds a heap id (16 bytes: length, collection, index), and what lies in the heap. */
+export interface HeapSlot {
+  readonly at: number;
+  readonly content: Relocatable;
+}
+
+/** Bytes that have to be patched whenever something they point to gets a new address. */
+export interface Relocatable {
+  bytes: Uint8Array;
+  readonly targets: readonly TargetSlot[];
+  readonly heap: readonly HeapSlot[];
+}
+
+const NONE: readonly never[] = [];
+
+/** One message of an object's header, together with where it is kept and what it points to. */
+export class HeaderMessage implements Relocatable {
+  readonly type: number;
+  flags: number;
+  /** Creation order of an attribute; 0 for everything else. */
+  readonly order: number;
+  readonly owner: ObjectNode;
+  bytes: Uint8Array;
+  /** What the message says when it is shared and `bytes` only point to it. */
+  content: Uint8Array;
+  targets: readonly TargetSlot[] = NONE;
+  heap: readonly HeapSlot[] = NONE;
+  /** The continuation block it lies in; null: the first chunk, which is written anew with every change of the object. */
+  block: HeaderBlock | null = null;
+  /** The commit in which it last changed; decides what stays in the first chunk. */
+  changed = 0;
+
+  constructor(owner: ObjectNode, type: number, flags: number, order: number, bytes: Uint8Array) {
+    this.owner = owner;
+    this.type = type;
+    this.flags = flags;
+    this.order = order;
+    this.bytes = bytes;
+    this.content = bytes;
+  }
+}
+
+/** Visits every object that some bytes point to, also from inside the heap. */
+export function visitTargets(item: Relocatable, visit: (node: ObjectNode) => void): void {
+  for (const slot of item.targets) visit(slot.node);
+  for (const slot of item.heap) visitTargets(slot.content, visit);
+}
+
+export interface Link {
+  readonly name: string;
+  readonly order: number;
+  /** A hard link's address is that of the object when it was loaded; `node` is the truth once known. */
+  readonly target: LinkTarget;
+  node: ObjectNode | null;
+  message: HeaderMessage;
+}
+
+export interface Attribute {
+  readonly name: string;
+  readonly order: number;
+  readonly message: HeaderMessage;
+  /** Encoded type and dataspace when they are shared and the message only points to them. */
+  readonly sharedType: Uint8Array | null;
+  readonly sharedSpace: Uint8Array | null;
+}
+
+/** Whether and how far creation order is kept. */
+export interface Ordering {
+  tracked: boolean;
+  indexed: boolean;
+  next: number;
+}
+
+export type ObjectKind = 'group' | 'dataset' | 'datatype';
+
+/** An object of the file in memory: its header's messages, sorted into links, attributes and the rest. */
+export class ObjectNode {
+  /** Where its header is, or will be once the running commit has succeeded; -1 for an object that was never written. */
+  address: number;
+  readonly kind: ObjectKind;
+  /** Version 2 flags of the header (bits 2 to 5) with the times and phase change values that they announce. */
+  flags: number;
+  extras: Uint8Array;
+  /** Number of hard links, as libhdf5 counts them. */
+  linkCount: number;
+  readonly links = new Map<string, Link>();
+  readonly attributes = new Map<string, Attribute>();
+  /** Dataspace, datatype, layout and whatever else the object has, known to us or not. */
+  readonly rest: HeaderMessage[] = [];
+  readonly linkOrder: Ordering = { tracked: true, indexed: true, next: 0 };
+  readonly attributeOrder: Ordering = { tracked: true, indexed: true, next: 0 };
+  /** Messages in the first chunk. */
+  hot = new Set<HeaderMessage>();
+  /** Continuation blocks that the first chunk points to. */
+  blocks: HeaderBlock[] = [];
+  /** Messages of other objects that hold this object's address. */
+  readonly incoming = new Set<HeaderMessage>();
+  /** Differs from what the file holds. */
+  dirty = false;
+  /** Attributes too large for a header stay in the heap they are in; the object then cannot change its attributes. */
+  keptAttributeInfo: HeaderMessage | null = null;
+
+  constructor(kind: ObjectKind, address = -1) {
+    this.kind = kind;
+    this.address = address;
+    this.flags = 0x0c; // attribute creation order tracked and indexed
+    this.extras = new Uint8Array(0);
+    this.linkCount = 0;
+  }
+
+  /** The message of a type among the rest. */
+  message(type: number): HeaderMessage | undefined {
+    return this.rest.find((message) => message.type === type);
+  }
+}
+
+/** Messages that are made anew from the node's fields whenever it is written. */
+export const GENERATED: ReadonlySet<number> = new Set([
+  MESSAGE.linkInfo,
+  MESSAGE.groupInfo,
+  MESSAGE.attributeInfo,
+  MESSAGE.referenceCount,
+  MESSAGE.symbolTable,
+]);

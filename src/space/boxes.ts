@@ -1,0 +1,136 @@
+import { selectionError } from './coordinates.ts';
+
+/** n-d boxes in flat arrays: box i has its coordinates at `i * rank`. */
+export interface Boxes {
+  readonly rank: number;
+  readonly length: number;
+  readonly starts: Float64Array;
+  readonly counts: Float64Array;
+}
+
+/** 1 GiB in each of the two arrays. A selection that needs more blocks could not be stored in a table either. */
+const MAX_NUMBERS = 2 ** 27;
+
+/** A growing list of boxes as half-open ranges `lo` to `hi`, the form all set operations work on. */
+export class BoxList {
+  readonly rank: number;
+  length = 0;
+  lo: Float64Array;
+  hi: Float64Array;
+
+  constructor(rank: number, capacity = 4) {
+    this.rank = rank;
+    if (capacity * rank > MAX_NUMBERS) throw tooMany(rank);
+    this.lo = new Float64Array(capacity * rank);
+    this.hi = new Float64Array(capacity * rank);
+  }
+
+  static from(boxes: Boxes): BoxList {
+    const list = new BoxList(boxes.rank, boxes.length);
+    list.length = boxes.length;
+    const n = boxes.length * boxes.rank;
+    for (let i = 0; i < n; i++) {
+      const start = boxes.starts[i] as number;
+      list.lo[i] = start;
+      list.hi[i] = start + (boxes.counts[i] as number);
+    }
+    return list;
+  }
+
+  /** Makes room for `more` boxes. */
+  reserve(more: number): void {
+    const needed = (this.length + more) * this.rank;
+    if (needed <= this.lo.length) return;
+    if (needed > MAX_NUMBERS) throw tooMany(this.rank);
+    const capacity = Math.min(Math.max(needed, this.lo.length * 2), MAX_NUMBERS);
+    this.lo = grown(this.lo, capacity);
+    this.hi = grown(this.hi, capacity);
+  }
+
+  /** Appends the box whose numbers begin at `at`. */
+  push(lo: ArrayLike<number>, hi: ArrayLike<number>, at = 0): void {
+    this.reserve(1);
+    const to = this.length * this.rank;
+    for (let d = 0; d < this.rank; d++) {
+      this.lo[to + d] = lo[at + d] as number;
+      this.hi[to + d] = hi[at + d] as number;
+    }
+    this.length++;
+  }
+
+  append(other: BoxList): void {
+    this.reserve(other.length);
+    const n = other.length * this.rank;
+    this.lo.set(other.lo.subarray(0, n), this.length * this.rank);
+    this.hi.set(other.hi.subarray(0, n), this.length * this.rank);
+    this.length += other.length;
+  }
+
+  /** Appends the box [from, end) x (box i of `inner`, which has one dimension less). */
+  pushBelow(from: number, end: number, inner: BoxList, i: number): void {
+    this.reserve(1);
+    let to = this.length * this.rank;
+    this.lo[to] = from;
+    this.hi[to] = end;
+    const width = inner.rank;
+    for (let d = i * width; d < (i + 1) * width; d++) {
+      to++;
+      this.lo[to] = inner.lo[d] as number;
+      this.hi[to] = inner.hi[d] as number;
+    }
+    this.length++;
+  }
+
+  equals(other: BoxList): boolean {
+    if (this.length !== other.length) return false;
+    const n = this.length * this.rank;
+    for (let i = 0; i < n; i++) if (this.lo[i] !== other.lo[i] || this.hi[i] !== other.hi[i]) return false;
+    return true;
+  }
+
+  /** The number of elements, counting shared ones as often as they occur. */
+  volume(): number {
+    let total = 0;
+    for (let i = 0; i < this.length; i++) {
+      let size = 1;
+      const end = (i + 1) * this.rank;
+      for (let k = i * this.rank; k < end; k++) size *= (this.hi[k] as number) - (this.lo[k] as number);
+      total += size;
+    }
+    return total;
+  }
+
+  /** The smallest box around all; the list must not be empty. */
+  bounds(): { lo: Float64Array; hi: Float64Array } {
+    const { rank } = this;
+    const lo = this.lo.slice(0, rank);
+    const hi = this.hi.slice(0, rank);
+    for (let i = 1, k = rank; i < this.length; i++) {
+      for (let d = 0; d < rank; d++, k++) {
+        if ((this.lo[k] as number) < (lo[d] as number)) lo[d] = this.lo[k] as number;
+        if ((this.hi[k] as number) > (hi[d] as number)) hi[d] = this.hi[k] as number;
+      }
+    }
+    return { lo, hi };
+  }
+
+  /** The list as starts and counts, cut to its length. */
+  toBoxes(): Boxes {
+    const n = this.length * this.rank;
+    const starts = this.lo.slice(0, n);
+    const counts = this.hi.slice(0, n);
+    for (let i = 0; i < n; i++) counts[i] = (counts[i] as number) - (starts[i] as number);
+    return { rank: this.rank, length: this.length, starts, counts };
+  }
+}
+
+function grown(array: Float64Array, length: number): Float64Array {
+  const larger = new Float64Array(length);
+  larger.set(array);
+  return larger;
+}
+
+export function tooMany(rank: number) {
+  const most = Math.floor(MAX_NUMBERS / Math.max(rank, 1));
+  return selectionError(`the selection falls apart into more than ${most} blocks; select it in parts`);
+}

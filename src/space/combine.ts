@@ -1,0 +1,189 @@
+import { BoxList } from './boxes.ts';
+import { isRowMajor, joinNeighbours } from './order.ts';
+import { KEEP, type Problem, type SetOperation, sweep } from './sweep.ts';
+
+/** Up to this many boxes a sweep is never worth avoiding. */
+const FEW = 64;
+/** A sweep may look at each box this many times; beyond, halving space drops more than it costs. */
+const LOOKS = 24;
+
+/** The boxes of A and B (both may overlap in themselves) combined to disjoint boxes. */
+export function combine(a: BoxList, b: BoxList, operation: SetOperation, ordered: boolean): BoxList {
+  const list = new BoxList(a.rank, a.length + b.length);
+  list.append(a);
+  list.append(b);
+  return finish({ list, border: a.length, keep: KEEP[operation], ordered });
+}
+
+/** The union of boxes that may overlap, as disjoint boxes. */
+export function union(list: BoxList, ordered: boolean): BoxList {
+  if (isRowMajor(list)) {
+    const copy = new BoxList(list.rank, list.length);
+    copy.append(list);
+    joinNeighbours(copy);
+    return copy;
+  }
+  return finish({ list, border: list.length, keep: KEEP.or, ordered });
+}
+
+function finish(problem: Problem): BoxList {
+  const result = solve(problem);
+  if (problem.ordered) joinNeighbours(result);
+  return result;
+}
+
+/**
+ * A sweep, unless boxes lie so much beside and over one another that it would be quadratic: then space is halved
+ * until the parts are uniform or cheap, and a last sweep puts the pieces in order.
+ */
+function solve(problem: Problem): BoxList {
+  const { list, border, keep } = problem;
+  if (list.length === 0) return list;
+  if (list.rank === 0) {
+    // A scalar is in A, in B, or in both.
+    const sides = (border > 0 ? 1 : 0) + (border < list.length ? 2 : 0);
+    const out = new BoxList(0);
+    out.length = (keep >> sides) & 1;
+    return out;
+  }
+  if (isCheap(list)) return sweep(problem, solve);
+  const pieces = new BoxList(list.rank);
+  const { lo, hi } = list.bounds();
+  halve({ ...problem, ordered: false }, lo, hi, pieces);
+  return sweep({ list: pieces, border: pieces.length, keep: KEEP.or, ordered: problem.ordered }, solve);
+}
+
+/** Whether the active boxes, summed over the segments of dimension 0, are few. */
+function isCheap(list: BoxList): boolean {
+  const { rank, length } = list;
+  if (length <= FEW) return true;
+  const lows = new Float64Array(length);
+  const highs = new Float64Array(length);
+  for (let i = 0; i < length; i++) {
+    lows[i] = list.lo[i * rank] as number;
+    highs[i] = list.hi[i * rank] as number;
+  }
+  lows.sort();
+  highs.sort();
+  let looks = 0;
+  let begun = 0;
+  let ended = 0;
+  while (begun < length) {
+    const x = Math.min(lows[begun] as number, highs[ended] as number);
+    while (begun < length && lows[begun] === x) begun++;
+    while (highs[ended] === x) ended++;
+    looks += begun - ended;
+    if (looks > LOOKS * length) return false;
+  }
+  // What is left only ends: the sum over the remaining segments.
+  while (ended < length) {
+    const x = highs[ended];
+    while (ended < length && highs[ended] === x) ended++;
+    looks += length - ended;
+  }
+  return looks <= LOOKS * length;
+}
+
+/** Solves the problem inside the cell [lo, hi) and appends disjoint pieces to `out`, in no order. */
+function halve(problem: Problem, lo: Float64Array, hi: Float64Array, out: BoxList): void {
+  const { list, border, keep } = problem;
+  const { rank } = list;
+  if (list.length === 0) return;
+  let present = 0;
+  let covering = 0;
+  for (let i = 0; i < list.length; i++) {
+    const side = i < border ? 1 : 2;
+    present |= side;
+    if ((covering & side) === 0 && covers(list, i, lo, hi)) covering |= side;
+  }
+  // Elements of the cell are in all sides that cover it and perhaps in those present.
+  let some = false;
+  let every = true;
+  for (let sides = 0; sides < 4; sides++) {
+    if ((sides & covering) !== covering || (sides | present) !== present) continue;
+    if ((keep >> sides) & 1) some = true;
+    else every = false;
+  }
+  if (!some) return;
+  if (every) {
+    out.push(lo, hi);
+    return;
+  }
+  const open = dropCovered(problem, covering, lo, hi);
+  if (isCheap(open.list)) {
+    out.append(sweep(open, solve));
+    return;
+  }
+  const { d, at } = chooseCut(open.list, lo, hi);
+  const middle = hi.slice();
+  middle[d] = at;
+  halve(part(open, d, lo[d] as number, at, rank), lo, middle, out);
+  const from = lo.slice();
+  from[d] = at;
+  halve(part(open, d, at, hi[d] as number, rank), from, hi, out);
+}
+
+function covers(list: BoxList, i: number, lo: Float64Array, hi: Float64Array): boolean {
+  const at = i * list.rank;
+  for (let d = 0; d < list.rank; d++) {
+    if ((list.lo[at + d] as number) > (lo[d] as number) || (list.hi[at + d] as number) < (hi[d] as number)) return false;
+  }
+  return true;
+}
+
+/** A side that covers the cell is one box: the cell. */
+function dropCovered(problem: Problem, covering: number, lo: Float64Array, hi: Float64Array): Problem {
+  if (covering === 0) return problem;
+  const { list, border } = problem;
+  const kept = new BoxList(list.rank);
+  if (covering & 1) kept.push(lo, hi);
+  else for (let i = 0; i < border; i++) kept.push(list.lo, list.hi, i * list.rank);
+  const newBorder = kept.length;
+  if (covering & 2) kept.push(lo, hi);
+  else for (let i = border; i < list.length; i++) kept.push(list.lo, list.hi, i * list.rank);
+  return { ...problem, list: kept, border: newBorder };
+}
+
+/** The median boundary of the dimension in which most boxes begin or end inside the cell. */
+function chooseCut(list: BoxList, lo: Float64Array, hi: Float64Array): { d: number; at: number } {
+  const { rank, length } = list;
+  const inside = new Float64Array(rank);
+  for (let i = 0, k = 0; i < length; i++) {
+    for (let d = 0; d < rank; d++, k++) {
+      if ((list.lo[k] as number) > (lo[d] as number)) inside[d] = (inside[d] as number) + 1;
+      if ((list.hi[k] as number) < (hi[d] as number)) inside[d] = (inside[d] as number) + 1;
+    }
+  }
+  let d = 0;
+  for (let k = 1; k < rank; k++) if ((inside[k] as number) > (inside[d] as number)) d = k;
+  const step = Math.max(1, Math.floor((inside[d] as number) / 512));
+  const sample: number[] = [];
+  let seen = 0;
+  for (let i = 0; i < length; i++) {
+    const low = list.lo[i * rank + d] as number;
+    const high = list.hi[i * rank + d] as number;
+    if (low > (lo[d] as number) && seen++ % step === 0) sample.push(low);
+    if (high < (hi[d] as number) && seen++ % step === 0) sample.push(high);
+  }
+  sample.sort((a, b) => a - b);
+  return { d, at: sample[sample.length >> 1] as number };
+}
+
+/** The boxes of the problem cut to [from, end) in dimension d. */
+function part(problem: Problem, d: number, from: number, end: number, rank: number): Problem {
+  const { list, border } = problem;
+  const cut = new BoxList(rank, Math.max(4, list.length >> 1));
+  let newBorder = 0;
+  for (let i = 0; i < list.length; i++) {
+    const at = i * rank;
+    const low = Math.max(list.lo[at + d] as number, from);
+    const high = Math.min(list.hi[at + d] as number, end);
+    if (low >= high) continue;
+    cut.push(list.lo, list.hi, at);
+    const to = (cut.length - 1) * rank + d;
+    cut.lo[to] = low;
+    cut.hi[to] = high;
+    if (i < border) newBorder++;
+  }
+  return { ...problem, list: cut, border: newBorder };
+}

@@ -1,0 +1,72 @@
+import { H5LogError } from '../errors.ts';
+
+/** `writev` takes at most IOV_MAX parts, which is 1024 on Linux and macOS. */
+const MOST_PARTS = 1024;
+/** Node refuses 2 GiB and more in one call; half of that leaves room and costs nothing. */
+export const MOST_BYTES = 2 ** 30;
+
+/**
+ * Cuts a list of parts into what one system call can take, and goes on after a short write.
+ *
+ * ```ts
+ * const batches = new Batches(parts, offset);
+ * while (batches.left > 0) batches.advance(writevSync(fd, batches.next(), batches.position));
+ * ```
+ */
+export class Batches {
+  /** Bytes not written yet. */
+  left: number;
+  /** Where in the file the next batch goes. */
+  position: number;
+  readonly #parts: readonly Uint8Array[];
+  readonly #mostBytes: number;
+  readonly #mostParts: number;
+  #part = 0;
+  #within = 0;
+
+  constructor(parts: readonly Uint8Array[], offset: number, mostBytes = MOST_BYTES, mostParts = MOST_PARTS) {
+    this.#parts = parts;
+    this.#mostBytes = mostBytes;
+    this.#mostParts = mostParts;
+    this.position = offset;
+    this.left = 0;
+    for (const part of parts) this.left += part.byteLength;
+  }
+
+  /** The next views to write at `position`; never empty while bytes are left. */
+  next(): Uint8Array[] {
+    const batch: Uint8Array[] = [];
+    let room = this.#mostBytes;
+    let within = this.#within;
+    for (let i = this.#part; i < this.#parts.length && room > 0 && batch.length < this.#mostParts; i++) {
+      const part = this.#parts[i] as Uint8Array;
+      const length = Math.min(part.byteLength - within, room);
+      if (length > 0) {
+        batch.push(length === part.byteLength ? part : part.subarray(within, within + length));
+        room -= length;
+      }
+      within = 0;
+    }
+    // The lengths were added up at the start; a buffer that was transferred since then has length 0.
+    if (batch.length === 0 && this.left > 0) throw new H5LogError('STORAGE', 'a buffer was detached while being written');
+    return batch;
+  }
+
+  /** Says how many bytes of the last batch were written. */
+  advance(written: number): void {
+    // Not an endless loop: POSIX allows 0 only for an empty request.
+    if (written <= 0) throw new H5LogError('STORAGE', `the system wrote none of ${this.left} bytes`);
+    this.left -= written;
+    this.position += written;
+    while (written > 0 && this.#part < this.#parts.length) {
+      const rest = (this.#parts[this.#part] as Uint8Array).byteLength - this.#within;
+      if (written < rest) {
+        this.#within += written;
+        return;
+      }
+      written -= Math.max(rest, 0);
+      this.#part++;
+      this.#within = 0;
+    }
+  }
+}

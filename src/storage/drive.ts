@@ -1,0 +1,118 @@
+import { H5LogError, isH5LogError } from '../errors.ts';
+import type { BlockingStorage, ByteStorage } from './storage.ts';
+
+/**
+ * What code that needs bytes may wish for. The answer is always a number: the bytes read, the size, else 0.
+ * `flip` is a write that goes through the blocking half whenever there is one, also when driven asynchronously: an
+ * asynchronous write of an older superblock can land after a newer one.
+ */
+export type Wish =
+  | { readonly op: 'read'; readonly into: Uint8Array; readonly offset: number }
+  | { readonly op: 'write' | 'flip'; readonly parts: readonly Uint8Array[]; readonly offset: number }
+  | { readonly op: 'truncate'; readonly size: number }
+  | { readonly op: 'size' | 'sync' };
+
+/** Code written once for both worlds: it yields wishes and gets their answers. */
+export type Io<T> = Generator<Wish, T, number>;
+
+/** Runs to the end without returning to the event loop. */
+export function driveSync<T>(storage: ByteStorage, io: Io<T>): T {
+  let step = io.next();
+  while (!step.done) {
+    let answer: number;
+    try {
+      // Only now: what is in memory already needs no storage.
+      answer = grantSync(storage, mustBlock(storage), step.value);
+    } catch (error) {
+      step = io.throw(storageError(storage, step.value, error));
+      continue;
+    }
+    step = io.next(answer);
+  }
+  return step.value;
+}
+
+/** Runs to the end, awaiting each wish. `signal` is looked at between wishes. */
+export async function driveAsync<T>(storage: ByteStorage, io: Io<T>, signal?: AbortSignal): Promise<T> {
+  let step = io.next();
+  while (!step.done) {
+    let answer: number;
+    try {
+      signal?.throwIfAborted();
+      answer = await grantAsync(storage, step.value);
+      signal?.throwIfAborted();
+    } catch (error) {
+      step = io.throw(signal?.aborted ? signal.reason : storageError(storage, step.value, error));
+      continue;
+    }
+    step = io.next(answer);
+  }
+  return step.value;
+}
+
+function grantSync(storage: ByteStorage, blocking: BlockingStorage, wish: Wish): number {
+  switch (wish.op) {
+    case 'read':
+      return blocking.read(wish.into, wish.offset);
+    case 'size':
+      return blocking.size();
+    case 'write':
+    case 'flip':
+      mustWrite(storage);
+      blocking.write(wish.parts, wish.offset);
+      return 0;
+    case 'truncate':
+      mustWrite(storage);
+      blocking.truncate(wish.size);
+      return 0;
+    case 'sync':
+      blocking.sync();
+      return 0;
+  }
+}
+
+async function grantAsync(storage: ByteStorage, wish: Wish): Promise<number> {
+  switch (wish.op) {
+    case 'read':
+      return storage.read(wish.into, wish.offset);
+    case 'size':
+      return storage.size();
+    case 'flip':
+      if (storage.blocking) return grantSync(storage, storage.blocking, wish);
+      await mustWrite(storage)(wish.parts, wish.offset);
+      return 0;
+    case 'write':
+      await mustWrite(storage)(wish.parts, wish.offset);
+      return 0;
+    case 'truncate':
+      mustWrite(storage);
+      await storage.truncate?.(wish.size);
+      return 0;
+    case 'sync':
+      await storage.sync?.();
+      return 0;
+  }
+}
+
+function mustBlock(storage: ByteStorage): BlockingStorage {
+  if (storage.blocking) return storage.blocking;
+  throw new H5LogError('UNSUPPORTED', `${storage.name} cannot be used with blocking calls; use the asynchronous form`, {
+    file: storage.name,
+  });
+}
+
+function mustWrite(storage: ByteStorage): NonNullable<ByteStorage['write']> {
+  if (!storage.write) throw new H5LogError('READ_ONLY', `${storage.name} is read only`, { file: storage.name });
+  return storage.write.bind(storage);
+}
+
+function storageError(storage: ByteStorage, wish: Wish, cause: unknown): H5LogError {
+  if (isH5LogError(cause)) return cause;
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const where = 'offset' in wish ? ` at byte ${wish.offset}` : '';
+  return new H5LogError('STORAGE', `${wish.op === 'flip' ? 'write' : wish.op}${where} failed: ${reason}`, {
+    file: storage.name,
+    offset: 'offset' in wish ? wish.offset : undefined,
+    cause,
+  });
+}

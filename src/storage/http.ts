@@ -1,0 +1,157 @@
+import { H5LogError } from '../errors.ts';
+import { BLOCK, BlockCache } from './block-cache.ts';
+import { checkPosition, closedError, storageFailure } from './failures.ts';
+import { fillFrom, readAll, rangeOf, sameVersion, type Version, versionOf } from './http-response.ts';
+import type { ByteStorage } from './storage.ts';
+
+/** `fetch` replaces the global one; `headers` go with every request (Authorization, for one). */
+export interface HttpOptions {
+  readonly fetch?: typeof fetch;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A server that sends the whole file whatever we ask for is put up with up to this size. */
+const MOST_WHOLE = 64 * 2 ** 20;
+
+/** A file behind a URL, read by range requests; read only, and only asynchronously. The first use asks for the size. */
+export function httpStorage(url: string | URL, options: HttpOptions = {}): ByteStorage {
+  const file = new RemoteFile(String(url), options);
+  return {
+    name: file.name,
+    size: async () => (await file.opened()).size,
+    async read(into, offset) {
+      checkPosition(file.name, offset);
+      const { cache } = await file.opened();
+      return file.attempt('read', offset, () => cache.read(into, offset));
+    },
+    close: async () => file.close(),
+  };
+}
+
+interface Opened {
+  readonly size: number;
+  readonly cache: Pick<BlockCache, 'read'>;
+}
+
+class RemoteFile {
+  readonly name: string;
+  readonly #options: HttpOptions;
+  readonly #ending = new AbortController();
+  #opened: Promise<Opened> | undefined;
+
+  constructor(name: string, options: HttpOptions) {
+    this.name = name;
+    this.#options = options;
+  }
+
+  opened(): Promise<Opened> {
+    if (!this.#opened) {
+      const opening = this.attempt('open', undefined, () => this.#retried(() => this.#open()));
+      this.#opened = opening;
+      // A server that was away may be asked again.
+      opening.catch(() => {
+        this.#opened = undefined;
+      });
+      return opening;
+    }
+    return this.attempt('open', undefined, () => this.#opened as Promise<Opened>);
+  }
+
+  /** Gives errors their name; requests that `close` cut off end as CLOSED. */
+  async attempt<T>(doing: string, offset: number | undefined, work: () => Promise<T>): Promise<T> {
+    if (this.#ending.signal.aborted) throw closedError(this.name);
+    try {
+      return await work();
+    } catch (cause) {
+      if (this.#ending.signal.aborted) throw closedError(this.name);
+      throw storageFailure(this.name, doing, cause, offset);
+    }
+  }
+
+  close(): void {
+    this.#ending.abort();
+    this.#opened = undefined;
+  }
+
+  async #open(): Promise<Opened> {
+    const response = await this.#request(0, BLOCK);
+    if (response.status === 206) {
+      const range = rangeOf(response);
+      if (range?.size === undefined || range.start !== 0) {
+        throw await this.#error(response, `no usable Content-Range (${response.headers.get('content-range')})`);
+      }
+      const first = new Uint8Array(range.end);
+      await this.#fill(response, first);
+      const version = versionOf(response, range.size);
+      const cache = new BlockCache((into, offset) => this.#fetchRange(into, offset, version), range.size);
+      if (range.end === Math.min(BLOCK, range.size)) cache.keep(0, first);
+      return { size: range.size, cache };
+    }
+    // No byte of an empty file can be asked for, and the answer to that names the size.
+    if (response.status === 416 && rangeOf(response)?.size === 0) {
+      await response.body?.cancel();
+      return { size: 0, cache: { read: async () => 0 } };
+    }
+    if (response.status !== 200) throw await this.#error(response, `status ${response.status}`);
+    const whole = await readAll(response, MOST_WHOLE);
+    if (!whole) {
+      const limit = `only files up to ${MOST_WHOLE} bytes can be read without`;
+      throw await this.#error(response, `the server does not support ranges, ${limit}`);
+    }
+    const cache = new BlockCache(async (into, at) => into.set(whole.subarray(at, at + into.length)), whole.byteLength);
+    return { size: whole.byteLength, cache };
+  }
+
+  /** A server may send less than was asked for, so this goes on until all is there. */
+  async #fetchRange(into: Uint8Array, offset: number, version: Version): Promise<void> {
+    for (let at = 0; at < into.byteLength; ) {
+      at += await this.#retried(() => this.#fetchPart(into.subarray(at), offset + at, version));
+    }
+  }
+
+  async #fetchPart(into: Uint8Array, offset: number, version: Version): Promise<number> {
+    const response = await this.#request(offset, into.byteLength);
+    // The answers' own ETag and size are compared, not If-Range sent: in a browser that header would cost a preflight
+    // for each request, and each answer is of one version anyway.
+    const range = rangeOf(response);
+    const changed = response.status === 416 || (response.ok && !sameVersion(version, versionOf(response, range?.size)));
+    if (changed) throw await this.#error(response, 'the file has changed on the server');
+    if (response.status !== 206) throw await this.#error(response, `status ${response.status} to a range request`);
+    if (range?.start !== offset || range.end <= offset || range.end > offset + into.byteLength) {
+      const got = response.headers.get('content-range');
+      throw await this.#error(response, `asked for ${into.byteLength} bytes at ${offset}, got ${got}`);
+    }
+    await this.#fill(response, into.subarray(0, range.end - offset));
+    return range.end - offset;
+  }
+
+  async #fill(response: Response, into: Uint8Array): Promise<void> {
+    const count = await fillFrom(response, into);
+    if (count !== into.byteLength) throw new Error(`the answer ended after ${count} of ${into.byteLength} bytes`);
+  }
+
+  #request(offset: number, length: number): Promise<Response> {
+    const send = this.#options.fetch ?? globalThis.fetch;
+    return send(this.name, {
+      // Compressed on the way, a range is one of the compressed bytes.
+      headers: { 'accept-encoding': 'identity', ...this.#options.headers, range: `bytes=${offset}-${offset + length - 1}` },
+      signal: this.#ending.signal,
+    });
+  }
+
+  /** Once more when the network failed; an answer of the server is an answer. */
+  async #retried<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof H5LogError || this.#ending.signal.aborted) throw error;
+      return work();
+    }
+  }
+
+  async #error(response: Response, what: string): Promise<H5LogError> {
+    await response.body?.cancel().catch(() => undefined);
+    const missing = response.status === 404 || response.status === 410;
+    return new H5LogError(missing ? 'NOT_FOUND' : 'STORAGE', `${this.name}: ${what}`, { file: this.name });
+  }
+}

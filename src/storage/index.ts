@@ -1,0 +1,5 @@
+export { blobStorage } from './blob.ts';
+export { type HttpOptions, httpStorage } from './http.ts';
+export { type MemoryStorage, memoryStorage } from './memory.ts';
+export { type NodeMode, nodeStorage } from './node-file.ts';
+export type { BlockingStorage, ByteStorage } from './storage.ts';

@@ -1,0 +1,355 @@
+// The public API of h5log. Names, argument order and types here are binding (outside checks call them); additions are free.
+// Compiles under strict, exactOptionalPropertyTypes, noUncheckedIndexedAccess, skipLibCheck: false.
+
+// ---------------------------------------------------------------- 'h5log': element types
+export type NumberType =
+  | 'int8'
+  | 'uint8'
+  | 'int16'
+  | 'uint16'
+  | 'int32'
+  | 'uint32'
+  | 'int64'
+  | 'uint64'
+  | 'float16'
+  | 'float32'
+  | 'float64';
+interface NumberArrays {
+  int8: Int8Array<ArrayBuffer>;
+  uint8: Uint8Array<ArrayBuffer>;
+  int16: Int16Array<ArrayBuffer>;
+  uint16: Uint16Array<ArrayBuffer>;
+  int32: Int32Array<ArrayBuffer>;
+  uint32: Uint32Array<ArrayBuffer>;
+  int64: BigInt64Array<ArrayBuffer>;
+  uint64: BigUint64Array<ArrayBuffer>;
+  float16: Float32Array<ArrayBuffer>;
+  float32: Float32Array<ArrayBuffer>;
+  float64: Float64Array<ArrayBuffer>;
+}
+export type TypedArray =
+  | Int8Array
+  | Uint8Array
+  | Uint8ClampedArray
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array
+  | Float32Array
+  | Float64Array;
+/** A described type: V is one element in JavaScript, A what a read returns. */
+export interface Described<V = unknown, A = ArrayLike<unknown>> {
+  readonly class:
+    | 'integer'
+    | 'float'
+    | 'string'
+    | 'bitfield'
+    | 'opaque'
+    | 'compound'
+    | 'reference'
+    | 'enum'
+    | 'vlen'
+    | 'array';
+  readonly size: number;
+  readonly _value?: V;
+  readonly _array?: A;
+}
+export type DType = NumberType | Described;
+export type ValueOf<D> = D extends 'int64' | 'uint64'
+  ? bigint
+  : D extends NumberType
+    ? number
+    : D extends Described<infer V, infer _A>
+      ? V
+      : never;
+export type ArrayOf<D> = D extends NumberType ? NumberArrays[D] : D extends Described<infer _V, infer A> ? A : never;
+export declare const T: {
+  littleEndian<D extends NumberType>(of: D): Described<ValueOf<D>, ArrayOf<D>>;
+  bigEndian<D extends NumberType>(of: D): Described<ValueOf<D>, ArrayOf<D>>;
+  /** Without length: variable length. */
+  string(options?: {
+    length?: number;
+    pad?: 'zero' | 'null' | 'space';
+    charset?: 'utf8' | 'ascii';
+  }): Described<string, string[]>;
+  /** h5py's FALSE/TRUE enum. */
+  readonly bool: Described<boolean, Uint8Array<ArrayBuffer>>;
+  enum<D extends NumberType>(
+    base: D,
+    members: Readonly<Record<string, number | bigint>>,
+  ): Described<ValueOf<D>, ArrayOf<D>>;
+  compound<const F extends Readonly<Record<string, DType>>>(
+    fields: F,
+    layout?: { offsets: Readonly<Record<keyof F, number>>; size: number },
+  ): Described<{ [K in keyof F]: ValueOf<F[K]> }, { [K in keyof F]: ValueOf<F[K]> }[]>;
+  array<D extends DType>(base: D, shape: readonly number[]): Described<ArrayOf<D>, ArrayOf<D>[]>;
+  vlen<D extends DType>(base: D): Described<ArrayOf<D>, ArrayOf<D>[]>;
+  opaque(size: number, tag?: string): Described<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>[]>;
+  bitfield(bytes: 1 | 2 | 4 | 8): Described<number | bigint, TypedArray>;
+  /** Object reference; in JavaScript the path it points to. */
+  readonly reference: Described<string, string[]>;
+};
+
+// ---------------------------------------------------------------- selections
+export type Coordinates = ArrayLike<number>;
+/** Missing start is 0, stride and block 1, missing count is up to the end. */
+export interface Slab {
+  start?: Coordinates;
+  count?: Coordinates;
+  stride?: Coordinates;
+  block?: Coordinates;
+}
+export interface Selection {
+  readonly rank: number;
+  readonly size: number;
+  or(other: Where): Selection;
+  and(other: Where): Selection;
+  xor(other: Where): Selection;
+  minus(other: Where): Selection;
+}
+export type Where = Slab | Selection;
+export declare const select: {
+  all(): Selection;
+  none(): Selection;
+  box(start: Coordinates, count: Coordinates): Selection;
+  hyperslab(slab: Slab): Selection;
+  points(points: readonly Coordinates[]): Selection;
+  points(flat: Coordinates, rank: number): Selection;
+  blocks(starts: readonly Coordinates[], counts: readonly Coordinates[]): Selection;
+};
+
+// ---------------------------------------------------------------- datasets, attributes, groups
+export interface Memory {
+  shape: readonly number[];
+  where?: Where;
+}
+export interface ReadOptions {
+  memory?: Memory;
+  signal?: AbortSignal;
+}
+export type Filter = 'shuffle' | 'fletcher32' | { readonly deflate: number };
+export declare class Dataset<D extends DType = DType> {
+  readonly kind: 'dataset';
+  readonly path: string;
+  readonly file: File;
+  readonly dtype: D;
+  readonly attributes: Attributes;
+  readonly shape: readonly number[];
+  readonly maxShape: readonly (number | null)[];
+  readonly rank: number;
+  readonly size: number;
+  readonly fill: ValueOf<D> | undefined;
+  readonly chunks: readonly number[] | null;
+  readonly filters: readonly Filter[];
+  is<E extends DType>(dtype: E): this is Dataset<E>;
+  resize(shape: readonly number[]): void;
+  /** Posts. With copy: false keep the buffer untouched until a flush that covers it has resolved. */
+  write(
+    data: TypedArray | ArrayOf<D> | readonly (ValueOf<D> | number)[] | ValueOf<D>,
+    where?: Where,
+    options?: { copy?: boolean; memory?: Memory },
+  ): void;
+  /** n blocks in one call: starts is flat, n * rank numbers; counts the same, or rank numbers when all blocks are alike. */
+  writeMany(
+    data: TypedArray | ArrayOf<D> | readonly (ValueOf<D> | number)[],
+    starts: Coordinates,
+    counts: Coordinates,
+    options?: { copy?: boolean },
+  ): void;
+  /** Flat, row-major, as long as the selection; a scalar dataset gives one element. */
+  read(where?: Where, options?: ReadOptions): Promise<ArrayOf<D>>;
+  read<B extends TypedArray>(where: Where | undefined, options: ReadOptions & { into: B }): Promise<B>;
+  read(where: Where | undefined, options: ReadOptions & { raw: true }): Promise<Uint8Array<ArrayBuffer>>;
+  readSync(where?: Where, options?: { memory?: Memory }): ArrayOf<D>;
+  readSync<B extends TypedArray>(where: Where | undefined, options: { memory?: Memory; into: B }): B;
+  readSync(where: Where | undefined, options: { memory?: Memory; raw: true }): Uint8Array<ArrayBuffer>;
+  /** The blocks one after the other. */
+  readMany(starts: Coordinates, counts: Coordinates, options?: ReadOptions): Promise<ArrayOf<D>>;
+  readManySync(starts: Coordinates, counts: Coordinates): ArrayOf<D>;
+}
+export type AttributeValue =
+  | null
+  | number
+  | bigint
+  | boolean
+  | string
+  | TypedArray
+  | readonly number[]
+  | readonly bigint[]
+  | readonly string[]
+  | object;
+/**
+ * set: number float64, bigint int64 (uint64 above 2^63-1), boolean T.bool, string and string[] variable-length UTF-8, TypedArray its own
+ * type, number[] float64, null a NULL dataspace; arrays are 1-d unless shape says otherwise; an existing name is replaced.
+ * get: scalars as JavaScript scalars, else flat arrays; undefined if absent.
+ */
+export interface Attributes extends Iterable<[string, AttributeValue]> {
+  readonly size: number;
+  get(name: string): AttributeValue | undefined;
+  describe(name: string): { dtype: DType; shape: readonly number[] | null } | undefined;
+  set(name: string, value: AttributeValue, options?: { dtype?: DType; shape?: readonly number[] }): void;
+  has(name: string): boolean;
+  delete(name: string): void;
+  keys(): IterableIterator<string>;
+}
+export declare class Group {
+  readonly kind: 'group';
+  readonly path: string;
+  readonly file: File;
+  readonly attributes: Attributes;
+  get(path: string): Group | Dataset | undefined;
+  group(path: string): Group;
+  dataset(path: string): Dataset;
+  dataset<D extends DType>(path: string, dtype: D): Dataset<D>;
+  has(path: string): boolean;
+  keys(): IterableIterator<string>;
+  children(): IterableIterator<[string, Group | Dataset | undefined]>;
+  createGroup(path: string): Group;
+  createDataset<const D extends DType>(
+    path: string,
+    options: {
+      dtype: D;
+      shape: readonly number[];
+      maxShape?: readonly (number | null)[];
+      fill?: ValueOf<D>;
+      chunks?: readonly number[];
+      filters?: readonly Filter[];
+    },
+  ): Dataset<D>;
+  createSoftLink(path: string, target: string): void;
+  createHardLink(path: string, target: string): void;
+  createExternalLink(path: string, file: string, target: string): void;
+  move(from: string, to: string): void;
+  delete(path: string): void;
+}
+
+// ---------------------------------------------------------------- files
+export interface Commit {
+  readonly sequence: number;
+  readonly time: Date;
+  readonly bytes: number;
+  readonly requests: number;
+}
+/** Every call is collective, blocking, and made in the same order on all ranks. */
+export interface Communicator {
+  readonly rank: number;
+  readonly size: number;
+  readonly kind: 'solo' | 'threads' | 'mpi';
+  barrier(): void;
+  bcast(bytes: Uint8Array | null, root: number): Uint8Array;
+  allreduce(values: Float64Array, op: 'sum' | 'min' | 'max'): Float64Array;
+  exscan(values: Float64Array): Float64Array;
+  gather(bytes: Uint8Array, root: number): Uint8Array[] | null;
+  allgather(bytes: Uint8Array): Uint8Array[];
+  split(color: number): Communicator;
+  abort(code: number): never;
+  close(): void;
+}
+/** The blocking half is optional: without it (http, Blob) every ...Sync call throws UNSUPPORTED. Without write it is read only. */
+export interface ByteStorage {
+  readonly name: string;
+  size(): Promise<number>;
+  read(into: Uint8Array, offset: number): Promise<number>;
+  close(): Promise<void>;
+  write?(parts: readonly Uint8Array[], offset: number): Promise<void>;
+  truncate?(size: number): Promise<void>;
+  sync?(): Promise<void>;
+  readonly blocking?: {
+    size(): number;
+    read(into: Uint8Array, offset: number): number;
+    write(parts: readonly Uint8Array[], offset: number): void;
+    truncate(size: number): void;
+    sync(): void;
+    close(): void;
+  };
+}
+export interface CommonOptions {
+  comm?: Communicator;
+  connector?: 'log' | 'native';
+  durability?: 'process' | 'power';
+  checksum?: boolean;
+  bufferLimit?: number;
+  onBufferFull?: 'error' | 'flush';
+  indexLimit?: number;
+  storage?: 'node' | 'mpi-io';
+  timeout?: number;
+  commitOnSignal?: boolean;
+}
+export interface CreateOptions extends CommonOptions {
+  exclusive?: boolean;
+  table?: { merge?: boolean; encode?: boolean; share?: boolean; compress?: boolean | number };
+  subfiles?: number | 'node';
+}
+export interface OpenOptions extends CommonOptions {
+  mode?: 'r' | 'r+';
+  asOf?: number;
+}
+export declare class File extends Group {
+  static create(target: string | URL | ByteStorage, options?: CreateOptions): Promise<File>;
+  static createSync(target: string | URL | ByteStorage, options?: CreateOptions): File;
+  static open(source: string | URL | Blob | ByteStorage, options?: OpenOptions): Promise<File>;
+  static openSync(source: string | URL | ByteStorage, options?: OpenOptions): File;
+  readonly connector: 'log' | 'native';
+  readonly mode: 'r' | 'r+';
+  readonly closed: boolean;
+  readonly comm: Communicator;
+  readonly pending: { readonly requests: number; readonly bytes: number };
+  readonly sequence: number;
+  flush(): Promise<Commit>;
+  flushSync(): Commit;
+  commits(): readonly Commit[];
+  refresh(): Promise<boolean>;
+  refreshSync(): boolean;
+  watch(options?: { signal?: AbortSignal; interval?: number }): AsyncIterableIterator<Commit>;
+  close(): Promise<void>;
+  closeSync(): void;
+  [Symbol.asyncDispose](): Promise<void>;
+  [Symbol.dispose](): void;
+}
+export { File as H5LogFile };
+
+// ---------------------------------------------------------------- errors
+export type ErrorCode =
+  | 'BUFFER_FULL'
+  | 'SELECTION'
+  | 'SHAPE'
+  | 'DTYPE'
+  | 'NOT_FOUND'
+  | 'EXISTS'
+  | 'READ_ONLY'
+  | 'CLOSED'
+  | 'LOCKED'
+  | 'FORMAT'
+  | 'UNSUPPORTED'
+  | 'STORAGE'
+  | 'COMM'
+  | 'MISMATCH'
+  | 'OPTION';
+/** One class, told apart by code alone. cause holds the system error. */
+export declare class H5LogError extends Error {
+  readonly name: 'H5LogError';
+  readonly code: ErrorCode;
+  readonly file?: string;
+  readonly object?: string;
+  readonly offset?: number;
+  readonly rank?: number;
+}
+export declare function isH5LogError(error: unknown, code?: ErrorCode): error is H5LogError;
+export declare function solo(): Communicator;
+
+// ---------------------------------------------------------------- 'h5log/threads'
+/** Runs a module on n ranks in worker threads; its default export is (comm, data) => result | Promise<result>. Resolves with the ranks' results. */
+export declare function runThreads<R = unknown>(
+  ranks: number,
+  module: URL | string,
+  data?: unknown,
+  options?: { timeout?: number },
+): Promise<R[]>;
+// ---------------------------------------------------------------- 'h5log/mpi'
+/** MPI_COMM_WORLD; initialises MPI at the first call. Needs the optional peer dependency koffi and an MPI library. */
+export declare function mpi(options?: { library?: string }): Communicator;
+// ---------------------------------------------------------------- 'h5log/storage': memoryStorage(bytes?), httpStorage(url), blobStorage(blob), nodeStorage(path, mode)
+// ---------------------------------------------------------------- 'h5log/native': importing it loads the optional peer dependency h5wasm, so that openSync/createSync work on regular HDF5
+// ---------------------------------------------------------------- 'h5log/tools': list, dump, stat, replay(input, output, options), seal(path, options), verify(path), compact(input, output), diff(a, b, options); async, plain objects as results

@@ -1,0 +1,149 @@
+import { posix } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { readSources, type Source, source } from './sources.ts';
+
+// From the top down. A file imports from its own layer and from those below it.
+const layers: readonly (readonly string[])[] = [
+  ['cli'],
+  ['tools'],
+  ['index', 'threads', 'mpi', 'native'],
+  ['file', 'group', 'dataset', 'attributes'],
+  ['connector'],
+  ['log'],
+  ['hdf5'],
+  ['space', 'dtype', 'filter', 'storage', 'comm'],
+  ['errors'],
+];
+// These do not import one another, although they are one layer.
+const apart = ['space', 'dtype', 'filter', 'storage', 'comm'];
+// The platform files stand beside the layers: they give node's storage, communicators and zlib to whoever is above those.
+const platformImports = ['storage', 'comm', 'errors', 'platform'];
+const platformImporters = /^(?!storage$|comm$|errors$)/;
+
+const publicClasses = ['file.ts', 'group.ts', 'dataset.ts', 'attributes.ts'];
+const sources = readSources();
+
+describe('imports', () => {
+  test('go downward only', () => {
+    expect(sources.flatMap(wrongImports)).toEqual([]);
+  });
+
+  test('are caught when they go upward or sideways', () => {
+    const wrong = [
+      source('hdf5/a.ts', "import { b } from '../log/b.ts';"),
+      source('dtype/a.ts', "export { b } from '../space/b.ts';"),
+      source('errors.ts', "import type {\n  B,\n} from './dtype/b.ts';"),
+      source('storage/node.ts', "import { b } from '#platform';"),
+      source('platform-node.ts', "import { b } from './hdf5/b.ts';"),
+      source('log/a.ts', "import { b } from 'h5log';"),
+    ];
+    expect(wrong.flatMap(wrongImports)).toHaveLength(wrong.length);
+  });
+
+  test('name the file, with its extension', () => {
+    const bare = sources.flatMap(({ path, imports }) =>
+      imports.filter((from) => from.startsWith('.') && !from.endsWith('.ts')).map((from) => `${path}: ${from}`),
+    );
+    expect(bare).toEqual([]);
+  });
+
+  test('know no package: there are no runtime dependencies', () => {
+    // h5wasm and koffi are optional peers, loaded by these two when they are first needed.
+    const peers: Record<string, RegExp> = { h5wasm: /^(connector\/native|native)/, koffi: /^comm\/mpi/ };
+    const wrong = sources.flatMap(({ path, imports }) =>
+      imports
+        .filter((from) => !/^(\.|node:|#platform$)/.test(from) && !peers[from.split('/')[0] ?? '']?.test(path))
+        .map((from) => `${path}: ${from}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe('a platform', () => {
+  const mayUseNode = /^(storage\/node|comm\/|cli\/|platform-node\.ts$)/;
+
+  test('is touched only by node storage, communicators, the command line and platform-node.ts', () => {
+    const wrong: string[] = [];
+    for (const { path, code, imports } of sources) {
+      if (mayUseNode.test(path)) continue;
+      for (const from of imports) if (from.startsWith('node:')) wrong.push(`${path}: ${from}`);
+      for (const [word] of code.matchAll(/(?<![.#\w])(?:process\.|Buffer\b|__dirname|__filename|require\()/g)) {
+        wrong.push(`${path}: ${word}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  test('offers the same names for node and for browsers', async () => {
+    const node: object = await import('../../src/platform-node.ts');
+    const browser: object = await import('../../src/platform-browser.ts');
+    expect(Object.keys(browser).sort()).toEqual(Object.keys(node).sort());
+  });
+});
+
+describe('functions', () => {
+  // Tools and commands stand on top of the public classes and await them; the platform files hand storage through.
+  const mayWait = /^(storage|comm|tools|cli)\/|^platform-/;
+
+  test('are async, or end in Sync, only in storage, communicators and the public classes', () => {
+    const waiting = sources.filter(({ path }) => !mayWait.test(path) && !publicClasses.includes(path));
+    expect(waiting.flatMap(twins)).toEqual([]);
+  });
+
+  test('are caught when they do so elsewhere', () => {
+    const text = [
+      'async function a() {}',
+      'export function bSync() {}',
+      'const cSync = () => 0;',
+      'class D {\n  static dSync(): void {}\n  async e() {}\n}',
+      '// async and fSync() in a comment, and driveSync(x) called, are fine',
+    ].join('\n');
+    expect(twins(source('log/a.ts', text))).toHaveLength(5);
+    expect(twins(source('log/a.ts', 'const x = driveSync(storage, io);\n  driveSync(a, b);\n'))).toEqual([]);
+  });
+});
+
+describe('files', () => {
+  test('are named after what they hold', () => {
+    expect(sources.filter(({ path }) => /(utils?|helpers?|misc|common|manager)\.ts$/i.test(path))).toEqual([]);
+  });
+
+  test('have at most 500 lines', () => {
+    const long = sources.filter(({ text }) => text.split('\n').length > 501);
+    expect(long.map(({ path, text }) => `${path}: ${text.split('\n').length - 1}`)).toEqual([]);
+  });
+});
+
+function wrongImports({ path, imports }: Source): string[] {
+  const from = unit(path);
+  return imports.filter((target) => !allowed(from, path, target)).map((target) => `${path}: ${target}`);
+}
+
+function allowed(from: string, path: string, target: string): boolean {
+  if (target === '#platform') return platformImporters.test(from);
+  if (!target.startsWith('.')) return !/^h5log(\/|$)/.test(target);
+  const to = unit(posix.join(posix.dirname(path), target));
+  if (from === to) return true;
+  if (from === 'platform') return platformImports.includes(to);
+  // Only through '#platform', so that a browser gets the other file.
+  if (to === 'platform' || (apart.includes(from) && apart.includes(to))) return false;
+  const [above, below] = [from, to].map((name) => layers.findIndex((layer) => layer.includes(name)));
+  if (above === undefined || below === undefined || above < 0 || below < 0) return false;
+  return above <= below;
+}
+
+/** The folder, or for a file directly in src/ its name without extension; both platform files are one. */
+function unit(path: string): string {
+  const [first = ''] = path.split('/');
+  return first.startsWith('platform-') ? 'platform' : first.replace(/\.ts$/, '');
+}
+
+function twins({ path, code }: Source): string[] {
+  const patterns = [
+    /\basync\b/g,
+    /\bfunction\*?\s+\w+Sync\b/g,
+    /\b(?:const|let)\s+\w+Sync\b/g,
+    /^\s+(?:(?:static|private|protected|public|override)\s+)*\*?#?\w+Sync(?:<[^>]*>)?\([^;]*\)(?:\s*:[^;{]+)?\s*\{/gm,
+  ];
+  return patterns.flatMap((pattern) => [...code.matchAll(pattern)].map(([found]) => `${path}: ${found.trim()}`));
+}

@@ -1,0 +1,110 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { root } from '../../scripts/root.ts';
+
+interface Package {
+  readonly type: string;
+  readonly sideEffects: boolean;
+  readonly files: readonly string[];
+  readonly engines: Readonly<Record<string, string>>;
+  readonly exports: Readonly<Record<string, unknown>>;
+  readonly imports: Readonly<Record<string, unknown>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+  readonly bundleDependencies?: readonly string[];
+  readonly devDependencies: Readonly<Record<string, string>>;
+  readonly peerDependencies: Readonly<Record<string, string>>;
+  readonly peerDependenciesMeta: Readonly<Record<string, { optional?: boolean }>>;
+}
+
+const manifest = JSON.parse(read('package.json')) as Package;
+
+describe('package.json', () => {
+  test('has no runtime dependencies', () => {
+    expect(manifest.dependencies ?? {}).toEqual({});
+    expect(manifest.optionalDependencies ?? {}).toEqual({});
+    expect(manifest.bundleDependencies ?? []).toEqual([]);
+  });
+
+  test('has h5wasm and koffi as optional peers, and no other', () => {
+    expect(Object.keys(manifest.peerDependencies)).toEqual(['h5wasm', 'koffi']);
+    expect(manifest.peerDependenciesMeta).toEqual({ h5wasm: { optional: true }, koffi: { optional: true } });
+  });
+
+  test('exports these entry points', () => {
+    expect(manifest.exports).toEqual({
+      '.': entry('index'),
+      './storage': entry('storage/index'),
+      './package.json': './package.json',
+    });
+  });
+
+  test('chooses the platform by condition', () => {
+    expect(JSON.stringify(manifest.imports)).toBe(
+      JSON.stringify({
+        '#platform': {
+          'h5log-source': { browser: './src/platform-browser.ts', default: './src/platform-node.ts' },
+          browser: './dist/platform-browser.js',
+          node: './dist/platform-node.js',
+          default: './dist/platform-browser.js',
+        },
+      }),
+    );
+  });
+
+  test('is ESM without side effects, for Node 20.19 and up, and ships the sources beside the maps', () => {
+    expect(manifest.type).toBe('module');
+    expect(manifest.sideEffects).toBe(false);
+    expect(manifest.engines).toEqual({ node: '>=20.19' });
+    expect(manifest.files).toEqual(expect.arrayContaining(['dist', 'src']));
+  });
+
+  test('has a line in docs/dependencies.md for every development dependency', () => {
+    const document = read('docs/dependencies.md');
+    const missing = Object.keys(manifest.devDependencies).filter((name) => !document.includes(`| \`${name}\` |`));
+    expect(missing).toEqual([]);
+  });
+});
+
+describe('the project', () => {
+  test('is run by continuous integration with the very command of the README', () => {
+    const readme = read('README.md');
+    expect(readme).toContain('npm ci && npm run demo');
+    expect(readme).toContain('npm ci && npm run oracles && npm test');
+    expect(read('.ci/run')).toContain('npm ci && npm run oracles && npm test');
+  });
+
+  test('names no folder of a machine and no package registry', () => {
+    // Put together here so that this file does not find itself.
+    const folders = ['work', 'root', 'home', 'Users', 'mnt'].join('|');
+    const folder = new RegExp(`(?<![\\w.@)}\\]-])/(?:${folders})/[\\w.]`);
+    const host = new RegExp(`${['re', 'gistry'].join('')}\\.[a-z]|"${['re', 'solved'].join('')}": "http`);
+    const found: string[] = [];
+    for (const path of trackedFiles()) {
+      for (const [number, line] of read(path).split('\n').entries()) {
+        if (folder.test(line) || host.test(line)) found.push(`${path}:${number + 1}: ${line.trim().slice(0, 100)}`);
+      }
+    }
+    expect(found).toEqual([]);
+  });
+});
+
+function entry(name: string): Record<string, string> {
+  return { 'h5log-source': `./src/${name}.ts`, types: `./dist/${name}.d.ts`, default: `./dist/${name}.js` };
+}
+
+function read(path: string): string {
+  return readFileSync(join(root, path), 'utf8');
+}
+
+/** The text files that are, or would be, committed. */
+function trackedFiles(): string[] {
+  const list = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: root });
+  const binary = /\.(h5|nc|png|gz|bin|wasm)$/;
+  return list
+    .toString()
+    .split('\n')
+    .filter((path) => path !== '' && !binary.test(path) && existsSync(join(root, path)));
+}

@@ -1,0 +1,20 @@
+import { defineConfig } from 'vitest/config';
+
+// Tests run against the sources: `h5log` and `#platform` resolve through this condition of the package's own maps.
+const conditions = ['h5log-source', 'module', 'node', 'development|production'];
+
+export default defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
+  test: {
+    include: ['test/**/*.test.ts'],
+    // A process a file: tests kill children, exhaust memory limits and hold locks.
+    pool: 'forks',
+    execArgv: ['--conditions=h5log-source'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // What a test prints (seeds, skipped checks, measured numbers) appears as it is, one line each.
+    disableConsoleIntercept: true,
+    reporters: [process.env.CI ? ['default', { summary: false }] : 'default', './test/reporter.ts'],
+  },
+});
