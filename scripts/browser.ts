@@ -47,17 +47,15 @@ async function bundle(options: BuildOptions): Promise<Uint8Array> {
 }
 
 // In a thread and not in a vm context: there, typed arrays of two realms would meet, as they never do in a page.
-const withoutNode = `
+const withoutNode = `(() => {
   const { parentPort, workerData } = require('node:worker_threads');
-  const { code, bytes } = workerData;
   const evaluate = globalThis.eval;
   for (const name of ['process', 'Buffer', 'global', 'require', 'module', 'exports', 'setImmediate', 'clearImmediate',
     '__filename', '__dirname']) {
     Reflect.deleteProperty(globalThis, name);
     if (name in globalThis) throw new Error(name + ' is still there');
   }
-  evaluate(code + '; globalThis.web = web;');
-  const web = globalThis.web;
-  Promise.all([web.listing(new Blob([bytes])), web.refusal(new Blob([new Uint8Array(4096)]))])
+  const web = evaluate(workerData.code + '; web');
+  Promise.all([web.listing(new Blob([workerData.bytes])), web.refusal(new Blob([new Uint8Array(4096)]))])
     .then(([lines, code]) => parentPort.postMessage({ lines, code }));
-`;
+})()`;

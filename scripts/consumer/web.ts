@@ -1,5 +1,6 @@
 // Compiled for a page: DOM types and no types of Node; bundled, then run without any global of Node.
 import { File } from 'h5log';
+import { httpStorage } from 'h5log/storage';
 
 /** The paths and attribute names in a file, in the order of their creation. */
 export async function listing(blob: Blob): Promise<string[]> {
@@ -21,4 +22,9 @@ export async function refusal(blob: Blob): Promise<unknown> {
   } catch (error) {
     return (error as { code?: unknown }).code;
   }
+}
+
+/** Only compiled and bundled: httpStorage must not bring node's storage along. */
+export function remote(url: string): Promise<File> {
+  return File.open(httpStorage(url));
 }

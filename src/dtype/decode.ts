@@ -105,7 +105,7 @@ function decodeNumbers(
   const { size } = fullType(dtype);
   let from = bytes;
   let start = at;
-  if (stride !== size && count > 1) {
+  if (stride !== size && count !== 1) {
     // Gathered first, so that the conversion runs over the column in one go.
     from = new Uint8Array(count * size);
     start = 0;

@@ -212,6 +212,8 @@ function encodeArray(to: Encoded, type: ArrayType, value: unknown, at: number): 
 }
 
 function addHeapItem(to: Encoded, at: number, length: number, content: Encoded): void {
+  if (length > 0xffffffff)
+    throw new H5LogError('SHAPE', `a variable-length value holds 2^32-1 elements, got ${length}`);
   new DataView(to.bytes.buffer, to.bytes.byteOffset).setUint32(at, length, true);
   to.heap.push({ at, length, content });
 }

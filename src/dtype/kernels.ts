@@ -5,12 +5,14 @@
 // The rules, found out with libhdf5 1.10.8 (H5Tconvert on x86-64) over edge values:
 // - out of range saturates, negative to unsigned is 0, +-Infinity saturates, fractions are cut toward zero;
 // - integer to float and float64 to float32 round to nearest even, overflow gives Infinity, subnormals are kept.
-// Where libhdf5 disagrees with itself (native order takes a C cast, foreign order a bit loop) we take the IEEE answer:
+// Where libhdf5 disagrees with itself (native order takes a C cast, foreign order a bit loop) or is plainly wrong, we take
+// the IEEE answer:
 // - NaN to integer: bit loop 0, C cast 0 or the smallest value, by size and platform. Here always 0.
 // - 2^63 to int64 and 2^64 to uint64: bit loop saturates, C cast is undefined behaviour (x86: smallest value, 0). Saturate.
 // - just above the largest float32: C cast Infinity, bit loop the largest float32. Here rounded to nearest even.
 // - ties and subnormals of a float narrowed in the bit loop (always so for float16): it rounds ties up and does not round
 //   the last bits of subnormals; here rounded to nearest even.
+// - integers from 65536 to 131071 to float16: 1.10.8 makes NaN of all but the first. Here Infinity.
 // - negative float16 to int64: 1.10.8 returns garbage (-1 becomes -9223370937343148033). Here the right integer.
 
 import { H5LogError } from '../errors.ts';
@@ -97,40 +99,22 @@ export function widen(kind: NumberType, count: number): Float64Array<ArrayBuffer
 export function narrow(from: Float64Array, kind: NumberType, count: number): void {
   switch (kind) {
     case 'int8':
-      for (let i = 0; i < count; i++) {
-        const v = from[i] as number;
-        output.int8[i] = v < -128 ? -128 : v > 127 ? 127 : v;
-      }
+      for (let i = 0; i < count; i++) output.int8[i] = Math.max(-128, Math.min(127, from[i] as number));
       return;
     case 'uint8':
-      for (let i = 0; i < count; i++) {
-        const v = from[i] as number;
-        output.uint8[i] = v < 0 ? 0 : v > 255 ? 255 : v;
-      }
+      for (let i = 0; i < count; i++) output.uint8[i] = Math.max(0, Math.min(255, from[i] as number));
       return;
     case 'int16':
-      for (let i = 0; i < count; i++) {
-        const v = from[i] as number;
-        output.int16[i] = v < -32768 ? -32768 : v > 32767 ? 32767 : v;
-      }
+      for (let i = 0; i < count; i++) output.int16[i] = Math.max(-32768, Math.min(32767, from[i] as number));
       return;
     case 'uint16':
-      for (let i = 0; i < count; i++) {
-        const v = from[i] as number;
-        output.uint16[i] = v < 0 ? 0 : v > 65535 ? 65535 : v;
-      }
+      for (let i = 0; i < count; i++) output.uint16[i] = Math.max(0, Math.min(65535, from[i] as number));
       return;
     case 'int32':
-      for (let i = 0; i < count; i++) {
-        const v = from[i] as number;
-        output.int32[i] = v < -2147483648 ? -2147483648 : v > 2147483647 ? 2147483647 : v;
-      }
+      for (let i = 0; i < count; i++) output.int32[i] = Math.max(-2147483648, Math.min(2147483647, from[i] as number));
       return;
     case 'uint32':
-      for (let i = 0; i < count; i++) {
-        const v = from[i] as number;
-        output.uint32[i] = v < 0 ? 0 : v > 4294967295 ? 4294967295 : v;
-      }
+      for (let i = 0; i < count; i++) output.uint32[i] = Math.max(0, Math.min(4294967295, from[i] as number));
       return;
     case 'int64':
       for (let i = 0; i < count; i++) storeInt64(from[i] as number, i);

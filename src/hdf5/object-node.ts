@@ -2,13 +2,41 @@ import type { HeaderBlock } from './header-blocks.ts';
 import type { LinkTarget } from './link-message.ts';
 import { MESSAGE } from './message-types.ts';
 
-/** A place in some bytes that holds the address of an object. */
-export interface TargetSlot {
-  readonly at: number;
-  readonly node: ObjectNode;
+/** Objects that are not in the file yet have addresses from here on, so that references to them can be told apart. */
+export const PROVISIONAL = 2 ** 52;
+let nextProvisional = 0;
+
+/** Something in the file that others point to. */
+export interface Placed {
+  /** Where it is, or will be once the running commit has succeeded; provisional (or -1) until it is first planned. */
+  address: number;
+  /** Messages that hold its address. */
+  readonly incoming: Set<HeaderMessage>;
 }
 
-/** A place that holds a heap id (16 bytes: length, collection, index), and what lies in the heap. */
+/**
+ * Raw bytes that are appended with the next commit: data, or an index whose bytes depend on where other regions are. They are
+ * asked for when all places are known; after a failed commit they are placed anew.
+ */
+export class Region implements Placed {
+  address = -1;
+  readonly incoming = new Set<HeaderMessage>();
+  readonly size: number;
+  readonly parts: () => readonly Uint8Array[];
+
+  constructor(size: number, parts: () => readonly Uint8Array[]) {
+    this.size = size;
+    this.parts = parts;
+  }
+}
+
+/** A place in some bytes that holds the address of an object or a region. */
+export interface TargetSlot {
+  readonly at: number;
+  readonly node: Placed;
+}
+
+/** A place that holds a heap id (12 bytes: collection, index), and what lies in the heap. */
 export interface HeapSlot {
   readonly at: number;
   readonly content: Relocatable;
@@ -28,7 +56,7 @@ export class HeaderMessage implements Relocatable {
   readonly type: number;
   flags: number;
   /** Creation order of an attribute; 0 for everything else. */
-  readonly order: number;
+  order: number;
   readonly owner: ObjectNode;
   bytes: Uint8Array;
   /** What the message says when it is shared and `bytes` only point to it. */
@@ -39,6 +67,8 @@ export class HeaderMessage implements Relocatable {
   block: HeaderBlock | null = null;
   /** The commit in which it last changed; decides what stays in the first chunk. */
   changed = 0;
+  /** Its heap contents are not in the file yet. */
+  heapPending = false;
 
   constructor(owner: ObjectNode, type: number, flags: number, order: number, bytes: Uint8Array) {
     this.owner = owner;
@@ -51,7 +81,7 @@ export class HeaderMessage implements Relocatable {
 }
 
 /** Visits every object that some bytes point to, also from inside the heap. */
-export function visitTargets(item: Relocatable, visit: (node: ObjectNode) => void): void {
+export function visitTargets(item: Relocatable, visit: (node: Placed) => void): void {
   for (const slot of item.targets) visit(slot.node);
   for (const slot of item.heap) visitTargets(slot.content, visit);
 }
@@ -67,7 +97,7 @@ export interface Link {
 
 export interface Attribute {
   readonly name: string;
-  readonly order: number;
+  order: number;
   readonly message: HeaderMessage;
   /** Encoded type and dataspace when they are shared and the message only points to them. */
   readonly sharedType: Uint8Array | null;
@@ -84,8 +114,7 @@ export interface Ordering {
 export type ObjectKind = 'group' | 'dataset' | 'datatype';
 
 /** An object of the file in memory: its header's messages, sorted into links, attributes and the rest. */
-export class ObjectNode {
-  /** Where its header is, or will be once the running commit has succeeded; -1 for an object that was never written. */
+export class ObjectNode implements Placed {
   address: number;
   readonly kind: ObjectKind;
   /** Version 2 flags of the header (bits 2 to 5) with the times and phase change values that they announce. */
@@ -103,14 +132,13 @@ export class ObjectNode {
   hot = new Set<HeaderMessage>();
   /** Continuation blocks that the first chunk points to. */
   blocks: HeaderBlock[] = [];
-  /** Messages of other objects that hold this object's address. */
   readonly incoming = new Set<HeaderMessage>();
   /** Differs from what the file holds. */
   dirty = false;
   /** Attributes too large for a header stay in the heap they are in; the object then cannot change its attributes. */
   keptAttributeInfo: HeaderMessage | null = null;
 
-  constructor(kind: ObjectKind, address = -1) {
+  constructor(kind: ObjectKind, address = PROVISIONAL + nextProvisional++) {
     this.kind = kind;
     this.address = address;
     this.flags = 0x0c; // attribute creation order tracked and indexed

@@ -126,7 +126,8 @@ function halve(problem: Problem, lo: Float64Array, hi: Float64Array, out: BoxLis
 function covers(list: BoxList, i: number, lo: Float64Array, hi: Float64Array): boolean {
   const at = i * list.rank;
   for (let d = 0; d < list.rank; d++) {
-    if ((list.lo[at + d] as number) > (lo[d] as number) || (list.hi[at + d] as number) < (hi[d] as number)) return false;
+    if ((list.lo[at + d] as number) > (lo[d] as number) || (list.hi[at + d] as number) < (hi[d] as number))
+      return false;
   }
   return true;
 }

@@ -57,8 +57,11 @@ export function wrongRank(what: string, found: number, shape: ArrayLike<number>)
 }
 
 /** `from` is the first coordinate selected in dimension d, `end` the one after the last. */
-export function outside(d: number, from: number, end: number, shape: ArrayLike<number>): H5LogError {
+export function outside(d: number, from: number, end: number, shape: ArrayLike<number>, block = -1): H5LogError {
+  const what = block < 0 ? 'the selection' : `block ${block}`;
+  const size = shape[d] as number;
+  const room = size === 0 ? 'but it has no elements' : `outside its 0 to ${size - 1}`;
   return selectionError(
-    `dimension ${d}: the selection covers ${from} to ${end - 1}, outside 0 to ${(shape[d] as number) - 1} of the shape ${describe(shape)}`,
+    `dimension ${d}: ${what} covers ${from} to ${end - 1}, ${room}; the shape is ${describe(shape)}`,
   );
 }

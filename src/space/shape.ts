@@ -10,11 +10,14 @@ export const MAX_RANK = 32;
 export function checkShape(shape: ArrayLike<number>): number[] {
   const sizes = listOf(shape, 'a shape');
   for (let d = 0; d < sizes.length; d++) {
-    if (!isSize(sizes[d])) throw shapeError(`dimension ${d} of the shape ${describe(sizes)} is no whole number from 0 up`);
+    if (!isSize(sizes[d]))
+      throw shapeError(`dimension ${d} of the shape ${describe(sizes)} is no whole number from 0 up`);
   }
   const size = sizeOf(sizes as number[]);
   if (size > Number.MAX_SAFE_INTEGER) {
-    throw shapeError(`the shape ${describe(sizes)} has about ${size.toExponential(2)} elements; at most 2^53-1 are possible`);
+    throw shapeError(
+      `the shape ${describe(sizes)} has about ${size.toExponential(2)} elements; at most 2^53-1 are possible`,
+    );
   }
   return sizes as number[];
 }
@@ -27,14 +30,19 @@ export function checkMaxShape(
   if (maxShape === undefined) return [...shape];
   const limits = listOf(maxShape, 'a maxShape');
   if (limits.length !== shape.length) {
-    throw shapeError(`maxShape ${describe(limits)} has ${limits.length} dimensions, the shape ${describe(shape)} ${shape.length}`);
+    throw shapeError(
+      `maxShape ${describe(limits)} has ${limits.length} dimensions, the shape ${describe(shape)} ${shape.length}`,
+    );
   }
   for (let d = 0; d < limits.length; d++) {
     const limit = limits[d];
     if (limit === null) continue;
-    if (!isSize(limit)) throw shapeError(`dimension ${d} of maxShape ${describe(limits)} is neither null nor a whole number`);
+    if (!isSize(limit))
+      throw shapeError(`dimension ${d} of maxShape ${describe(limits)} is neither null nor a whole number`);
     if (limit < (shape[d] as number)) {
-      throw shapeError(`dimension ${d} is ${shape[d]}, more than the ${limit} that maxShape ${describe(limits)} allows`);
+      throw shapeError(
+        `dimension ${d} is ${shape[d]}, more than the ${limit} that maxShape ${describe(limits)} allows`,
+      );
     }
   }
   return limits as (number | null)[];

@@ -66,27 +66,27 @@ class Sweep {
     this.#segments[d] ??= new Segments(rank - d - 1, this.#problem.ordered);
     const segments = this.#segments[d] as Segments;
     const active = segments.room(n);
-    let active_n = 0;
+    let busy = 0;
     let next = 0;
     let x = 0;
-    while (next < n || active_n > 0) {
-      if (active_n === 0) x = lo[(sorted[next] as number) * rank + d] as number;
-      while (next < n && lo[(sorted[next] as number) * rank + d] === x) active[active_n++] = sorted[next++] as number;
+    while (next < n || busy > 0) {
+      if (busy === 0) x = lo[(sorted[next] as number) * rank + d] as number;
+      while (next < n && lo[(sorted[next] as number) * rank + d] === x) active[busy++] = sorted[next++] as number;
       let end = next < n ? (lo[(sorted[next] as number) * rank + d] as number) : Infinity;
-      for (let i = 0; i < active_n; i++) end = Math.min(end, hi[(active[i] as number) * rank + d] as number);
+      for (let i = 0; i < busy; i++) end = Math.min(end, hi[(active[i] as number) * rank + d] as number);
 
       segments.current.length = 0;
-      if (active_n > CROWD) segments.current.append(this.#crowded(this.#below(d + 1, active, active_n)));
-      else this.level(d + 1, active, active_n, segments.current);
+      if (busy > CROWD) segments.current.append(this.#crowded(this.#below(d + 1, active, busy)));
+      else this.level(d + 1, active, busy, segments.current);
       segments.add(x, end, out);
 
       x = end;
       let left = 0;
-      for (let i = 0; i < active_n; i++) {
+      for (let i = 0; i < busy; i++) {
         const box = active[i] as number;
         if ((hi[box * rank + d] as number) > x) active[left++] = box;
       }
-      active_n = left;
+      busy = left;
     }
     segments.release(out);
   }

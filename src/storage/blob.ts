@@ -15,7 +15,10 @@ export function blobStorage(blob: Blob): ByteStorage {
       const end = Math.min(at + PIECE, into.byteLength);
       const bytes = new Uint8Array(await blob.slice(offset + at, offset + end).arrayBuffer());
       if (bytes.byteLength !== end - at) {
-        throw new H5LogError('STORAGE', `${name}: ${bytes.byteLength} of ${end - at} bytes came`, { file: name, offset });
+        throw new H5LogError('STORAGE', `${name}: ${bytes.byteLength} of ${end - at} bytes came`, {
+          file: name,
+          offset,
+        });
       }
       into.set(bytes, at);
     }

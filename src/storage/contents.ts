@@ -41,6 +41,13 @@ export class Contents {
     return copy;
   }
 
+  /** The same again, to be changed apart. */
+  clone(): Contents {
+    const clone = new Contents(this.copy());
+    clone.#owned = true;
+    return clone;
+  }
+
   #reserve(size: number): void {
     const capacity = this.#bytes.byteLength;
     if (this.#owned && size <= capacity) return;

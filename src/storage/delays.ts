@@ -1,5 +1,9 @@
 import { Random } from './random.ts';
 
+/** In a later turn of the event loop; where there is setImmediate, without the millisecond that a timer costs. */
+const soon: (work: () => void) => unknown =
+  typeof setImmediate === 'function' ? setImmediate : (work) => setTimeout(work, 0);
+
 /** Lets asynchronous operations take their turn in random order, each in a later turn of the event loop. */
 export class Delays {
   readonly #random: Random;
@@ -32,7 +36,7 @@ export class Delays {
   #schedule(): void {
     if (this.#scheduled || this.#paused || this.#waiting.length === 0) return;
     this.#scheduled = true;
-    setTimeout(() => {
+    soon(() => {
       this.#scheduled = false;
       if (this.#paused) return;
       const order = this.#random.shuffle(this.#waiting);
@@ -41,6 +45,6 @@ export class Delays {
       this.#waiting = order.slice(count);
       for (const go of order.slice(0, count)) go();
       this.#schedule();
-    }, 0);
+    });
   }
 }

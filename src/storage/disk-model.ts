@@ -84,7 +84,7 @@ export class DiskModel {
 
   /** What the machine may find when the power comes back. */
   image(variant: Variant): Uint8Array<ArrayBuffer> {
-    const found = new Contents(this.#durable.copy());
+    const found = this.#durable.clone();
     const random = new Random(typeof variant === 'number' ? variant : 0);
     for (const { kept, changes } of [...this.#layers, { kept: false, changes: this.#pending }]) {
       if (kept || variant === 'all') for (const change of changes) land(found, change.operation);
@@ -118,7 +118,7 @@ export function sectorsOf(piece: Piece): Piece[] {
  * that never came: they are zero.
  */
 function landSome(found: Contents, changes: readonly Change[], random: Random): void {
-  const journalled = random.chance(0.4) ? changes.length : random.below(changes.length + 1);
+  const journalled = random.chance(0.5) ? changes.length : random.below(changes.length + 1);
   /** For each write, the size below which no later journalled truncate cut it off. */
   const cuts: number[] = new Array<number>(changes.length).fill(Infinity);
   let cut = Infinity;
@@ -145,9 +145,9 @@ function landSome(found: Contents, changes: readonly Change[], random: Random): 
 
 function chooseSectors(write: WriteOperation, willing: number, random: Random): readonly Piece[] {
   const way = random.fraction();
-  if (way < 0.5) return random.chance(willing) ? write.pieces : [];
+  if (way < 0.3) return random.chance(willing) ? write.pieces : [];
   const sectors = write.pieces.flatMap(sectorsOf);
-  if (way < 0.75) return sectors.slice(0, random.below(sectors.length + 1));
+  if (way < 0.6) return sectors.slice(0, random.below(sectors.length + 1));
   return sectors.filter(() => random.chance(willing));
 }
 

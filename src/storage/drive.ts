@@ -3,11 +3,11 @@ import type { BlockingStorage, ByteStorage } from './storage.ts';
 
 /**
  * What code that needs bytes may wish for. The answer is always a number: the bytes read, the size, else 0.
- * `flip` is a write that goes through the blocking half whenever there is one, also when driven asynchronously: an
- * asynchronous write of an older superblock can land after a newer one.
+ * `flip`, `truncate`, `size` and reads marked `now` go through the blocking half whenever there is one, also when driven
+ * asynchronously: an asynchronous write of an older superblock, or a change of size, can land after a newer one.
  */
 export type Wish =
-  | { readonly op: 'read'; readonly into: Uint8Array; readonly offset: number }
+  | { readonly op: 'read'; readonly into: Uint8Array; readonly offset: number; readonly now?: boolean }
   | { readonly op: 'write' | 'flip'; readonly parts: readonly Uint8Array[]; readonly offset: number }
   | { readonly op: 'truncate'; readonly size: number }
   | { readonly op: 'size' | 'sync' };
@@ -33,15 +33,20 @@ export function driveSync<T>(storage: ByteStorage, io: Io<T>): T {
 }
 
 /** Runs to the end, awaiting each wish. `signal` is looked at between wishes. */
-export async function driveAsync<T>(storage: ByteStorage, io: Io<T>, signal?: AbortSignal): Promise<T> {
+export async function driveAsync<T>(storage: ByteStorage, io: Io<T>, signal?: AbortSignal): Promise<T>;
+/** With `stopped`, another driver may take the work over: nothing more is done once it says so, and nothing is returned. */
+export async function driveAsync<T>(storage: ByteStorage, io: Io<T>, signal: undefined, stopped: () => boolean): Promise<T | undefined>;
+export async function driveAsync<T>(storage: ByteStorage, io: Io<T>, signal?: AbortSignal, stopped?: () => boolean): Promise<T | undefined> {
   let step = io.next();
   while (!step.done) {
+    if (stopped?.()) return undefined;
     let answer: number;
     try {
       signal?.throwIfAborted();
       answer = await grantAsync(storage, step.value);
       signal?.throwIfAborted();
     } catch (error) {
+      if (stopped?.()) return undefined;
       step = io.throw(signal?.aborted ? signal.reason : storageError(storage, step.value, error));
       continue;
     }
@@ -72,19 +77,19 @@ function grantSync(storage: ByteStorage, blocking: BlockingStorage, wish: Wish):
 }
 
 async function grantAsync(storage: ByteStorage, wish: Wish): Promise<number> {
+  const { blocking } = storage;
   switch (wish.op) {
     case 'read':
-      return storage.read(wish.into, wish.offset);
+      return wish.now && blocking ? blocking.read(wish.into, wish.offset) : storage.read(wish.into, wish.offset);
     case 'size':
-      return storage.size();
-    case 'flip':
-      if (storage.blocking) return grantSync(storage, storage.blocking, wish);
-      await mustWrite(storage)(wish.parts, wish.offset);
-      return 0;
+      return blocking ? blocking.size() : storage.size();
     case 'write':
+    case 'flip':
+      if (wish.op === 'flip' && blocking) return grantSync(storage, blocking, wish);
       await mustWrite(storage)(wish.parts, wish.offset);
       return 0;
     case 'truncate':
+      if (blocking) return grantSync(storage, blocking, wish);
       mustWrite(storage);
       await storage.truncate?.(wish.size);
       return 0;

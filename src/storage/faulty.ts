@@ -73,7 +73,7 @@ export interface FaultyStorage extends ByteStorage {
   reopen(): void;
 }
 
-/** `count` different variants: 'none', 'all' and seeds. */
+/** `count` variants: 'none', 'all' and seeds. Where little is un-synced, several seeds give the same image. */
 export function variants(count: number, seed = 1): Variant[] {
   return [...(['none', 'all'] as const), ...Array.from({ length: Math.max(0, count - 2) }, (_, i) => seed + i)];
 }
@@ -83,15 +83,13 @@ export function faultyStorage(options: FaultyOptions & { asyncOnly: true }): Fau
 export function faultyStorage(options?: FaultyOptions): FaultyStorage & { readonly blocking: BlockingStorage };
 export function faultyStorage(options: FaultyOptions = {}): FaultyStorage {
   const disk = new FaultyDisk(options);
-  const later = options.delays ? (work: () => Promise<void>) => disk.keepOpen(work) : undefined;
-  const half = <A extends readonly unknown[], T>(prepare: (...args: A) => () => T) => {
-    return async (...args: A): Promise<T> => {
+  const half =
+    <A extends readonly unknown[], T>(call: (...args: A) => () => T) =>
+    async (...args: A): Promise<T> => {
       // Faults and what a sync covers are decided at the call; the effect comes with the turn.
-      const effect = prepare(...args);
-      if (later) await later(() => disk.delays.turn());
-      return effect();
+      const effect = call(...args);
+      return options.delays ? disk.keepOpen(disk.delays.turn().then(effect)) : effect();
     };
-  };
   return {
     name: disk.name,
     size: half(() => disk.size()),
@@ -140,7 +138,7 @@ class FaultyDisk {
   readonly faults: Faults;
   readonly delays: Delays;
   readonly #initial: Uint8Array;
-  readonly #running = new Set<Promise<void>>();
+  readonly #running = new Set<Promise<unknown>>();
   #closed = false;
   #model: DiskModel;
   #process: Contents;
@@ -204,16 +202,19 @@ class FaultyDisk {
     };
   }
 
-  /** `close` waits for what runs in here. */
-  keepOpen(work: () => Promise<void>): Promise<void> {
-    const run = work();
-    this.#running.add(run);
-    return run.finally(() => this.#running.delete(run));
+  /** `close` waits for the operation. */
+  async keepOpen<T>(operation: Promise<T>): Promise<T> {
+    this.#running.add(operation);
+    try {
+      return await operation;
+    } finally {
+      this.#running.delete(operation);
+    }
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    while (this.#running.size > 0) await Promise.all(this.#running);
+    while (this.#running.size > 0) await Promise.allSettled(this.#running);
   }
 
   reopen(): void {
@@ -238,9 +239,10 @@ class FaultyDisk {
     const next = this.log[k];
     if (seed === undefined || next?.kind !== 'write') return this.#process.copy();
     // A killed process leaves its last write cut off somewhere: the kernel looks for signals between pages.
-    const killed = new Contents(this.#process.copy());
+    const killed = this.#process.clone();
     const random = new Random(seed);
-    for (const { offset, bytes } of next.pieces) killed.write(bytes.subarray(0, random.below(bytes.byteLength + 1)), offset);
+    for (const { offset, bytes } of next.pieces)
+      killed.write(bytes.subarray(0, random.below(bytes.byteLength + 1)), offset);
     return killed.copy();
   }
 

@@ -1,7 +1,7 @@
 import { H5LogError } from '../errors.ts';
 import { BLOCK, BlockCache } from './block-cache.ts';
 import { checkPosition, closedError, storageFailure } from './failures.ts';
-import { fillFrom, readAll, rangeOf, sameVersion, type Version, versionOf } from './http-response.ts';
+import { fillFrom, rangeOf, readAll, sameVersion, type Version, versionOf } from './http-response.ts';
 import type { ByteStorage } from './storage.ts';
 
 /** `fetch` replaces the global one; `headers` go with every request (Authorization, for one). */
@@ -133,8 +133,8 @@ class RemoteFile {
   #request(offset: number, length: number): Promise<Response> {
     const send = this.#options.fetch ?? globalThis.fetch;
     return send(this.name, {
-      // Compressed on the way, a range is one of the compressed bytes.
-      headers: { 'accept-encoding': 'identity', ...this.#options.headers, range: `bytes=${offset}-${offset + length - 1}` },
+      // With a range, fetch itself asks for no compression: a range would be one of the compressed bytes.
+      headers: { ...this.#options.headers, range: `bytes=${offset}-${offset + length - 1}` },
       signal: this.#ending.signal,
     });
   }

@@ -24,10 +24,7 @@ const fdatasync = promisify(fs.fdatasync);
  * const storage = nodeStorage('run.h5', 'r+');
  * ```
  */
-export function nodeStorage(
-  path: string | URL,
-  mode: NodeMode,
-): ByteStorage & { readonly blocking: BlockingStorage } {
+export function nodeStorage(path: string | URL, mode: NodeMode): ByteStorage & { readonly blocking: BlockingStorage } {
   const name = pathOf(path);
   const handle = new Handle(name, open(name, mode));
   const reading = {

@@ -61,8 +61,7 @@ class Attempt {
       // Complete before it has its name, so that nobody ever reads half a lock.
       writeFileSync(this.#aside, this.#text, { flag: 'wx' });
       const deadline = Date.now() + PATIENCE_MS;
-      let claimer: Holder | 'changed' | undefined;
-      while ((claimer = this.#take(this.lock)) !== undefined) {
+      for (let claimer = this.#take(this.lock); claimer !== undefined; claimer = this.#take(this.lock)) {
         if (Date.now() > deadline) {
           const who = claimer === 'changed' ? 'keeps changing' : `is being taken over by process ${claimer.pid}`;
           throw this.#locked(`its lock ${who}; if no process writes it, remove ${this.lock}`);
@@ -98,7 +97,13 @@ class Attempt {
       remove(claim);
       return 'changed';
     }
-    renameSync(claim, path);
+    try {
+      renameSync(claim, path);
+    } catch (error) {
+      // The claim of a claim can be swept away by who has got the lock meanwhile; then it was worth nothing.
+      if (errno(error) === 'ENOENT') return 'changed';
+      throw error;
+    }
     this.#tookOver = true;
     return undefined;
   }
@@ -125,12 +130,22 @@ class Attempt {
       return readFileSync(path, 'utf8');
     } catch (cause) {
       if (errno(cause) === 'ENOENT') return undefined;
-      throw this.#locked(`${path} cannot be read (${errno(cause)}); if no process writes the file, remove it`, { cause });
+      throw this.#locked(`${path} cannot be read (${errno(cause)}); if no process writes the file, remove it`, {
+        cause,
+      });
     }
   }
 
   /** Removes what processes left that were killed in the middle of this. With the lock in hand no old claim means anything. */
   #sweep(): void {
+    try {
+      this.#sweepAll();
+    } catch {
+      // The lock is ours; a directory that cannot be listed or a leftover that cannot be read is no reason to give it up.
+    }
+  }
+
+  #sweepAll(): void {
     const prefix = `${basename(this.lock)}.`;
     for (const name of readdirSync(dirname(this.lock))) {
       if (!name.startsWith(prefix) || !/^[0-9a-f]{16}(\.new)?$/.test(name.slice(prefix.length))) continue;

@@ -1,0 +1,66 @@
+import { type DType, type FullType, publicType } from '../dtype/model.ts';
+import { decodeOne, decodeValues } from '../dtype/values.ts';
+import { formatError } from '../errors.ts';
+import type { Io } from '../storage/drive.ts';
+import { parseAttribute } from './attribute-message.ts';
+import { Cursor } from './cursor.ts';
+import { type Dataspace, elementCount, parseDataspace } from './dataspace.ts';
+import { parseDatatype } from './datatype-message.ts';
+import { type HeapReader, OwnHeap } from './heap-reader.ts';
+import type { Attribute } from './object-node.ts';
+
+export interface AttributeParts {
+  readonly type: FullType;
+  readonly dtype: DType;
+  readonly space: Dataspace;
+  readonly count: number;
+  readonly dataAt: number;
+  readonly data: Uint8Array;
+}
+
+/** Takes an attribute apart, with what it shares with others resolved. */
+export function attributeParts(attribute: Attribute, lengthSize: number): AttributeParts {
+  const content = attribute.message.content;
+  const parsed = parseAttribute(new Cursor(content, 0), lengthSize);
+  const type = 'sharedAt' in parsed.type ? parseDatatype(new Cursor(must(attribute.sharedType), 0)) : parsed.type;
+  const space = 'sharedAt' in parsed.space ? parseDataspace(new Cursor(must(attribute.sharedSpace), 0), lengthSize) : parsed.space;
+  const count = elementCount(space);
+  const size = count * type.size;
+  if (parsed.dataAt + size > content.length) {
+    throw formatError(`attribute ${attribute.name} holds ${content.length - parsed.dataAt} bytes, its shape asks for ${size}`);
+  }
+  return { type, dtype: publicType(type), space, count, dataAt: parsed.dataAt, data: content.subarray(parsed.dataAt, parsed.dataAt + size) };
+}
+
+function must(bytes: Uint8Array | null): Uint8Array {
+  if (!bytes) throw formatError('a shared part of an attribute is missing');
+  return bytes;
+}
+
+/** An attribute's value in JavaScript: null for a NULL dataspace, an element for a scalar, else a flat array. */
+export function* readAttribute(
+  attribute: Attribute,
+  lengthSize: number,
+  heap: HeapReader,
+  path: (address: number) => Io<string>,
+): Io<unknown> {
+  const { dtype, space, count, data } = attributeParts(attribute, lengthSize);
+  if (space.kind === 'null') return null;
+  const own = new OwnHeap(attribute.message);
+  yield* heap.load(dtype, data, count, own);
+  const paths = new Map<number, string>();
+  const wanted = new Set<number>();
+  const resolver = {
+    heap: (address: number, index: number) => own.get(address, index) ?? heap.get(address, index),
+    path: (address: number) => {
+      wanted.add(address);
+      return paths.get(address) ?? '';
+    },
+  };
+  const decode = (): unknown => (space.kind === 'scalar' ? decodeOne(dtype, data, resolver) : decodeValues(dtype, data, count, resolver));
+  const value = decode();
+  if (wanted.size === 0) return value;
+  // References name objects by address; their paths take I/O to find, so they are looked up between two passes.
+  for (const address of wanted) paths.set(address, yield* path(address));
+  return decode();
+}

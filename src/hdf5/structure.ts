@@ -1,0 +1,366 @@
+import type { DType } from '../dtype/model.ts';
+import { type Encoded, encodeValues } from '../dtype/values.ts';
+import { H5LogError } from '../errors.ts';
+import type { Io } from '../storage/drive.ts';
+import { encodeAttribute } from './attribute-message.ts';
+import { type AttributeParts, attributeParts, readAttribute } from './attribute-value.ts';
+import { announce, inSharedTable, renounce } from './connect.ts';
+import { type Dataspace, elementCount } from './dataspace.ts';
+import { type DatasetParts, datasetParts, draftDataset, draftType, type MessageDraft, type NewDataset } from './dataset-messages.ts';
+import { drop, loosen } from './header-blocks.ts';
+import { HeapReader, provisionalHeapIds } from './heap-reader.ts';
+import { encodeLink, type LinkTarget } from './link-message.ts';
+import { ObjectLoader } from './load.ts';
+import { MESSAGE, MESSAGE_FLAG } from './message-types.ts';
+import { HeaderMessage, type HeapSlot, type Link, ObjectNode, type Region, type TargetSlot } from './object-node.ts';
+import { movingWith } from './plan.ts';
+
+/** Soft links lead to soft links; libhdf5 gives up after 16. */
+const MAX_SOFT_LINKS = 16;
+/** A message is at most 64 KiB; libhdf5 stops a little earlier. */
+const MAX_MESSAGE = 0xffff;
+const KNOWN_MESSAGES: ReadonlySet<number> = new Set(Object.values(MESSAGE));
+
+/**
+ * The objects of a file in memory: groups, links, attributes, datasets. Reads whatever libhdf5 wrote; changes are made here
+ * and become part of the file with the next commit.
+ */
+export class Structure {
+  readonly loader: ObjectLoader;
+  readonly heap: HeapReader;
+  readonly root: ObjectNode;
+  /** Objects that differ from the file, and raw bytes that wait for the next commit. */
+  readonly dirty = new Set<ObjectNode>();
+  readonly regions = new Set<Region>();
+  /** Addresses that raw data refers to: objects that must not move. The value names who refers to them. */
+  readonly pinned = new Map<number, string>();
+  /** Why nothing at all may move, if so. */
+  frozen: string | null = null;
+  writable = false;
+  /** Number of the commit being prepared; tells lately changed messages from old ones. */
+  tick = 1;
+
+  constructor(loader: ObjectLoader, root: ObjectNode) {
+    this.loader = loader;
+    this.heap = new HeapReader(loader.file);
+    this.root = root;
+  }
+
+  // ---------------------------------------------------------------- reading
+
+  /** The link `name` of a group, or undefined. */
+  link(group: ObjectNode, name: string): Link | undefined {
+    return group.links.get(name);
+  }
+
+  /** Follows a path from a group through hard and soft links. External links, and what is not there, give undefined. */
+  *lookup(from: ObjectNode, path: string): Io<ObjectNode | undefined> {
+    return yield* this.#walk(path.startsWith('/') ? this.root : from, path, 0);
+  }
+
+  *#walk(start: ObjectNode, path: string, depth: number): Io<ObjectNode | undefined> {
+    let node: ObjectNode | undefined = start;
+    for (const name of path.split('/')) {
+      if (name === '' || name === '.') continue;
+      const link: Link | undefined = node.links.get(name);
+      if (!link) return undefined;
+      node = yield* this.target(node, link, depth);
+      if (!node) return undefined;
+    }
+    return node;
+  }
+
+  /** What a link of `group` leads to. */
+  *target(group: ObjectNode, link: Link, depth = 0): Io<ObjectNode | undefined> {
+    if (link.target.kind === 'hard') return (yield* this.loader.follow(link)) ?? undefined;
+    if (link.target.kind !== 'soft' || depth >= MAX_SOFT_LINKS) return undefined;
+    const { path } = link.target;
+    return yield* this.#walk(path.startsWith('/') ? this.root : group, path, depth + 1);
+  }
+
+  /** A path that leads to an object, found breadth first; '' if none does. */
+  *pathOf(address: number): Io<string> {
+    if (address === this.root.address) return '/';
+    const seen = new Set<ObjectNode>([this.root]);
+    let level: [string, ObjectNode][] = [['', this.root]];
+    while (level.length > 0) {
+      const next: [string, ObjectNode][] = [];
+      for (const [prefix, group] of level) {
+        for (const link of group.links.values()) {
+          const node = yield* this.loader.follow(link);
+          if (!node || seen.has(node)) continue;
+          if (node.address === address) return `${prefix}/${link.name}`;
+          seen.add(node);
+          if (node.kind === 'group') next.push([`${prefix}/${link.name}`, node]);
+        }
+      }
+      level = next;
+    }
+    return '';
+  }
+
+  dataset(node: ObjectNode): DatasetParts {
+    return datasetParts(node, this.loader.file);
+  }
+
+  describeAttribute(node: ObjectNode, name: string): AttributeParts | undefined {
+    const attribute = node.attributes.get(name);
+    return attribute && attributeParts(attribute, this.loader.file.lengthSize);
+  }
+
+  /** The value of an attribute, or undefined. */
+  *attribute(node: ObjectNode, name: string): Io<unknown> {
+    const attribute = node.attributes.get(name);
+    if (!attribute) return undefined;
+    return yield* readAttribute(attribute, this.loader.file.lengthSize, this.heap, (address) => this.pathOf(address));
+  }
+
+  // ---------------------------------------------------------------- changing
+
+  /** Makes sure that the object may be changed, before anything is. */
+  touch(node: ObjectNode): void {
+    this.mayChange(node);
+    if (node.dirty) return;
+    node.dirty = true;
+    this.dirty.add(node);
+  }
+
+  mayChange(node: ObjectNode): void {
+    if (!this.writable) throw new H5LogError('READ_ONLY', 'the file is open for reading only');
+    if (node.dirty) return;
+    for (const message of node.rest) {
+      if (!KNOWN_MESSAGES.has(message.type) && message.flags & (MESSAGE_FLAG.failIfUnknownOnWrite | MESSAGE_FLAG.failIfUnknown)) {
+        throw new H5LogError('UNSUPPORTED', `the object has a message of type ${message.type} that forbids changes by programs that do not know it`);
+      }
+    }
+    if (this.frozen) throw new H5LogError('UNSUPPORTED', this.frozen);
+    if (this.pinned.size === 0) return;
+    for (const moving of movingWith([node])) {
+      const holder = this.pinned.get(moving.address);
+      if (holder !== undefined) {
+        throw new H5LogError('UNSUPPORTED', `the data of ${holder} refers to an object that this change would move; references inside data cannot be updated`);
+      }
+    }
+  }
+
+  createGroup(parent: ObjectNode, name: string): ObjectNode {
+    this.touch(parent);
+    return this.#adopt(parent, name, new ObjectNode('group'));
+  }
+
+  createDataset(parent: ObjectNode, name: string, dataset: NewDataset): ObjectNode {
+    const { drafts, regions } = draftDataset(dataset);
+    for (const { bytes } of drafts) checkMessage(bytes, name);
+    this.touch(parent);
+    const node = new ObjectNode('dataset');
+    for (const draft of drafts) this.#addRest(node, draft);
+    for (const region of regions) this.regions.add(region);
+    return this.#adopt(parent, name, node);
+  }
+
+  /** A committed datatype: one that datasets and attributes can share. */
+  createDatatype(parent: ObjectNode, name: string, dtype: DType): ObjectNode {
+    this.touch(parent);
+    const node = new ObjectNode('datatype');
+    this.#addRest(node, draftType(dtype, null));
+    return this.#adopt(parent, name, node);
+  }
+
+  #adopt(parent: ObjectNode, name: string, node: ObjectNode): ObjectNode {
+    node.dirty = true;
+    this.dirty.add(node);
+    this.addLink(parent, name, { kind: 'hard', address: node.address }, node);
+    return node;
+  }
+
+  #addRest(node: ObjectNode, draft: MessageDraft): HeaderMessage {
+    const message = new HeaderMessage(node, draft.type, draft.flags, 0, draft.bytes);
+    if (draft.targets) message.targets = draft.targets;
+    if (draft.heap) {
+      message.heap = draft.heap;
+      provisionalHeapIds(message);
+    }
+    announce(message);
+    this.#countShared(message, 1);
+    node.rest.push(message);
+    node.hot.add(message);
+    return message;
+  }
+
+  /** libhdf5 counts every use of a committed datatype as a link to it. */
+  #countShared(message: HeaderMessage, by: 1 | -1): void {
+    if (message.type !== MESSAGE.datatype || (message.flags & MESSAGE_FLAG.shared) === 0) return;
+    for (const { node } of message.targets) {
+      if (!(node instanceof ObjectNode)) continue;
+      node.linkCount += by;
+      if (node.linkCount > 0) this.touch(node);
+    }
+  }
+
+  /** Replaces a message of the rest, e.g. a dataspace after a change of shape. */
+  replaceMessage(node: ObjectNode, type: number, bytes: Uint8Array): void {
+    const message = node.message(type);
+    if (!message) throw new H5LogError('UNSUPPORTED', `the object has no message of type ${type}`);
+    this.refuseShared(message);
+    this.touch(node);
+    loosen(message);
+    renounce(message);
+    Object.assign(message, { bytes, content: bytes, targets: [], heap: [], changed: this.tick, flags: message.flags & ~MESSAGE_FLAG.shared });
+  }
+
+  refuseShared(message: HeaderMessage): void {
+    if (inSharedTable(message, this.loader)) {
+      throw new H5LogError('UNSUPPORTED', 'the change would alter the file\'s table of shared messages, which is not supported');
+    }
+  }
+
+  addLink(group: ObjectNode, name: string, target: LinkTarget, node: ObjectNode | null): void {
+    if (group.links.has(name)) throw new H5LogError('EXISTS', `${name} exists already`);
+    const bytes = encodeLink(name, group.linkOrder.tracked ? group.linkOrder.next : -1, target);
+    checkMessage(bytes, name);
+    this.touch(group);
+    if (node) {
+      this.touch(node);
+      node.linkCount++;
+    }
+    const order = group.linkOrder.tracked ? group.linkOrder.next : -1;
+    group.linkOrder.next++;
+    const message = new HeaderMessage(group, MESSAGE.link, 0, 0, bytes);
+    message.changed = this.tick;
+    if (node) message.targets = [{ at: bytes.length - 8, node }];
+    announce(message);
+    group.hot.add(message);
+    group.links.set(name, { name, order, target, node, message });
+  }
+
+  /** Removes a link; an object without links goes with everything that only it links to. */
+  removeLink(group: ObjectNode, name: string): void {
+    const link = group.links.get(name);
+    if (!link) throw new H5LogError('NOT_FOUND', `${name} does not exist`);
+    const node = link.node;
+    if (node) this.#refuseRelease(node, new Set());
+    this.touch(group);
+    if (node && node.linkCount > 1) this.touch(node);
+    this.#unlink(group, link);
+  }
+
+  /** Before anything is changed: every object that will lose a link may change, and none is in the shared table. */
+  #refuseRelease(node: ObjectNode, seen: Set<ObjectNode>): void {
+    if (seen.has(node)) return;
+    seen.add(node);
+    this.mayChange(node);
+    if (node.linkCount > 1) return;
+    for (const message of node.rest) this.refuseShared(message);
+    for (const { message } of node.attributes.values()) this.refuseShared(message);
+    for (const link of node.links.values()) if (link.node) this.#refuseRelease(link.node, seen);
+  }
+
+  #unlink(group: ObjectNode, link: Link): void {
+    group.links.delete(link.name);
+    renounce(link.message);
+    drop(link.message);
+    const node = link.node;
+    if (!node) return;
+    node.linkCount--;
+    if (node.linkCount > 0) return this.touch(node);
+    this.#release(node);
+  }
+
+  #release(node: ObjectNode): void {
+    this.dirty.delete(node);
+    node.dirty = true; // nothing that happens to it from now on is written
+    for (const link of [...node.links.values()]) this.#unlink(node, link);
+    for (const message of node.rest) {
+      renounce(message);
+      this.#countShared(message, -1);
+      for (const { node: placed } of message.targets) if (!(placed instanceof ObjectNode)) this.regions.delete(placed as Region);
+    }
+    for (const { message } of node.attributes.values()) renounce(message);
+  }
+
+  // ---------------------------------------------------------------- attributes
+
+  /** Sets an attribute; the value is encoded now and is not looked at again. */
+  *setAttribute(node: ObjectNode, name: string, dtype: DType, space: Dataspace, value: unknown): Io<void> {
+    const count = elementCount(space);
+    const encoded: Encoded = count === 0 ? { bytes: new Uint8Array(0), heap: [], references: [] } : encodeValues(dtype, value, count);
+    const { body, dataAt } = encodeAttribute(name, dtype, space, encoded.bytes);
+    checkMessage(body, name);
+    const targets: TargetSlot[] = [];
+    const heap: HeapSlot[] = [];
+    yield* this.#slots(encoded, dataAt, targets, heap);
+    this.#makeRoom(node);
+    const old = node.attributes.get(name);
+    if (old) this.refuseShared(old.message);
+    this.touch(node);
+    const order = old ? old.order : this.#nextAttributeOrder(node);
+    if (old) this.#dropAttribute(node, name);
+    const message = new HeaderMessage(node, MESSAGE.attribute, 0, order, body);
+    message.changed = this.tick;
+    message.targets = targets;
+    message.heap = heap;
+    provisionalHeapIds(message);
+    for (const { at, node: target } of targets) new DataView(body.buffer, body.byteOffset + at).setBigUint64(0, BigInt(target.address), true);
+    announce(message);
+    node.hot.add(message);
+    node.attributes.set(name, { name, order, message, sharedType: null, sharedSpace: null });
+  }
+
+  /** Turns paths into objects and heap items into slots, all the way down. */
+  *#slots(encoded: Encoded, shift: number, targets: TargetSlot[], heap: HeapSlot[]): Io<void> {
+    for (const { at, path } of encoded.references) {
+      const node = yield* this.lookup(this.root, path);
+      if (!node) throw new H5LogError('NOT_FOUND', `a reference to ${path}, which does not exist`, { object: path });
+      targets.push({ at: at + shift, node });
+    }
+    for (const item of encoded.heap) {
+      const inner: { bytes: Uint8Array; targets: TargetSlot[]; heap: HeapSlot[] } = { bytes: item.content.bytes, targets: [], heap: [] };
+      yield* this.#slots(item.content, 0, inner.targets, inner.heap);
+      heap.push({ at: item.at + 4 + shift, content: inner });
+    }
+  }
+
+  deleteAttribute(node: ObjectNode, name: string): void {
+    const attribute = node.attributes.get(name);
+    if (!attribute) throw new H5LogError('NOT_FOUND', `there is no attribute ${name}`);
+    this.#makeRoom(node);
+    this.refuseShared(attribute.message);
+    this.touch(node);
+    this.#dropAttribute(node, name);
+  }
+
+  #dropAttribute(node: ObjectNode, name: string): void {
+    const attribute = node.attributes.get(name);
+    if (!attribute) return;
+    node.attributes.delete(name);
+    renounce(attribute.message);
+    drop(attribute.message);
+  }
+
+  #makeRoom(node: ObjectNode): void {
+    if (node.keptAttributeInfo) {
+      throw new H5LogError('UNSUPPORTED', 'the object has attributes of more than 64 KiB; its attributes cannot be changed');
+    }
+  }
+
+  /** The creation order has 16 bits; when they are used up the attributes are numbered anew. */
+  #nextAttributeOrder(node: ObjectNode): number {
+    const ordering = node.attributeOrder;
+    if (!ordering.tracked) return 0;
+    if (ordering.next > 0xfffe) {
+      ordering.next = 0;
+      for (const attribute of node.attributes.values()) {
+        loosen(attribute.message);
+        attribute.order = attribute.message.order = ordering.next++;
+      }
+      if (ordering.next > 0xfffe) throw new H5LogError('UNSUPPORTED', 'an object can have at most 65,535 attributes');
+    }
+    return ordering.next++;
+  }
+}
+
+function checkMessage(bytes: Uint8Array, name: string): void {
+  if (bytes.length > MAX_MESSAGE) {
+    throw new H5LogError('UNSUPPORTED', `${name} needs ${bytes.length} bytes in an object header, which holds at most ${MAX_MESSAGE} for one message`, { object: name });
+  }
+}

@@ -1,0 +1,28 @@
+import { H5LogError } from './errors.ts';
+import { inflateZlib, storeZlib } from './filter/inflate.ts';
+import type { ByteStorage } from './storage/storage.ts';
+
+// What a page cannot do says so; what it can is done without anything of Node.
+
+function needsNode(what: string): never {
+  throw new H5LogError('UNSUPPORTED', `${what} needs Node.js; in a browser open a Blob, a URL or a storage of your own`);
+}
+
+export function nodeStorage(_path: string | URL, _mode: string): ByteStorage {
+  return needsNode('a file path');
+}
+
+export function openTarget(_path: string | URL): never {
+  return needsNode('a file path');
+}
+
+export function createTarget(_path: string | URL, _exclusive: boolean): never {
+  return needsNode('a file path');
+}
+
+export const inflate = inflateZlib;
+
+/** Browsers have no compression that does not wait; the bytes are stored as they are, which every reader accepts. */
+export function deflate(bytes: Uint8Array, _level: number): Uint8Array {
+  return storeZlib(bytes);
+}

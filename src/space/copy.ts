@@ -1,0 +1,242 @@
+type Numbers = ArrayLike<number>;
+
+/** Rows of at least this many bytes go through `set(subarray)`, shorter ones through a loop (bench/copy.ts). */
+const LONG_ROW = 256;
+/** Making 4-byte views costs as much as moving about this many bytes singly. */
+const WORTH_VIEWS = 512;
+
+// Scratch for one call. Copying never calls back, so one set serves all.
+const rows = new Float64Array(32);
+const sourceSteps = new Float64Array(32);
+const targetSteps = new Float64Array(32);
+const counter = new Float64Array(32);
+
+/**
+ * Copies a box of `count` elements between two row-major arrays: from `sourceStart` in an array of `sourceShape` whose
+ * first byte is `sourceAt`, to `targetStart` in one of `targetShape` at `targetAt`. Nothing is checked here.
+ */
+export function copyBox(
+  source: Uint8Array,
+  sourceAt: number,
+  sourceShape: Numbers,
+  sourceStart: Numbers,
+  target: Uint8Array,
+  targetAt: number,
+  targetShape: Numbers,
+  targetStart: Numbers,
+  count: Numbers,
+  elementSize: number,
+): void {
+  move(
+    source,
+    sourceAt,
+    sourceShape,
+    sourceStart,
+    0,
+    target,
+    targetAt,
+    targetShape,
+    targetStart,
+    0,
+    count,
+    0,
+    sourceShape.length,
+    elementSize,
+  );
+}
+
+/**
+ * Packs the box (start, count) of an array into `out` from byte `outAt` on; returns the byte after it.
+ * `at` is the index of the box's first number in `start` and `count`, for boxes in flat lists.
+ */
+export function gather(
+  source: Uint8Array,
+  sourceAt: number,
+  sourceShape: Numbers,
+  start: Numbers,
+  count: Numbers,
+  elementSize: number,
+  out: Uint8Array,
+  outAt: number,
+  at = 0,
+): number {
+  const rank = sourceShape.length;
+  return (
+    outAt + move(source, sourceAt, sourceShape, start, at, out, outAt, null, null, 0, count, at, rank, elementSize)
+  );
+}
+
+/** The other way round: spreads packed elements from byte `sourceAt` on over a box; returns the byte after them. */
+export function scatter(
+  source: Uint8Array,
+  sourceAt: number,
+  target: Uint8Array,
+  targetAt: number,
+  targetShape: Numbers,
+  start: Numbers,
+  count: Numbers,
+  elementSize: number,
+  at = 0,
+): number {
+  const rank = targetShape.length;
+  return (
+    sourceAt +
+    move(source, sourceAt, null, null, 0, target, targetAt, targetShape, start, at, count, at, rank, elementSize)
+  );
+}
+
+/** Without a shape a side is packed: its shape is the box itself. Returns the number of bytes moved. */
+function move(
+  source: Uint8Array,
+  sourceAt: number,
+  sourceShape: Numbers | null,
+  sourceStart: Numbers | null,
+  sourceFrom: number,
+  target: Uint8Array,
+  targetAt: number,
+  targetShape: Numbers | null,
+  targetStart: Numbers | null,
+  targetFrom: number,
+  count: Numbers,
+  countFrom: number,
+  rank: number,
+  elementSize: number,
+): number {
+  // From the last dimension on: as long as both sides take whole rows, the box is one longer run.
+  let run = elementSize;
+  let whole = true;
+  let outer = 0;
+  let total = elementSize;
+  let sourceStep = elementSize;
+  let targetStep = elementSize;
+  for (let d = rank - 1; d >= 0; d--) {
+    const n = count[countFrom + d] as number;
+    if (n === 0) return 0;
+    const sourceSize = sourceShape ? (sourceShape[d] as number) : n;
+    const targetSize = targetShape ? (targetShape[d] as number) : n;
+    if (sourceStart) sourceAt += (sourceStart[sourceFrom + d] as number) * sourceStep;
+    if (targetStart) targetAt += (targetStart[targetFrom + d] as number) * targetStep;
+    if (whole) run *= n;
+    else if (n > 1) {
+      rows[outer] = n;
+      sourceSteps[outer] = sourceStep;
+      targetSteps[outer] = targetStep;
+      outer++;
+    }
+    if (n !== sourceSize || n !== targetSize) whole = false;
+    total *= n;
+    sourceStep *= sourceSize;
+    targetStep *= targetSize;
+  }
+  if (outer === 0) moveRun(source, sourceAt, target, targetAt, run);
+  else moveRows(source, sourceAt, target, targetAt, run, outer, total);
+  return total;
+}
+
+function moveRun(source: Uint8Array, sourceAt: number, target: Uint8Array, targetAt: number, run: number): void {
+  if (run >= LONG_ROW) target.set(source.subarray(sourceAt, sourceAt + run), targetAt);
+  else for (let i = 0; i < run; i++) target[targetAt + i] = source[sourceAt + i] as number;
+}
+
+/** Dimension 0 of the scratch is the innermost; it goes to a loop of its own, the others are counted through. */
+function moveRows(
+  source: Uint8Array,
+  sourceAt: number,
+  target: Uint8Array,
+  targetAt: number,
+  run: number,
+  outer: number,
+  total: number,
+): void {
+  const n = rows[0] as number;
+  const sourceStep = sourceSteps[0] as number;
+  const targetStep = targetSteps[0] as number;
+  const words = run < LONG_ROW && total >= WORTH_VIEWS && isAligned(source, sourceAt, target, targetAt, run, outer);
+  // Words of 4 bytes also for 8-byte elements: a float64 load and store need not keep the bits of a NaN, and an int64
+  // may look like one.
+  const sourceWords = words ? new Int32Array(source.buffer, source.byteOffset, source.byteLength >> 2) : null;
+  const targetWords = words ? new Int32Array(target.buffer, target.byteOffset, target.byteLength >> 2) : null;
+  for (let d = 1; d < outer; d++) counter[d] = 0;
+  for (;;) {
+    if (sourceWords && targetWords) {
+      wordRows(sourceWords, sourceAt / 4, sourceStep / 4, targetWords, targetAt / 4, targetStep / 4, n, run / 4);
+    } else if (run < LONG_ROW) byteRows(source, sourceAt, sourceStep, target, targetAt, targetStep, n, run);
+    else longRows(source, sourceAt, sourceStep, target, targetAt, targetStep, n, run);
+    let d = 1;
+    for (; d < outer; d++) {
+      sourceAt += sourceSteps[d] as number;
+      targetAt += targetSteps[d] as number;
+      const done = (counter[d] as number) + 1;
+      counter[d] = done;
+      if (done < (rows[d] as number)) break;
+      counter[d] = 0;
+      sourceAt -= done * (sourceSteps[d] as number);
+      targetAt -= done * (targetSteps[d] as number);
+    }
+    if (d === outer) return;
+  }
+}
+
+function isAligned(
+  source: Uint8Array,
+  sourceAt: number,
+  target: Uint8Array,
+  targetAt: number,
+  run: number,
+  outer: number,
+): boolean {
+  if ((source.byteOffset | target.byteOffset | run) & 3 || sourceAt % 4 || targetAt % 4) return false;
+  for (let d = 0; d < outer; d++) if ((sourceSteps[d] as number) % 4 || (targetSteps[d] as number) % 4) return false;
+  return true;
+}
+
+function wordRows(
+  source: Int32Array,
+  from: number,
+  fromStep: number,
+  target: Int32Array,
+  to: number,
+  toStep: number,
+  n: number,
+  run: number,
+): void {
+  for (let row = 0; row < n; row++) {
+    for (let i = 0; i < run; i++) target[to + i] = source[from + i] as number;
+    from += fromStep;
+    to += toStep;
+  }
+}
+
+function byteRows(
+  source: Uint8Array,
+  from: number,
+  fromStep: number,
+  target: Uint8Array,
+  to: number,
+  toStep: number,
+  n: number,
+  run: number,
+): void {
+  for (let row = 0; row < n; row++) {
+    for (let i = 0; i < run; i++) target[to + i] = source[from + i] as number;
+    from += fromStep;
+    to += toStep;
+  }
+}
+
+function longRows(
+  source: Uint8Array,
+  from: number,
+  fromStep: number,
+  target: Uint8Array,
+  to: number,
+  toStep: number,
+  n: number,
+  run: number,
+): void {
+  for (let row = 0; row < n; row++) {
+    target.set(source.subarray(from, from + run), to);
+    from += fromStep;
+    to += toStep;
+  }
+}

@@ -1,0 +1,122 @@
+import { type Boxes, BoxList } from './boxes.ts';
+import { combine } from './combine.ts';
+
+/** Boxes cut out of other boxes; `from[i]` is the box that piece i is a part of. */
+export interface Pieces extends Boxes {
+  readonly size: number;
+  readonly from: Uint32Array;
+}
+
+/** The parts of boxes that a smaller shape leaves. Every piece starts where its box does. */
+export function clip(boxes: Boxes, shape: ArrayLike<number>): Pieces {
+  const { rank } = boxes;
+  const starts = new Float64Array(boxes.length * rank);
+  const counts = new Float64Array(boxes.length * rank);
+  const from = new Uint32Array(boxes.length);
+  let length = 0;
+  let total = 0;
+  for (let i = 0; i < boxes.length; i++) {
+    const to = length * rank;
+    let size = 1;
+    for (let d = 0; d < rank; d++) {
+      const start = boxes.starts[i * rank + d] as number;
+      const count = Math.max(0, Math.min(boxes.counts[i * rank + d] as number, (shape[d] as number) - start));
+      starts[to + d] = start;
+      counts[to + d] = count;
+      size *= count;
+    }
+    if (size === 0) continue;
+    from[length++] = i;
+    total += size;
+  }
+  const end = length * rank;
+  return {
+    rank,
+    length,
+    size: total,
+    starts: starts.slice(0, end),
+    counts: counts.slice(0, end),
+    from: from.slice(0, length),
+  };
+}
+
+/** Up to this many boxes cutting one after the other is faster than preparing a sweep. */
+const FEW = 16;
+
+/**
+ * The pieces of box (start, count) that none of `covers` covers: disjoint, in no promised order.
+ * `at` is the index of the first number in start and count.
+ */
+export function subtractMany(start: ArrayLike<number>, count: ArrayLike<number>, covers: Boxes, at = 0): Boxes {
+  const { rank } = covers;
+  const whole = new BoxList(rank, 4);
+  const lo = new Float64Array(rank);
+  const hi = new Float64Array(rank);
+  for (let d = 0; d < rank; d++) {
+    if (!((count[at + d] as number) > 0)) return whole.toBoxes();
+    lo[d] = start[at + d] as number;
+    hi[d] = (start[at + d] as number) + (count[at + d] as number);
+  }
+  whole.push(lo, hi);
+  const touching = touched(lo, hi, covers);
+  if (touching.length === 0) return whole.toBoxes();
+  if (touching.length > FEW) return combine(whole, touching, 'minus', false).toBoxes();
+  let pieces = whole;
+  let spare = new BoxList(rank);
+  for (let i = 0; i < touching.length; i++) {
+    spare.length = 0;
+    for (let k = 0; k < pieces.length; k++) cutOut(pieces, k * rank, touching, i * rank, spare);
+    [pieces, spare] = [spare, pieces];
+  }
+  return pieces.toBoxes();
+}
+
+/** The covers that share an element with [lo, hi). */
+function touched(lo: Float64Array, hi: Float64Array, covers: Boxes): BoxList {
+  const { rank, starts, counts } = covers;
+  const list = new BoxList(rank);
+  const from = new Float64Array(rank);
+  const end = new Float64Array(rank);
+  for (let i = 0; i < covers.length; i++) {
+    let shared = true;
+    for (let d = 0; d < rank && shared; d++) {
+      from[d] = starts[i * rank + d] as number;
+      end[d] = (from[d] as number) + (counts[i * rank + d] as number);
+      shared = Math.max(from[d] as number, lo[d] as number) < Math.min(end[d] as number, hi[d] as number);
+    }
+    if (shared) list.push(from, end);
+  }
+  return list;
+}
+
+/** Appends to `out` the piece of `boxes` at a without the hole at h: what is before and behind it in each dimension. */
+function cutOut(boxes: BoxList, a: number, holes: BoxList, h: number, out: BoxList): void {
+  const { rank } = boxes;
+  for (let d = 0; d < rank; d++) {
+    const apart =
+      (holes.hi[h + d] as number) <= (boxes.lo[a + d] as number) ||
+      (holes.lo[h + d] as number) >= (boxes.hi[a + d] as number);
+    if (apart) {
+      out.push(boxes.lo, boxes.hi, a);
+      return;
+    }
+  }
+  for (let d = 0; d < rank; d++) {
+    const low = boxes.lo[a + d] as number;
+    const high = boxes.hi[a + d] as number;
+    const from = Math.max(low, holes.lo[h + d] as number);
+    const end = Math.min(high, holes.hi[h + d] as number);
+    if (low < from) pushRange(boxes, a, d, low, from, out);
+    if (end < high) pushRange(boxes, a, d, end, high, out);
+    // `boxes` is thrown away after this: narrow it in place to what is left.
+    boxes.lo[a + d] = from;
+    boxes.hi[a + d] = end;
+  }
+}
+
+function pushRange(boxes: BoxList, a: number, d: number, from: number, end: number, out: BoxList): void {
+  out.push(boxes.lo, boxes.hi, a);
+  const to = (out.length - 1) * out.rank + d;
+  out.lo[to] = from;
+  out.hi[to] = end;
+}

@@ -1,0 +1,121 @@
+import { H5LogError } from '../errors.ts';
+import { driveAsync, driveSync, type Io } from './drive.ts';
+import type { ByteStorage } from './storage.ts';
+
+/** Work on a storage that is done as a whole or not at all, in turn. `start` may be called twice: see {@link JobQueue}. */
+export interface Job<T> {
+  start(): Io<T>;
+  /** Called once, with what `start` gave. */
+  done(value: T): void;
+  /** Called once, when the job, or one before it, failed. */
+  failed(error: unknown): void;
+}
+
+interface Entry<T> {
+  readonly job: Job<T>;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: unknown) => void;
+  settled: boolean;
+}
+
+/**
+ * Runs jobs one after the other. A blocking call takes over what is unfinished: it starts the running job again from the
+ * beginning, which writes the same bytes to the same places, and the promise given for it resolves with that result. When a
+ * job fails, those behind it fail too, because they were prepared on top of it.
+ */
+export class JobQueue<T> {
+  readonly #storage: ByteStorage;
+  #entries: Entry<T>[] = [];
+  #running = false;
+
+  constructor(storage: ByteStorage) {
+    this.#storage = storage;
+  }
+
+  get length(): number {
+    return this.#entries.length;
+  }
+
+  add(job: Job<T>): Promise<T> {
+    const promise = new Promise<T>((resolve, reject) => this.#entries.push({ job, resolve, reject, settled: false }));
+    if (!this.#running) void this.#run();
+    return promise;
+  }
+
+  /** Finishes everything that waits, then the given job, without returning to the event loop. */
+  runSync(job: Job<T>): T {
+    this.finishSync();
+    return this.#doSync(job);
+  }
+
+  /** Takes over everything that is unfinished. The promises of jobs that fail here reject as well. */
+  finishSync(): void {
+    while (this.#entries.length > 0) {
+      const entry = this.#entries[0] as Entry<T>;
+      try {
+        const value = driveSync(this.#storage, entry.job.start());
+        this.#settle(entry, value);
+      } catch (error) {
+        this.#fail(error);
+        throw error;
+      }
+    }
+  }
+
+  /** Resolves when nothing is unfinished, whether or not it failed. */
+  async idle(): Promise<void> {
+    while (this.#entries.length > 0) await new Promise((resolve) => this.#waiting.push(resolve as () => void));
+  }
+
+  readonly #waiting: (() => void)[] = [];
+
+  #wake(): void {
+    if (this.#entries.length === 0) for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  #doSync(job: Job<T>): T {
+    let value: T;
+    try {
+      value = driveSync(this.#storage, job.start());
+    } catch (error) {
+      job.failed(error);
+      throw error;
+    }
+    job.done(value);
+    return value;
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    while (this.#entries.length > 0) {
+      const entry = this.#entries[0] as Entry<T>;
+      try {
+        const value = await driveAsync(this.#storage, entry.job.start(), undefined, () => entry.settled);
+        if (!entry.settled) this.#settle(entry, value as T);
+      } catch (error) {
+        if (!entry.settled) this.#fail(error);
+      }
+    }
+    this.#running = false;
+  }
+
+  #settle(entry: Entry<T>, value: T): void {
+    entry.settled = true;
+    this.#entries.shift();
+    entry.job.done(value);
+    entry.resolve(value);
+    this.#wake();
+  }
+
+  #fail(error: unknown): void {
+    const failed = this.#entries;
+    this.#entries = [];
+    failed.forEach((entry, i) => {
+      entry.settled = true;
+      const reason = i === 0 ? error : new H5LogError('STORAGE', 'the flush before this one failed', { file: this.#storage.name, cause: error });
+      entry.job.failed(reason);
+      entry.reject(reason);
+    });
+    this.#wake();
+  }
+}

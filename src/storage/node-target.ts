@@ -1,0 +1,81 @@
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, unlinkSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { H5LogError } from '../errors.ts';
+import { storageFailure } from './failures.ts';
+import { nodeStorage } from './node-file.ts';
+import { acquireLock } from './node-lock.ts';
+import { errno, pathOf, realFile } from './node-path.ts';
+import type { WriteTarget } from './target.ts';
+
+/** Opens an existing file for writing, with its lock. */
+export function openTarget(path: string | URL): WriteTarget {
+  const name = pathOf(path);
+  if (!existsSync(name)) throw new H5LogError('NOT_FOUND', `${name} does not exist`, { file: name });
+  const lock = acquireLock(path);
+  try {
+    return { storage: nodeStorage(path, 'r+'), release: () => lock.release(), publish() {}, discard() {} };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+/**
+ * Begins a new file beside `path`; it takes that name, and the place of what was there, when it is published. Until then, and
+ * after any crash, the old file is untouched.
+ */
+export function createTarget(path: string | URL, exclusive: boolean): WriteTarget {
+  const real = realFile(path);
+  const name = pathOf(path);
+  if (exclusive && existsSync(real)) throw existsError(name);
+  const lock = acquireLock(path);
+  // The lock's token keeps the name apart from whatever a crashed writer left behind.
+  const aside = `${real}.${lock.token}.new`;
+  try {
+    const storage = nodeStorage(aside, 'wx+');
+    return {
+      // The name a user knows, not the temporary one.
+      storage: Object.defineProperty(storage, 'name', { value: name }),
+      release: () => lock.release(),
+      publish: (durable) => publish(aside, real, name, exclusive, durable),
+      discard: () => remove(aside),
+    };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+function existsError(name: string): H5LogError {
+  return new H5LogError('EXISTS', `${name} exists already`, { file: name });
+}
+
+function publish(aside: string, real: string, name: string, exclusive: boolean, durable: boolean): void {
+  try {
+    if (exclusive) {
+      linkSync(aside, real); // unlike a rename this fails when somebody else made the file meanwhile
+      unlinkSync(aside);
+    } else renameSync(aside, real);
+    if (durable) syncDirectory(dirname(real));
+  } catch (error) {
+    if (errno(error) === 'EEXIST') throw existsError(name);
+    throw storageFailure(name, 'giving the new file its name', error);
+  }
+}
+
+function syncDirectory(path: string): void {
+  const handle = openSync(path, 'r');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+function remove(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch (error) {
+    if (errno(error) !== 'ENOENT') throw storageFailure(path, 'removing the unfinished file', error);
+  }
+}
