@@ -12,6 +12,10 @@ export function nodeStorage(_path: string | URL, _mode: string): ByteStorage {
   return needsNode('a file path');
 }
 
+export function readTarget(_path: string | URL): never {
+  return needsNode('a file path');
+}
+
 export function openTarget(_path: string | URL): never {
   return needsNode('a file path');
 }

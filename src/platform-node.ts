@@ -1,7 +1,7 @@
 import { deflateSync, inflateSync } from 'node:zlib';
 import { formatError } from './errors.ts';
 
-export { createTarget, openTarget } from './storage/node-target.ts';
+export { createTarget, openTarget, readTarget } from './storage/node-target.ts';
 export { nodeStorage } from './storage/node-file.ts';
 
 /** Inflates a zlib stream of at most `limit` bytes. */

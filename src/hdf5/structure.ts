@@ -37,6 +37,8 @@ export class Structure {
   /** Why nothing at all may move, if so. */
   frozen: string | null = null;
   writable = false;
+  /** How a path given as the value of a reference reads in the file, and back. */
+  paths: { stored(path: string): string; shown(path: string): string } = { stored: (path) => path, shown: (path) => path };
   /** Number of the commit being prepared; tells lately changed messages from old ones. */
   tick = 1;
 
@@ -112,7 +114,11 @@ export class Structure {
   *attribute(node: ObjectNode, name: string): Io<unknown> {
     const attribute = node.attributes.get(name);
     if (!attribute) return undefined;
-    return yield* readAttribute(attribute, this.loader.file.lengthSize, this.heap, (address) => this.pathOf(address));
+    return yield* readAttribute(attribute, this.loader.file.lengthSize, this.heap, (address) => this.#shownPath(address));
+  }
+
+  *#shownPath(address: number): Io<string> {
+    return this.paths.shown(yield* this.pathOf(address));
   }
 
   // ---------------------------------------------------------------- changing
@@ -244,6 +250,15 @@ export class Structure {
     this.#unlink(group, link);
   }
 
+  /** Gives an object another name, in the same group or another one. The number of its links stays the same. */
+  moveLink(from: ObjectNode, name: string, to: ObjectNode, newName: string): void {
+    const link = from.links.get(name);
+    if (!link) throw new H5LogError('NOT_FOUND', `${name} does not exist`);
+    this.touch(from);
+    this.addLink(to, newName, link.target, link.node);
+    this.#unlink(from, link);
+  }
+
   /** Before anything is changed: every object that will lose a link may change, and none is in the shared table. */
   #refuseRelease(node: ObjectNode, seen: Set<ObjectNode>): void {
     if (seen.has(node)) return;
@@ -309,7 +324,7 @@ export class Structure {
   /** Turns paths into objects and heap items into slots, all the way down. */
   *#slots(encoded: Encoded, shift: number, targets: TargetSlot[], heap: HeapSlot[]): Io<void> {
     for (const { at, path } of encoded.references) {
-      const node = yield* this.lookup(this.root, path);
+      const node = yield* this.lookup(this.root, this.paths.stored(path));
       if (!node) throw new H5LogError('NOT_FOUND', `a reference to ${path}, which does not exist`, { object: path });
       targets.push({ at: at + shift, node });
     }

@@ -43,26 +43,51 @@ export function clip(boxes: Boxes, shape: ArrayLike<number>): Pieces {
 /** Up to this many boxes cutting one after the other is faster than preparing a sweep. */
 const FEW = 16;
 
+/** Lists for one call, by rank: reads call this for every query, and making the lists would cost more than cutting. */
+class Scratch {
+  static readonly #byRank: Scratch[] = [];
+  readonly touching: BoxList;
+  pieces: BoxList;
+  spare: BoxList;
+
+  private constructor(rank: number) {
+    this.touching = new BoxList(rank);
+    this.pieces = new BoxList(rank);
+    this.spare = new BoxList(rank);
+  }
+
+  static of(rank: number): Scratch {
+    Scratch.#byRank[rank] ??= new Scratch(rank);
+    return Scratch.#byRank[rank];
+  }
+
+  static drop(rank: number): void {
+    delete Scratch.#byRank[rank];
+  }
+}
+
 /**
  * The pieces of box (start, count) that none of `covers` covers: disjoint, in no promised order.
  * `at` is the index of the first number in start and count.
  */
 export function subtractMany(start: ArrayLike<number>, count: ArrayLike<number>, covers: Boxes, at = 0): Boxes {
   const { rank } = covers;
-  const whole = new BoxList(rank, 4);
-  const lo = new Float64Array(rank);
-  const hi = new Float64Array(rank);
+  const scratch = Scratch.of(rank);
+  const { touching } = scratch;
+  let pieces = scratch.pieces;
+  let spare = scratch.spare;
+  pieces.length = 0;
   for (let d = 0; d < rank; d++) {
-    if (!((count[at + d] as number) > 0)) return whole.toBoxes();
-    lo[d] = start[at + d] as number;
-    hi[d] = (start[at + d] as number) + (count[at + d] as number);
+    if (!((count[at + d] as number) > 0)) return pieces.toBoxes();
+    pieces.lo[d] = start[at + d] as number;
+    pieces.hi[d] = (start[at + d] as number) + (count[at + d] as number);
   }
-  whole.push(lo, hi);
-  const touching = touched(lo, hi, covers);
-  if (touching.length === 0) return whole.toBoxes();
-  if (touching.length > FEW) return combine(whole, touching, 'minus', false).toBoxes();
-  let pieces = whole;
-  let spare = new BoxList(rank);
+  pieces.length = 1;
+  findTouching(pieces, covers, touching);
+  if (touching.length > FEW) {
+    Scratch.drop(rank);
+    return combine(pieces, touching, 'minus', false).toBoxes();
+  }
   for (let i = 0; i < touching.length; i++) {
     spare.length = 0;
     for (let k = 0; k < pieces.length; k++) cutOut(pieces, k * rank, touching, i * rank, spare);
@@ -71,22 +96,31 @@ export function subtractMany(start: ArrayLike<number>, count: ArrayLike<number>,
   return pieces.toBoxes();
 }
 
-/** The covers that share an element with [lo, hi). */
-function touched(lo: Float64Array, hi: Float64Array, covers: Boxes): BoxList {
+/** Fills `touching` with the covers that share an element with the only box of `whole`. */
+function findTouching(whole: BoxList, covers: Boxes, touching: BoxList): void {
   const { rank, starts, counts } = covers;
-  const list = new BoxList(rank);
-  const from = new Float64Array(rank);
-  const end = new Float64Array(rank);
+  const { lo, hi } = whole;
+  touching.length = 0;
   for (let i = 0; i < covers.length; i++) {
-    let shared = true;
-    for (let d = 0; d < rank && shared; d++) {
-      from[d] = starts[i * rank + d] as number;
-      end[d] = (from[d] as number) + (counts[i * rank + d] as number);
-      shared = Math.max(from[d] as number, lo[d] as number) < Math.min(end[d] as number, hi[d] as number);
+    const at = i * rank;
+    let d = 0;
+    while (
+      d < rank &&
+      (counts[at + d] as number) > 0 &&
+      (starts[at + d] as number) < (hi[d] as number) &&
+      (starts[at + d] as number) + (counts[at + d] as number) > (lo[d] as number)
+    ) {
+      d++;
     }
-    if (shared) list.push(from, end);
+    if (d < rank) continue;
+    touching.reserve(1);
+    const to = touching.length * rank;
+    for (d = 0; d < rank; d++) {
+      touching.lo[to + d] = starts[at + d] as number;
+      touching.hi[to + d] = (starts[at + d] as number) + (counts[at + d] as number);
+    }
+    touching.length++;
   }
-  return list;
 }
 
 /** Appends to `out` the piece of `boxes` at a without the hole at h: what is before and behind it in each dimension. */

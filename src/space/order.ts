@@ -48,7 +48,8 @@ function continues(lo: Float64Array, hi: Float64Array, a: number, b: number, d: 
   for (let k = d + 1; k < rank; k++) if (lo[a + k] !== lo[b + k] || hi[a + k] !== hi[b + k]) return false;
   for (let k = 0; k < d; k++) {
     const only = lo[a + k] as number;
-    if (only !== lo[b + k] || hi[a + k] !== only + 1 || hi[b + k] !== only + 1) return false;
+    // That a has no other coordinate here follows: it ends before b begins.
+    if (only !== lo[b + k] || hi[b + k] !== only + 1) return false;
   }
   return true;
 }

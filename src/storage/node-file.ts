@@ -23,10 +23,16 @@ const fdatasync = promisify(fs.fdatasync);
  * ```ts
  * const storage = nodeStorage('run.h5', 'r+');
  * ```
+ *
+ * `shownAs` is the name for messages when the file will soon have another one.
  */
-export function nodeStorage(path: string | URL, mode: NodeMode): ByteStorage & { readonly blocking: BlockingStorage } {
-  const name = pathOf(path);
-  const handle = new Handle(name, open(name, mode));
+export function nodeStorage(
+  path: string | URL,
+  mode: NodeMode,
+  shownAs?: string,
+): ByteStorage & { readonly blocking: BlockingStorage } {
+  const name = shownAs ?? pathOf(path);
+  const handle = new Handle(name, open(pathOf(path), mode));
   const reading = {
     name,
     size: () => handle.run('size', undefined, async () => (await fstat(handle.fd)).size),

@@ -5,7 +5,14 @@ import { storageFailure } from './failures.ts';
 import { nodeStorage } from './node-file.ts';
 import { acquireLock } from './node-lock.ts';
 import { errno, pathOf, realFile } from './node-path.ts';
+import { readableAfterClose } from './node-linger.ts';
+import type { ByteStorage } from './storage.ts';
 import type { WriteTarget } from './target.ts';
+
+/** Opens an existing file for reading. No lock is needed. */
+export function readTarget(path: string | URL): ByteStorage {
+  return readableAfterClose(nodeStorage(path, 'r'), realFile(path));
+}
 
 /** Opens an existing file for writing, with its lock. */
 export function openTarget(path: string | URL): WriteTarget {
@@ -13,7 +20,7 @@ export function openTarget(path: string | URL): WriteTarget {
   if (!existsSync(name)) throw new H5LogError('NOT_FOUND', `${name} does not exist`, { file: name });
   const lock = acquireLock(path);
   try {
-    return { storage: nodeStorage(path, 'r+'), release: () => lock.release(), publish() {}, discard() {} };
+    return { storage: readableAfterClose(nodeStorage(path, 'r+'), realFile(path)), release: () => lock.release(), publish() {}, discard() {} };
   } catch (error) {
     lock.release();
     throw error;
@@ -32,10 +39,8 @@ export function createTarget(path: string | URL, exclusive: boolean): WriteTarge
   // The lock's token keeps the name apart from whatever a crashed writer left behind.
   const aside = `${real}.${lock.token}.new`;
   try {
-    const storage = nodeStorage(aside, 'wx+');
     return {
-      // The name a user knows, not the temporary one.
-      storage: Object.defineProperty(storage, 'name', { value: name }),
+      storage: readableAfterClose(nodeStorage(aside, 'wx+', name), real),
       release: () => lock.release(),
       publish: (durable) => publish(aside, real, name, exclusive, durable),
       discard: () => remove(aside),

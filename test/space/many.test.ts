@@ -11,12 +11,14 @@ const anyNumber = fc.oneof(
   fc.constantFrom(-1, 0.5, NaN, Infinity, -0, 2 ** 53, 2 ** 60),
 );
 const boxesIn = (shape: readonly number[], max: number) =>
-  fc.array(fc.tuple(...shape.map((n) => fc.tuple(fc.nat(n), fc.nat(n)))), { maxLength: max }).map((list) => ({
-    rank: shape.length,
-    length: list.length,
-    starts: Float64Array.from(list.flatMap((box) => box.map(([a, b]) => Math.min(a, b)))),
-    counts: Float64Array.from(list.flatMap((box) => box.map(([a, b]) => Math.abs(a - b)))),
-  }));
+  fc
+    .array(fc.tuple(...shape.map((n) => fc.tuple(fc.nat(n), fc.nat(n)))), { maxLength: max, size: 'max' })
+    .map((list) => ({
+      rank: shape.length,
+      length: list.length,
+      starts: Float64Array.from(list.flatMap((box) => box.map(([a, b]) => Math.min(a, b)))),
+      counts: Float64Array.from(list.flatMap((box) => box.map(([a, b]) => Math.abs(a - b)))),
+    }));
 
 /** Number of elements, or null if the box is refused. */
 function model(start: readonly number[], count: readonly number[], shape: readonly number[]): number | null {

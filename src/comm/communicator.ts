@@ -1,0 +1,15 @@
+/** Every call is collective, blocking, and made in the same order on all ranks. */
+export interface Communicator {
+  readonly rank: number;
+  readonly size: number;
+  readonly kind: 'solo' | 'threads' | 'mpi';
+  barrier(): void;
+  bcast(bytes: Uint8Array | null, root: number): Uint8Array;
+  allreduce(values: Float64Array, op: 'sum' | 'min' | 'max'): Float64Array;
+  exscan(values: Float64Array): Float64Array;
+  gather(bytes: Uint8Array, root: number): Uint8Array[] | null;
+  allgather(bytes: Uint8Array): Uint8Array[];
+  split(color: number): Communicator;
+  abort(code: number): never;
+  close(): void;
+}

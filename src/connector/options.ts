@@ -1,0 +1,60 @@
+import type { Communicator } from '../comm/communicator.ts';
+import { H5LogError } from '../errors.ts';
+
+export interface CommonOptions {
+  comm?: Communicator;
+  connector?: 'log' | 'native';
+  /** What a returned flush survives: the end of the process, or a power loss as well. */
+  durability?: 'process' | 'power';
+  checksum?: boolean;
+  bufferLimit?: number;
+  onBufferFull?: 'error' | 'flush';
+  indexLimit?: number;
+  storage?: 'node' | 'mpi-io';
+  timeout?: number;
+  commitOnSignal?: boolean;
+}
+
+export interface CreateOptions extends CommonOptions {
+  /** Refuse to replace a file that exists. */
+  exclusive?: boolean;
+  table?: { merge?: boolean; encode?: boolean; share?: boolean; compress?: boolean | number };
+  subfiles?: number | 'node';
+}
+
+export interface OpenOptions extends CommonOptions {
+  mode?: 'r' | 'r+';
+  asOf?: number;
+}
+
+const CHOICES: Readonly<Record<string, readonly unknown[]>> = {
+  connector: ['log', 'native'],
+  durability: ['process', 'power'],
+  onBufferFull: ['error', 'flush'],
+  storage: ['node', 'mpi-io'],
+  mode: ['r', 'r+'],
+  checksum: [true, false],
+  commitOnSignal: [true, false],
+  exclusive: [true, false],
+};
+
+/** Refuses values that an option cannot have. */
+export function checkOptions(options: CommonOptions & { mode?: unknown; exclusive?: unknown }): void {
+  if (typeof options !== 'object' || options === null) throw new H5LogError('OPTION', `options must be an object, got ${String(options)}`);
+  for (const [name, allowed] of Object.entries(CHOICES)) {
+    const value = (options as Readonly<Record<string, unknown>>)[name];
+    if (value !== undefined && !allowed.includes(value)) {
+      throw new H5LogError('OPTION', `${name} must be ${allowed.map((choice) => JSON.stringify(choice)).join(' or ')}, got ${show(value)}`);
+    }
+  }
+  for (const name of ['bufferLimit', 'indexLimit', 'timeout'] as const) {
+    const value: unknown = options[name];
+    if (value !== undefined && !(typeof value === 'number' && value >= 0)) {
+      throw new H5LogError('OPTION', `${name} must be a number that is not negative, got ${show(value)}`);
+    }
+  }
+}
+
+function show(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+}

@@ -1,0 +1,219 @@
+import { createTarget, openTarget, readTarget } from '#platform';
+import type { Communicator } from './comm/communicator.ts';
+import { solo } from './comm/solo.ts';
+import { checkOptions, type CommonOptions, type CreateOptions, type OpenOptions } from './connector/options.ts';
+import { type Commit, type CommitInProgress, Session } from './connector/session.ts';
+import { H5LogError } from './errors.ts';
+import { Group } from './group.ts';
+import { blobStorage } from './storage/blob.ts';
+import { driveAsync, driveSync } from './storage/drive.ts';
+import { httpStorage } from './storage/http.ts';
+import { type Job, JobQueue } from './storage/jobs.ts';
+import type { ByteStorage } from './storage/storage.ts';
+import { plainTarget, type WriteTarget } from './storage/target.ts';
+
+/** An HDF5 file; the root group of what is in it. */
+export class File extends Group {
+  readonly #jobs: JobQueue<Commit>;
+  #closing: Promise<void> | null = null;
+
+  private constructor(session: Session) {
+    super(session, null, '/', session.structure.root);
+    this.#jobs = new JobQueue(session.storage);
+  }
+
+  /** Makes a new file, replacing what is at that path once the new one is whole. */
+  static async create(target: string | URL | ByteStorage, options: CreateOptions = {}): Promise<File> {
+    const opening = beginCreate(target, options);
+    return opening.settle(() => driveAsync(opening.storage, Session.create(opening.session)).then((session) => new File(session)));
+  }
+
+  static createSync(target: string | URL | ByteStorage, options: CreateOptions = {}): File {
+    const opening = beginCreate(target, options);
+    return opening.settleSync(() => new File(driveSync(opening.storage, Session.create(opening.session))));
+  }
+
+  static async open(source: string | URL | Blob | ByteStorage, options: OpenOptions = {}): Promise<File> {
+    const opening = beginOpen(source, options);
+    return opening.settle(() => driveAsync(opening.storage, Session.open(opening.session)).then((session) => new File(session)));
+  }
+
+  static openSync(source: string | URL | ByteStorage, options: OpenOptions = {}): File {
+    const opening = beginOpen(source, options);
+    return opening.settleSync(() => new File(driveSync(opening.storage, Session.open(opening.session))));
+  }
+
+  get connector(): 'log' | 'native' {
+    return this.session.counts ? 'log' : 'native';
+  }
+
+  get mode(): 'r' | 'r+' {
+    return this.session.mode;
+  }
+
+  get closed(): boolean {
+    return this.session.closed;
+  }
+
+  get comm(): Communicator {
+    return this.session.comm;
+  }
+
+  /** The number of the last commit. */
+  get sequence(): number {
+    return this.session.last.sequence;
+  }
+
+  /** Commits everything that changed so far. What changes while it is written belongs to the next commit. */
+  async flush(): Promise<Commit> {
+    const progress = this.session.plan();
+    if (!progress) {
+      await this.#jobs.idle();
+      return this.session.last;
+    }
+    return this.#jobs.add(this.#job(progress));
+  }
+
+  /** The same, done when it returns. Takes over flushes that are still being written. */
+  flushSync(): Commit {
+    this.session.writable();
+    this.#jobs.finishSync();
+    const progress = this.session.plan();
+    return progress ? this.#jobs.runSync(this.#job(progress)) : this.session.last;
+  }
+
+  #job(progress: CommitInProgress): Job<Commit> {
+    return {
+      start: () => this.session.write(progress),
+      done: () => this.session.succeeded(progress),
+      failed: () => this.session.failed(progress),
+    };
+  }
+
+  /** Commits what is pending, cuts the file to size and gives the lock up. Objects of the file can still be read. */
+  async close(): Promise<void> {
+    if (this.session.closed) return;
+    this.#closing ??= this.#finish().finally(() => {
+      this.#closing = null;
+    });
+    await this.#closing;
+  }
+
+  async #finish(): Promise<void> {
+    if (this.mode === 'r+') await this.flush();
+    await driveAsync(this.session.storage, this.session.finish());
+    this.#release();
+    await this.session.storage.close();
+  }
+
+  closeSync(): void {
+    if (this.session.closed) return;
+    if (this.mode === 'r+') this.flushSync();
+    driveSync(this.session.storage, this.session.finish());
+    this.#release();
+    this.session.storage.blocking?.close();
+  }
+
+  #release(): void {
+    this.session.closed = true;
+    this.session.target?.release();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.closeSync();
+  }
+}
+
+/** What opening or creating has taken and must give back when it fails. */
+class Opening {
+  readonly storage: ByteStorage;
+  readonly session: { storage: ByteStorage; target: WriteTarget | null; comm: Communicator; power: boolean };
+  readonly #target: WriteTarget | null;
+  readonly #isNew: boolean;
+  readonly #ownsStorage: boolean;
+
+  constructor(storage: ByteStorage, target: WriteTarget | null, isNew: boolean, ownsStorage: boolean, options: CommonOptions) {
+    this.storage = storage;
+    this.#target = target;
+    this.#isNew = isNew;
+    this.#ownsStorage = ownsStorage;
+    this.session = { storage, target, comm: options.comm ?? solo(), power: options.durability === 'power' };
+  }
+
+  async settle(work: () => Promise<File>): Promise<File> {
+    try {
+      const file = await work();
+      if (this.#isNew) this.#target?.publish(this.session.power);
+      return file;
+    } catch (error) {
+      if (this.#ownsStorage) await this.storage.close();
+      throw this.#giveUp(error);
+    }
+  }
+
+  settleSync(work: () => File): File {
+    try {
+      const file = work();
+      if (this.#isNew) this.#target?.publish(this.session.power);
+      return file;
+    } catch (error) {
+      if (this.#ownsStorage) this.storage.blocking?.close();
+      throw this.#giveUp(error);
+    }
+  }
+
+  #giveUp(error: unknown): unknown {
+    if (this.#isNew) this.#target?.discard();
+    this.#target?.release();
+    if (!(error instanceof H5LogError) || error.file !== undefined) return error;
+    const { offset, object, rank, cause } = error;
+    return new H5LogError(error.code, `${this.storage.name}: ${error.message}`, { file: this.storage.name, offset, object, rank, cause: cause ?? error });
+  }
+}
+
+const isPath = (source: unknown): source is string | URL => typeof source === 'string' || source instanceof URL;
+const isWeb = (source: string | URL): boolean => /^https?:\/\//i.test(String(source));
+
+function checkComm(options: CommonOptions): void {
+  checkOptions(options);
+  if (options.comm && options.comm.size > 1) throw new H5LogError('UNSUPPORTED', 'files of several ranks are not supported yet');
+}
+
+function beginCreate(target: string | URL | ByteStorage, options: CreateOptions): Opening {
+  checkComm(options);
+  if (isPath(target)) {
+    const made = createTarget(target, options.exclusive ?? false);
+    return new Opening(made.storage, made, true, true, options);
+  }
+  checkStorage(target);
+  return new Opening(target, plainTarget(target), true, false, options);
+}
+
+function beginOpen(source: string | URL | Blob | ByteStorage, options: OpenOptions): Opening {
+  checkComm(options);
+  const writing = options.mode === 'r+';
+  if (isPath(source)) {
+    if (isWeb(source)) return readOnly(httpStorage(source), writing, options);
+    if (!writing) return new Opening(readTarget(source), null, false, true, options);
+    const opened = openTarget(source);
+    return new Opening(opened.storage, opened, false, true, options);
+  }
+  if (typeof Blob !== 'undefined' && source instanceof Blob) return readOnly(blobStorage(source), writing, options);
+  checkStorage(source);
+  return new Opening(source as ByteStorage, writing ? plainTarget(source as ByteStorage) : null, false, false, options);
+}
+
+function readOnly(storage: ByteStorage, writing: boolean, options: OpenOptions): Opening {
+  if (writing) throw new H5LogError('READ_ONLY', `${storage.name} cannot be written`, { file: storage.name });
+  return new Opening(storage, null, false, true, options);
+}
+
+function checkStorage(source: unknown): void {
+  const storage = source as Partial<ByteStorage> | null;
+  if (typeof storage === 'object' && storage !== null && typeof storage.read === 'function' && typeof storage.size === 'function') return;
+  throw new H5LogError('OPTION', 'a path, a URL, a Blob or a storage is needed');
+}

@@ -1,0 +1,215 @@
+import { type Attributes, ObjectAttributes } from './attributes.ts';
+import type { Session } from './connector/session.ts';
+import { Dataset, type DatasetOptions, defineDataset } from './dataset.ts';
+import type { DType } from './dtype/model.ts';
+import { type ErrorCode, H5LogError } from './errors.ts';
+import type { File } from './file.ts';
+import type { LinkTarget } from './hdf5/link-message.ts';
+import type { Link, ObjectNode } from './hdf5/object-node.ts';
+
+/** A group: named links to groups and datasets. Paths are relative to it, or begin at the root with a slash. */
+export class Group {
+  readonly kind = 'group' as const;
+  readonly path: string;
+  readonly attributes: Attributes;
+  /** @internal */
+  readonly session: Session;
+  readonly #file: File | null;
+  #node: ObjectNode;
+  #generation: number;
+
+  /** @internal */
+  constructor(session: Session, file: File | null, path: string, node: ObjectNode) {
+    this.session = session;
+    this.#file = file;
+    this.path = path;
+    this.#node = node;
+    this.#generation = session.generation;
+    this.attributes = new ObjectAttributes(this);
+  }
+
+  get file(): File {
+    // Only a File has none: it is its own.
+    return this.#file ?? (this as unknown as File);
+  }
+
+  /** @internal */
+  get node(): ObjectNode {
+    if (this.#generation !== this.session.generation) {
+      const node = this.session.find(this.session.structure.root, this.path);
+      if (!node || node.kind !== 'group') throw this.#error('NOT_FOUND', `${this.path} is no longer a group`, this.path);
+      this.#node = node;
+      this.#generation = this.session.generation;
+    }
+    return this.#node;
+  }
+
+  get(path: string): Group | Dataset | undefined {
+    const node = this.session.find(this.node, checkedPath(path));
+    return node && this.#wrap(node, this.#absolute(path));
+  }
+
+  group(path: string): Group {
+    const found = this.get(path);
+    if (found instanceof Group) return found;
+    throw this.#error('NOT_FOUND', found ? `${this.#absolute(path)} is a dataset, not a group` : `there is no group ${this.#absolute(path)}`, path);
+  }
+
+  dataset(path: string): Dataset;
+  dataset<D extends DType>(path: string, dtype: D): Dataset<D>;
+  dataset(path: string, dtype?: DType): Dataset {
+    const found = this.get(path);
+    if (!(found instanceof Dataset)) {
+      throw this.#error('NOT_FOUND', found ? `${this.#absolute(path)} is a group, not a dataset` : `there is no dataset ${this.#absolute(path)}`, path);
+    }
+    if (dtype !== undefined) found.mustBe(dtype);
+    return found;
+  }
+
+  has(path: string): boolean {
+    const node = this.session.find(this.node, checkedPath(path));
+    return node !== undefined && node.kind !== 'datatype';
+  }
+
+  /** The names in the group, in the order of their creation where the file keeps it. */
+  *keys(): IterableIterator<string> {
+    for (const { name } of this.#links()) yield name;
+  }
+
+  /** Names with what they lead to; undefined where a link leads nowhere or out of the file. */
+  *children(): IterableIterator<[string, Group | Dataset | undefined]> {
+    for (const { name, link } of this.#links()) {
+      const node = this.session.now(this.session.structure.target(this.node, link));
+      yield [name, node && this.#wrap(node, join(this.path, name))];
+    }
+  }
+
+  *#links(): Iterable<{ name: string; link: Link }> {
+    const { names } = this.session;
+    for (const link of [...this.node.links.values()]) {
+      const name = names.shown(link.name);
+      if (name !== undefined) yield { name, link };
+    }
+  }
+
+  #wrap(node: ObjectNode, path: string): Group | Dataset | undefined {
+    if (node.kind === 'group') return new Group(this.session, this.file, path, node);
+    if (node.kind === 'dataset') return new Dataset(this.session, this.file, path, node);
+    return undefined;
+  }
+
+  #absolute(path: string): string {
+    return join(path.startsWith('/') ? '/' : this.path, path);
+  }
+
+  // ---------------------------------------------------------------- changing
+
+  /** Makes a group; groups on the way to it are made as well. */
+  createGroup(path: string): Group {
+    const { parent, name } = this.#place(path);
+    const node = this.session.structure.createGroup(parent, name);
+    return new Group(this.session, this.file, this.#absolute(path), node);
+  }
+
+  /** Makes a dataset; groups on the way to it are made as well. */
+  createDataset<const D extends DType>(path: string, options: DatasetOptions<D>): Dataset<D> {
+    this.session.writable();
+    const definition = defineDataset(this.#absolute(path), options);
+    const { parent, name } = this.#place(path);
+    const node = definition.create(this.session, parent, name);
+    return new Dataset<D>(this.session, this.file, this.#absolute(path), node);
+  }
+
+  createSoftLink(path: string, target: string): void {
+    if (typeof target !== 'string' || target === '') throw new H5LogError('OPTION', 'a soft link needs a target path');
+    this.#link(path, { kind: 'soft', path: this.session.storedPath(target) }, null);
+  }
+
+  createHardLink(path: string, target: string): void {
+    this.session.writable();
+    const node = this.session.find(this.node, checkedPath(target));
+    if (!node) throw this.#error('NOT_FOUND', `there is no ${this.#absolute(target)} to link to`, target);
+    this.#link(path, { kind: 'hard', address: node.address }, node);
+  }
+
+  createExternalLink(path: string, file: string, target: string): void {
+    if (typeof file !== 'string' || file === '' || typeof target !== 'string' || target === '') {
+      throw new H5LogError('OPTION', 'an external link needs a file and a path in it');
+    }
+    this.#link(path, { kind: 'external', file, path: target }, null);
+  }
+
+  #link(path: string, target: LinkTarget, node: ObjectNode | null): void {
+    const { parent, name } = this.#place(path);
+    this.session.structure.addLink(parent, name, target, node);
+  }
+
+  /** Gives what is at `from` the name `to`; data stays where it is. */
+  move(from: string, to: string): void {
+    this.session.writable();
+    const { structure } = this.session;
+    const source = this.#existing(from);
+    const inside = this.#absolute(to).startsWith(`${this.#absolute(from)}/`);
+    if (inside) throw new H5LogError('OPTION', `${this.#absolute(from)} cannot be moved into itself`, { object: this.#absolute(from) });
+    const { parent, name } = this.#place(to);
+    structure.moveLink(source.parent, source.name, parent, name);
+  }
+
+  /** Removes a name; an object goes when its last name does. */
+  delete(path: string): void {
+    this.session.writable();
+    const { parent, name } = this.#existing(path);
+    this.session.structure.removeLink(parent, name);
+  }
+
+  #existing(path: string): { parent: ObjectNode; name: string } {
+    const { session } = this;
+    const components = checkedPath(path).split('/').filter((part) => part !== '' && part !== '.');
+    const last = components.pop();
+    const above = session.find(path.startsWith('/') ? session.structure.root : this.node, components.join('/'));
+    const name = last === undefined ? undefined : session.names.stored(last);
+    if (!above || name === undefined || !above.links.has(name)) throw this.#error('NOT_FOUND', `there is no ${this.#absolute(path)}`, path);
+    return { parent: above, name };
+  }
+
+  /** The group a new name goes into, made if it is not there, once it is sure that the name is free. */
+  #place(path: string): { parent: ObjectNode; name: string } {
+    const { session } = this;
+    session.writable();
+    const components = checkedPath(path).split('/').filter((part) => part !== '' && part !== '.');
+    const last = components.pop();
+    if (last === undefined) throw this.#error('EXISTS', `${this.#absolute(path)} exists already`, path);
+    let parent = path.startsWith('/') ? session.structure.root : this.node;
+    const missing: string[] = [];
+    for (const component of components) {
+      const next = missing.length > 0 ? undefined : session.find(parent, component);
+      if (next && next.kind !== 'group') throw this.#error('EXISTS', `${component} on the way to ${this.#absolute(path)} is not a group`, path);
+      if (next) parent = next;
+      else {
+        // A link that leads nowhere is in the way as well.
+        if (missing.length === 0 && parent.links.has(session.names.stored(component))) {
+          throw this.#error('NOT_FOUND', `the link ${component} on the way to ${this.#absolute(path)} leads nowhere`, path);
+        }
+        missing.push(component);
+      }
+    }
+    const name = session.names.stored(last);
+    if (missing.length === 0 && parent.links.has(name)) throw this.#error('EXISTS', `${this.#absolute(path)} exists already`, path);
+    for (const component of missing) parent = session.structure.createGroup(parent, session.names.stored(component));
+    return { parent, name };
+  }
+
+  #error(code: ErrorCode, message: string, path: string): H5LogError {
+    return new H5LogError(code, message, { file: this.session.storage.name, object: this.#absolute(path) });
+  }
+}
+
+function join(base: string, path: string): string {
+  const parts = `${base}/${path}`.split('/').filter((part) => part !== '' && part !== '.');
+  return `/${parts.join('/')}`;
+}
+
+function checkedPath(path: unknown): string {
+  if (typeof path === 'string' && path !== '' && !path.includes('\0')) return path;
+  throw new H5LogError('OPTION', `${JSON.stringify(path)} is not a path`);
+}

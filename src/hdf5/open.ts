@@ -1,0 +1,137 @@
+import { formatError, H5LogError } from '../errors.ts';
+import type { Io } from '../storage/drive.ts';
+import { attributeParts } from './attribute-value.ts';
+import { ByteWriter } from './byte-writer.ts';
+import { connectAll } from './connect.ts';
+import { Cursor, UNDEFINED } from './cursor.ts';
+import { FileBytes } from './file-bytes.ts';
+import { type RawMessage, readHeader } from './header-read.ts';
+import { ObjectLoader } from './load.ts';
+import { MESSAGE } from './message-types.ts';
+import { HeaderMessage, ObjectNode } from './object-node.ts';
+import { rawReferences } from './raw-references.ts';
+import { SharedTable } from './shared-message.ts';
+import { Structure } from './structure.ts';
+import { type BtreeK, DEFAULT_K, readSuperblock, type Superblock, SUPERBLOCK_SIZE } from './superblock.ts';
+
+export interface OpenedStructure {
+  readonly structure: Structure;
+  readonly superblock: Superblock;
+  /** The extension to be written with the first commit, if the file needs one. */
+  readonly extension: ObjectNode | null;
+}
+
+interface Extension {
+  readonly k: BtreeK | null;
+  readonly shared: RawMessage | null;
+}
+
+/** Opens the structure for reading. `root` opens an earlier state, whose root group is there. */
+export function* openStructure(root?: number): Io<OpenedStructure> {
+  const superblock = yield* readSuperblock();
+  const file = new FileBytes(superblock.base, superblock.end, superblock.addressSize, superblock.lengthSize);
+  const extension = yield* readExtension(file, superblock.extension);
+  const shared = extension.shared ? yield* SharedTable.open(file, new Cursor(extension.shared.body, extension.shared.offset)) : null;
+  const loader = new ObjectLoader(file, shared);
+  const node = yield* loader.node(root ?? superblock.root);
+  if (node.kind !== 'group') throw formatError('the root is not a group', file.base + node.address);
+  const structure = new Structure(loader, node);
+  return { structure, superblock, extension: newExtension(extension, superblock) };
+}
+
+/** Loads everything now, for storages that can only be read asynchronously. */
+export function* loadEverything(structure: Structure): Io<void> {
+  const { loader, heap, root } = structure;
+  const all = new Set<ObjectNode>([root]);
+  for (const node of all) {
+    for (const attribute of node.attributes.values()) {
+      const { dtype, data, count } = attributeParts(attribute, loader.file.lengthSize);
+      yield* heap.load(dtype, data, count);
+    }
+    for (const link of node.links.values()) {
+      const target = yield* loader.follow(link);
+      if (target) all.add(target);
+    }
+  }
+}
+
+/** Makes a structure ready for changes: who points to whom, and what must not move. */
+export function* prepareWriting(opened: OpenedStructure): Io<void> {
+  const { structure, superblock } = opened;
+  const { loader, heap, root } = structure;
+  refuseWriting(superblock);
+  const nodes = yield* connectAll(loader, root, heap);
+  if (root.linkCount === 0) root.linkCount = 1;
+  for (const node of nodes) {
+    if (node.kind !== 'dataset') continue;
+    const found = yield* rawReferences(loader.file, structure.dataset(node), heap);
+    if (typeof found !== 'string' && found.size === 0) continue;
+    const path = yield* structure.pathOf(node.address);
+    if (typeof found === 'string') structure.frozen = `${path} holds ${found}; which objects they lead to cannot be found out, so nothing may move`;
+    else for (const address of found) structure.pinned.set(address, path);
+  }
+  structure.writable = true;
+}
+
+function refuseWriting(superblock: Superblock): void {
+  if (superblock.addressSize !== 8 || superblock.lengthSize !== 8) {
+    throw new H5LogError('UNSUPPORTED', `a file with addresses of ${superblock.addressSize} bytes cannot be appended to`);
+  }
+  if (superblock.driver !== UNDEFINED) throw new H5LogError('UNSUPPORTED', 'a file with a driver information block cannot be appended to');
+  if (superblock.flags !== 0) {
+    throw new H5LogError('LOCKED', 'another program has the file open for writing, or died while it had (its consistency flags are set; h5clear -s clears them)');
+  }
+  if (superblock.bytes.length < SUPERBLOCK_SIZE) throw formatError('superblock too small', superblock.base);
+}
+
+/** The empty structure of a new file. */
+export function newStructure(): Structure {
+  const loader = new ObjectLoader(new FileBytes(0, SUPERBLOCK_SIZE), null);
+  const root = new ObjectNode('group');
+  root.linkCount = 1;
+  const structure = new Structure(loader, root);
+  structure.writable = true;
+  structure.touch(root);
+  return structure;
+}
+
+function* readExtension(file: FileBytes, address: number): Io<Extension> {
+  if (address === UNDEFINED) return { k: null, shared: null };
+  const header = yield* readHeader(file, address);
+  const find = (type: number): RawMessage | null => header.messages.find((message) => message.type === type) ?? null;
+  const image = find(MESSAGE.cacheImage);
+  if (image) {
+    const cursor = new Cursor(image.body, image.offset, 1);
+    if (cursor.address(file.addressSize) !== UNDEFINED) {
+      throw new H5LogError('UNSUPPORTED', 'the file holds a metadata cache image; open and close it with libhdf5 first', { offset: image.offset });
+    }
+  }
+  const kMessage = find(MESSAGE.btreeK);
+  let k: BtreeK | null = null;
+  if (kMessage) {
+    const cursor = new Cursor(kMessage.body, kMessage.offset);
+    cursor.expect(0, 'version of the B-tree K values');
+    k = { chunk: cursor.u16(), groupInternal: cursor.u16(), groupLeaf: cursor.u16() };
+  }
+  if (find(MESSAGE.driverInfo)) throw new H5LogError('UNSUPPORTED', 'the file is one part of several (driver information)', { offset: file.base + address });
+  return { k, shared: find(MESSAGE.sharedTable) };
+}
+
+/**
+ * The extension is written anew: without persistent free space and paging, whose records an append makes wrong, with the
+ * B-tree sizes that old groups were built with, and with the shared message table.
+ */
+function newExtension(old: Extension, superblock: Superblock): ObjectNode | null {
+  const k = old.k ?? superblock.k;
+  const messages: [number, Uint8Array][] = [];
+  if (k.chunk !== DEFAULT_K.chunk || k.groupInternal !== DEFAULT_K.groupInternal || k.groupLeaf !== DEFAULT_K.groupLeaf) {
+    messages.push([MESSAGE.btreeK, new ByteWriter(7).u8(0).u16(k.chunk).u16(k.groupInternal).u16(k.groupLeaf).done()]);
+  }
+  if (old.shared) messages.push([MESSAGE.sharedTable, old.shared.body]);
+  if (messages.length === 0) return null;
+  const node = new ObjectNode('dataset');
+  node.flags = 0;
+  node.linkCount = 1;
+  for (const [type, bytes] of messages) node.hot.add(new HeaderMessage(node, type, 0, 0, bytes));
+  return node;
+}

@@ -1,0 +1,12 @@
+export type { AttributeValue, Attributes } from './attributes.ts';
+export type { Communicator } from './comm/communicator.ts';
+export { solo } from './comm/solo.ts';
+export type { CommonOptions, CreateOptions, OpenOptions } from './connector/options.ts';
+export type { Commit } from './connector/session.ts';
+export { Dataset, type DatasetOptions, type Filter } from './dataset.ts';
+export { T } from './dtype/construct.ts';
+export type { ArrayOf, Described, DType, NumberType, TypedArray, ValueOf } from './dtype/model.ts';
+export { type ErrorCode, type ErrorDetails, H5LogError, isH5LogError } from './errors.ts';
+export { File, File as H5LogFile } from './file.ts';
+export { Group } from './group.ts';
+export type { BlockingStorage, ByteStorage } from './storage/storage.ts';

@@ -1,0 +1,86 @@
+import { type DType, fullType } from '../dtype/model.ts';
+import { H5LogError } from '../errors.ts';
+import { NULL_SPACE, simpleSpace } from '../hdf5/dataspace.ts';
+import type { ObjectNode } from '../hdf5/object-node.ts';
+import type { Structure } from '../hdf5/structure.ts';
+import type { Io } from '../storage/drive.ts';
+import { type DatasetShape, type Filter, filterEntries, namedFilter } from './dataset-shape.ts';
+import { encodeFillValue, fillValue } from './fill-value.ts';
+
+const DIMS = '_dims';
+const MAX_DIMS = '_mdims';
+const ID = '_ID';
+/** Chunk shape and filters, which the original loses: kept in attributes because it cannot stand a filter message. */
+const CHUNKS = '_chunks';
+const FILTERS = '_filters';
+
+/** What stands for a dataset in a log file: a dataset without data that carries shape, maximum shape and number. */
+export interface Anchor extends DatasetShape {
+  readonly id: number;
+}
+
+export interface NewAnchor {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly maxShape: readonly (number | null)[];
+  readonly fill?: unknown;
+  readonly chunks: readonly number[] | null;
+  readonly filters: readonly Filter[];
+}
+
+/** Makes an anchor in a group; attributes in the order in which the original makes them. */
+export function* createAnchor(structure: Structure, parent: ObjectNode, name: string, id: number, anchor: NewAnchor): Io<ObjectNode> {
+  const fill = anchor.fill === undefined ? {} : { fill: encodeFillValue(anchor.dtype, anchor.fill) };
+  const node = structure.createDataset(parent, name, { dtype: anchor.dtype, space: NULL_SPACE, layout: { kind: 'unallocated' }, ...fill });
+  yield* writeSizes(structure, node, DIMS, anchor.shape);
+  yield* writeSizes(structure, node, MAX_DIMS, anchor.maxShape);
+  yield* structure.setAttribute(node, ID, 'int32', simpleSpace([1]), Int32Array.of(id));
+  if (anchor.chunks) yield* writeSizes(structure, node, CHUNKS, anchor.chunks);
+  if (anchor.filters.length > 0) {
+    const entries = filterEntries(anchor.filters, fullType(anchor.dtype).size);
+    const numbers = Int32Array.from(entries.flatMap(({ id: filter, values }) => [filter, values[0] ?? 0]));
+    yield* structure.setAttribute(node, FILTERS, 'int32', simpleSpace([numbers.length]), numbers);
+  }
+  return node;
+}
+
+function* writeSizes(structure: Structure, node: ObjectNode, name: string, sizes: readonly (number | null)[]): Io<void> {
+  const value = BigInt64Array.from(sizes.map((size) => (size === null ? -1n : BigInt(size))));
+  yield* structure.setAttribute(node, name, 'int64', simpleSpace([sizes.length]), value);
+}
+
+export function* resizeAnchor(structure: Structure, node: ObjectNode, shape: readonly number[]): Io<void> {
+  yield* writeSizes(structure, node, DIMS, shape);
+}
+
+/** Reads an anchor; undefined for a dataset that is none. */
+export function* readAnchor(structure: Structure, node: ObjectNode): Io<Anchor | undefined> {
+  const dims = yield* structure.attribute(node, DIMS);
+  const maxDims = yield* structure.attribute(node, MAX_DIMS);
+  const id = yield* structure.attribute(node, ID);
+  if (!(dims instanceof BigInt64Array) || !(maxDims instanceof BigInt64Array) || !(id instanceof Int32Array)) return undefined;
+  if (dims.length !== maxDims.length || id.length !== 1) return undefined;
+  const { dtype, fill } = structure.dataset(node);
+  const chunks = yield* structure.attribute(node, CHUNKS);
+  const filters = yield* structure.attribute(node, FILTERS);
+  return {
+    id: id[0] as number,
+    dtype,
+    shape: Array.from(dims, sizeOf),
+    maxShape: Array.from(maxDims, (size) => (size === -1n ? null : sizeOf(size))),
+    fill: typeof fill.value === 'string' ? undefined : fillValue(dtype, fill.value),
+    chunks: chunks instanceof BigInt64Array ? Array.from(chunks, sizeOf) : null,
+    filters: filters instanceof Int32Array ? pairs(filters).flatMap(([filter, value]) => namedFilter({ id: filter, values: [value] })) : [],
+  };
+}
+
+function sizeOf(size: bigint): number {
+  if (size < 0n || size > BigInt(Number.MAX_SAFE_INTEGER)) throw new H5LogError('FORMAT', `a dimension of ${size} elements`);
+  return Number(size);
+}
+
+function pairs(numbers: Int32Array): [number, number][] {
+  const list: [number, number][] = [];
+  for (let i = 0; i + 1 < numbers.length; i += 2) list.push([numbers[i] as number, numbers[i + 1] as number]);
+  return list;
+}

@@ -1,0 +1,18 @@
+import { type DType, fullType } from '../dtype/model.ts';
+import { decodeOne, encodeValues } from '../dtype/values.ts';
+import { H5LogError } from '../errors.ts';
+
+/** A fill value in JavaScript; one that does not fit its type is as good as none. */
+export function fillValue(dtype: DType, bytes: Uint8Array): unknown {
+  if (bytes.length !== fullType(dtype).size) return undefined;
+  return decodeOne(dtype, bytes, { heap: () => undefined, path: () => '' });
+}
+
+/** A fill value in the dataset's file type. */
+export function encodeFillValue(dtype: DType, fill: unknown): Uint8Array {
+  const encoded = encodeValues(dtype, fill, 1);
+  if (encoded.heap.length > 0 || encoded.references.length > 0) {
+    throw new H5LogError('UNSUPPORTED', 'a fill value cannot hold references or variable-length data');
+  }
+  return encoded.bytes;
+}

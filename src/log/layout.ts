@@ -1,0 +1,51 @@
+import { H5LogError } from '../errors.ts';
+import { simpleSpace } from '../hdf5/dataspace.ts';
+import type { ObjectNode } from '../hdf5/object-node.ts';
+import type { Structure } from '../hdf5/structure.ts';
+import type { Io } from '../storage/drive.ts';
+
+/** The group that holds log and tables, and the root attribute that counts them. */
+export const LOG_GROUP = '_LOG';
+export const COUNTS_ATTRIBUTE = '_int_att';
+
+/** Bits of the configuration, element 3 of the counts. */
+export const CONFIG = { merge: 0x001, encode: 0x002, zip: 0x004, share: 0x008, passthru: 0x010, subfiling: 0x200 } as const;
+
+/** The five numbers of `_int_att`. */
+export interface LogCounts {
+  /** Datasets ever created: the next dataset's ID. */
+  datasets: number;
+  logs: number;
+  tables: number;
+  config: number;
+  subfiles: number;
+}
+
+/** Whether the file has a log, and what its counts are. */
+export function* readCounts(structure: Structure): Io<LogCounts | undefined> {
+  const value = yield* structure.attribute(structure.root, COUNTS_ATTRIBUTE);
+  if (!(value instanceof Int32Array) || value.length < 5) return undefined;
+  const [datasets, logs, tables, config, subfiles] = value as unknown as [number, number, number, number, number];
+  return { datasets, logs, tables, config, subfiles };
+}
+
+/** Writes the counts; they become part of the file with the next commit. */
+export function* writeCounts(structure: Structure, counts: LogCounts): Io<void> {
+  const value = Int32Array.of(counts.datasets, counts.logs, counts.tables, counts.config, counts.subfiles);
+  yield* structure.setAttribute(structure.root, COUNTS_ATTRIBUTE, 'int32', simpleSpace([5]), value);
+}
+
+/** The beginnings of a log in a structure that has none. */
+export function* beginLog(structure: Structure): Io<LogCounts> {
+  const counts: LogCounts = { datasets: 0, logs: 0, tables: 0, config: CONFIG.encode | CONFIG.share, subfiles: 1 };
+  yield* writeCounts(structure, counts);
+  structure.createGroup(structure.root, LOG_GROUP);
+  return counts;
+}
+
+/** `_LOG` itself. */
+export function logGroup(structure: Structure): ObjectNode {
+  const node = structure.root.links.get(LOG_GROUP)?.node;
+  if (!node) throw new H5LogError('FORMAT', `the file has no group ${LOG_GROUP}`);
+  return node;
+}
