@@ -1,16 +1,32 @@
 import { type Attributes, ObjectAttributes } from './attributes.ts';
 import type { Session } from './connector/session.ts';
 import { checkType, describeType, sameType } from './dtype/construct.ts';
-import { containsVlen } from './dtype/describe.ts';
-import type { DType, ValueOf } from './dtype/model.ts';
+import { containsReference, containsVlen } from './dtype/describe.ts';
+import type { ArrayOf, DType, TypedArray, ValueOf } from './dtype/model.ts';
 import { H5LogError } from './errors.ts';
 import type { File } from './file.ts';
 import type { ObjectNode } from './hdf5/object-node.ts';
-import { createAnchor, readAnchor, resizeAnchor } from './log/anchor.ts';
-import { checkFilters, type Filter, regularDataset, type DatasetShape } from './log/dataset-shape.ts';
+import { createAnchor, readAnchor } from './log/anchor.ts';
+import { checkFilters, type DatasetShape, type Filter, regularDataset } from './log/dataset-shape.ts';
+import type { LogDataset } from './log/log-dataset.ts';
+import { Reading, type ReadRequest } from './log/read.ts';
+import { resizeDataset } from './log/resize.ts';
+import type { Coordinates, Where } from './space/select.ts';
 import { checkMaxShape, checkShape, sizeOf } from './space/shape.ts';
+import { driveAsync } from './storage/drive.ts';
 
 export type { Filter } from './log/dataset-shape.ts';
+
+/** An array in memory of that shape, and which of its elements are meant (all of them without `where`). */
+export interface Memory {
+  shape: readonly number[];
+  where?: Where;
+}
+
+export interface ReadOptions {
+  memory?: Memory;
+  signal?: AbortSignal;
+}
 
 export interface DatasetOptions<D extends DType> {
   dtype: D;
@@ -31,6 +47,7 @@ export class Dataset<D extends DType = DType> {
   readonly session: Session;
   #node: ObjectNode;
   #generation: number;
+  #logged: LogDataset | null = null;
 
   /** @internal */
   constructor(session: Session, file: File, path: string, node: ObjectNode) {
@@ -58,6 +75,15 @@ export class Dataset<D extends DType = DType> {
   get #shape(): DatasetShape {
     const { structure } = this.session;
     return this.session.now(readAnchor(structure, this.node)) ?? regularDataset(structure.dataset(this.node));
+  }
+
+  /** The dataset's place in the log, kept as long as it is the same object of the file. */
+  get #log(): LogDataset {
+    const { node } = this;
+    if (this.#logged?.node === node) return this.#logged;
+    this.#logged = this.session.logDataset(node, this.path) ?? null;
+    if (this.#logged) return this.#logged;
+    throw new H5LogError('UNSUPPORTED', `${this.path} is not a dataset of the log`, { file: this.session.storage.name, object: this.path });
   }
 
   get dtype(): D {
@@ -106,14 +132,70 @@ export class Dataset<D extends DType = DType> {
     });
   }
 
-  /** Changes the shape, within maxShape. */
+  /** Changes the shape, within maxShape. What is cut off is gone: it is fill when the dataset grows again. */
   resize(shape: readonly number[]): void {
     this.session.writable();
     const sizes = checkShape(shape);
-    checkMaxShape(this.maxShape, sizes);
-    const anchor = this.session.now(readAnchor(this.session.structure, this.node));
-    if (!anchor) throw new H5LogError('UNSUPPORTED', `${this.path} is not a dataset of the log; its shape cannot be changed`, { object: this.path });
-    this.session.now(resizeAnchor(this.session.structure, this.node, sizes));
+    const dataset = this.#log;
+    checkMaxShape(dataset.maxShape, sizes);
+    this.session.now(resizeDataset(dataset, sizes));
+  }
+
+  /** Posts. With copy: false keep the buffer untouched until a flush that covers it has resolved. */
+  write(
+    data: TypedArray | ArrayOf<D> | readonly (ValueOf<D> | number)[] | ValueOf<D>,
+    where?: Where,
+    options?: { copy?: boolean; memory?: Memory },
+  ): void {
+    this.session.writable();
+    this.#log.post(data, where, options);
+  }
+
+  /** n blocks in one call: starts is flat, n * rank numbers; counts the same, or rank numbers when all blocks are alike. */
+  writeMany(
+    data: TypedArray | ArrayOf<D> | readonly (ValueOf<D> | number)[],
+    starts: Coordinates,
+    counts: Coordinates,
+    options?: { copy?: boolean },
+  ): void {
+    this.session.writable();
+    this.#log.postMany(data, starts, counts, options?.copy !== false);
+  }
+
+  /** Flat, row-major, as long as the selection; a scalar dataset gives one element. */
+  read(where?: Where, options?: ReadOptions): Promise<ArrayOf<D>>;
+  read<B extends TypedArray>(where: Where | undefined, options: ReadOptions & { into: B }): Promise<B>;
+  read(where: Where | undefined, options: ReadOptions & { raw: true }): Promise<Uint8Array<ArrayBuffer>>;
+  async read(where?: Where, options: ReadOptions & ReadRequest = {}): Promise<unknown> {
+    options.signal?.throwIfAborted();
+    return this.#finish(Reading.of(this.#log, where, options, true), options.signal);
+  }
+
+  readSync(where?: Where, options?: { memory?: Memory }): ArrayOf<D>;
+  readSync<B extends TypedArray>(where: Where | undefined, options: { memory?: Memory; into: B }): B;
+  readSync(where: Where | undefined, options: { memory?: Memory; raw: true }): Uint8Array<ArrayBuffer>;
+  readSync(where?: Where, options: ReadRequest = {}): unknown {
+    return this.#finishSync(Reading.of(this.#log, where, options, false));
+  }
+
+  /** The blocks one after the other. */
+  async readMany(starts: Coordinates, counts: Coordinates, options: ReadOptions = {}): Promise<ArrayOf<D>> {
+    options.signal?.throwIfAborted();
+    return this.#finish(Reading.many(this.#log, starts, counts, options, true), options.signal) as Promise<ArrayOf<D>>;
+  }
+
+  readManySync(starts: Coordinates, counts: Coordinates): ArrayOf<D> {
+    return this.#finishSync(Reading.many(this.#log, starts, counts, {}, false)) as ArrayOf<D>;
+  }
+
+  async #finish(reading: Reading, signal: AbortSignal | undefined): Promise<unknown> {
+    await driveAsync(this.session.storage, reading.run(), signal);
+    return reading.result();
+  }
+
+  #finishSync(reading: Reading): unknown {
+    this.session.now(reading.run());
+    return reading.result();
   }
 }
 
@@ -124,8 +206,8 @@ export function defineDataset<D extends DType>(
 ): { create(session: Session, parent: ObjectNode, name: string): ObjectNode } {
   if (typeof options !== 'object' || options === null) throw new H5LogError('OPTION', `${path}: { dtype, shape } are needed`, { object: path });
   const dtype = checkType(options.dtype);
-  if (containsVlen(dtype)) {
-    throw new H5LogError('UNSUPPORTED', `${path}: a dataset of a log cannot hold ${describeType(dtype)}, because variable-length data is not logged yet`, { object: path });
+  if (containsVlen(dtype) || containsReference(dtype)) {
+    throw new H5LogError('UNSUPPORTED', `${path}: a dataset of a log cannot hold ${describeType(dtype)}, because variable-length data and references are not logged yet`, { object: path });
   }
   const shape = checkShape(options.shape);
   const maxShape = checkMaxShape(options.maxShape, shape);
@@ -134,10 +216,10 @@ export function defineDataset<D extends DType>(
   const { fill } = options;
   return {
     create(session, parent, name) {
-      const id = session.nextDatasetId();
+      const log = session.beginLog();
       const anchor = { dtype, shape, maxShape, chunks, filters, ...(fill === undefined ? {} : { fill }) };
-      const node = session.now(createAnchor(session.structure, parent, name, id, anchor));
-      session.countDataset();
+      const node = session.now(createAnchor(session.structure, parent, name, log.counts.datasets, anchor));
+      log.counts = { ...log.counts, datasets: log.counts.datasets + 1 };
       return node;
     },
   };

@@ -2,7 +2,8 @@ import { createTarget, openTarget, readTarget } from '#platform';
 import type { Communicator } from './comm/communicator.ts';
 import { solo } from './comm/solo.ts';
 import { checkOptions, type CommonOptions, type CreateOptions, type OpenOptions } from './connector/options.ts';
-import { type Commit, type CommitInProgress, Session } from './connector/session.ts';
+import { indexLimit, tableOptions } from './connector/environment.ts';
+import { type Commit, type CommitInProgress, Session, type SessionOptions } from './connector/session.ts';
 import { H5LogError } from './errors.ts';
 import { Group } from './group.ts';
 import { blobStorage } from './storage/blob.ts';
@@ -20,6 +21,7 @@ export class File extends Group {
   private constructor(session: Session) {
     super(session, null, '/', session.structure.root);
     this.#jobs = new JobQueue(session.storage);
+    session.makeRoom = () => this.flushSync();
   }
 
   /** Makes a new file, replacing what is at that path once the new one is whole. */
@@ -44,7 +46,7 @@ export class File extends Group {
   }
 
   get connector(): 'log' | 'native' {
-    return this.session.counts ? 'log' : 'native';
+    return this.session.log ? 'log' : 'native';
   }
 
   get mode(): 'r' | 'r+' {
@@ -64,14 +66,43 @@ export class File extends Group {
     return this.session.last.sequence;
   }
 
+  /** What was posted and not flushed yet. */
+  get pending(): { readonly requests: number; readonly bytes: number } {
+    return this.session.log?.pending ?? { requests: 0, bytes: 0 };
+  }
+
+  /** Every commit that the file knows of, oldest first. */
+  commits(): readonly Commit[] {
+    return this.session.commits();
+  }
+
+  /** For readers: moves to the newest commit; false if there is none newer. Objects show the new state. */
+  async refresh(): Promise<boolean> {
+    if (this.mode === 'r+') return false;
+    return driveAsync(this.session.storage, this.session.refresh());
+  }
+
+  refreshSync(): boolean {
+    if (this.mode === 'r+') return false;
+    return driveSync(this.session.storage, this.session.refresh());
+  }
+
+  /** Commits as another process makes them: the file is looked at again and again, every `interval` milliseconds. */
+  async *watch({ signal, interval = 100 }: { signal?: AbortSignal; interval?: number } = {}): AsyncIterableIterator<Commit> {
+    let seen = this.sequence;
+    while (!this.closed && !signal?.aborted) {
+      if (await this.refresh()) {
+        for (const commit of this.commits()) if (commit.sequence > seen) yield commit;
+        seen = this.sequence;
+      } else await pause(interval, signal);
+    }
+  }
+
   /** Commits everything that changed so far. What changes while it is written belongs to the next commit. */
   async flush(): Promise<Commit> {
     const progress = this.session.plan();
-    if (!progress) {
-      await this.#jobs.idle();
-      return this.session.last;
-    }
-    return this.#jobs.add(this.#job(progress));
+    // With nothing new, what is still being written is what this flush covers.
+    return progress ? this.#jobs.add(this.#job(progress)) : (this.#jobs.last ?? this.session.last);
   }
 
   /** The same, done when it returns. Takes over flushes that are still being written. */
@@ -131,7 +162,7 @@ export class File extends Group {
 /** What opening or creating has taken and must give back when it fails. */
 class Opening {
   readonly storage: ByteStorage;
-  readonly session: { storage: ByteStorage; target: WriteTarget | null; comm: Communicator; power: boolean };
+  readonly session: SessionOptions;
   readonly #target: WriteTarget | null;
   readonly #isNew: boolean;
   readonly #ownsStorage: boolean;
@@ -141,7 +172,20 @@ class Opening {
     this.#target = target;
     this.#isNew = isNew;
     this.#ownsStorage = ownsStorage;
-    this.session = { storage, target, comm: options.comm ?? solo(), power: options.durability === 'power' };
+    this.session = {
+      storage,
+      target,
+      comm: options.comm ?? solo(),
+      power: options.durability === 'power',
+      asOf: (options as OpenOptions).asOf,
+      log: {
+        table: tableOptions(options),
+        checksum: options.checksum !== false,
+        bufferLimit: options.bufferLimit ?? Infinity,
+        indexLimit: indexLimit(options),
+        flushWhenFull: options.onBufferFull === 'flush',
+      },
+    };
   }
 
   async settle(work: () => Promise<File>): Promise<File> {
@@ -175,6 +219,19 @@ class Opening {
   }
 }
 
+/** Waits, but not beyond the signal. */
+function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, milliseconds);
+    signal?.addEventListener('abort', done, { once: true });
+    function done(): void {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', done);
+      resolve();
+    }
+  });
+}
+
 const isPath = (source: unknown): source is string | URL => typeof source === 'string' || source instanceof URL;
 const isWeb = (source: string | URL): boolean => /^https?:\/\//i.test(String(source));
 
@@ -196,6 +253,8 @@ function beginCreate(target: string | URL | ByteStorage, options: CreateOptions)
 function beginOpen(source: string | URL | Blob | ByteStorage, options: OpenOptions): Opening {
   checkComm(options);
   const writing = options.mode === 'r+';
+  if (writing && options.asOf !== undefined) throw new H5LogError('OPTION', 'an earlier state (asOf) can only be read');
+  if (options.asOf !== undefined && !Number.isInteger(options.asOf)) throw new H5LogError('OPTION', `asOf must be a sequence number, got ${String(options.asOf)}`);
   if (isPath(source)) {
     if (isWeb(source)) return readOnly(httpStorage(source), writing, options);
     if (!writing) return new Opening(readTarget(source), null, false, true, options);

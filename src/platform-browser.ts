@@ -1,5 +1,6 @@
 import { H5LogError } from './errors.ts';
 import { inflateZlib, storeZlib } from './filter/inflate.ts';
+import { mixedSum } from './filter/mixed-sum.ts';
 import type { ByteStorage } from './storage/storage.ts';
 
 // What a page cannot do says so; what it can is done without anything of Node.
@@ -29,4 +30,13 @@ export const inflate = inflateZlib;
 /** Browsers have no compression that does not wait; the bytes are stored as they are, which every reader accepts. */
 export function deflate(bytes: Uint8Array, _level: number): Uint8Array {
   return storeZlib(bytes);
+}
+
+/** Two sums over the bytes with lookup3's mixing, for places without AES. */
+export function checksummer(): { readonly kind: 1 | 2; update(bytes: Uint8Array): void; digest(): Uint8Array } {
+  return mixedSum();
+}
+
+export function environment(_name: string): string | undefined {
+  return undefined;
 }

@@ -33,9 +33,9 @@ export { containsReference, containsVlen, describeType, sameType } from './descr
 
 /** The size of a type is a 32-bit field in the file. */
 const MAX_SIZE = 2 ** 32 - 1;
-/** H5S_MAX_RANK and H5T_OPAQUE_TAG_MAX of libhdf5. */
+/** H5S_MAX_RANK and H5T_OPAQUE_TAG_MAX of libhdf5, whose length byte holds multiples of 8. */
 const MAX_RANK = 32;
-const MAX_TAG = 255;
+const MAX_TAG = 248;
 
 const CLASSES: readonly unknown[] = [
   'integer',

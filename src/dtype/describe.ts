@@ -145,20 +145,27 @@ function sameFields(x: readonly CompoundField[], y: readonly CompoundField[]): b
   });
 }
 
+// Asked for every element, of types that may be nested deep.
+const withVlen = new WeakMap<FullType, boolean>();
+const withReference = new WeakMap<FullType, boolean>();
+
 /** Whether elements keep part of their value in a heap: variable-length strings and sequences. */
 export function containsVlen(dtype: DType): boolean {
-  return contains(dtype, (type) => type.class === 'vlen' || (type.class === 'string' && type.variable));
+  return contains(dtype, withVlen, (type) => type.class === 'vlen' || (type.class === 'string' && type.variable));
 }
 
 /** Whether elements hold references of any kind, also inside variable-length sequences. */
 export function containsReference(dtype: DType): boolean {
-  return contains(dtype, (type) => type.class === 'reference');
+  return contains(dtype, withReference, (type) => type.class === 'reference');
 }
 
-function contains(dtype: DType, test: (type: FullType) => boolean): boolean {
+function contains(dtype: DType, known: WeakMap<FullType, boolean>, test: (type: FullType) => boolean): boolean {
   const type = fullType(dtype);
-  if (test(type)) return true;
-  if (type.class === 'compound') return type.fields.some((field) => contains(field.dtype, test));
-  if (type.class === 'array' || type.class === 'vlen') return contains(type.base, test);
-  return false;
+  const answer = known.get(type);
+  if (answer !== undefined) return answer;
+  let found = test(type);
+  if (type.class === 'compound') found = type.fields.some((field) => contains(field.dtype, known, test));
+  else if (!found && (type.class === 'array' || type.class === 'vlen')) found = contains(type.base, known, test);
+  known.set(type, found);
+  return found;
 }

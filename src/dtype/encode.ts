@@ -25,7 +25,7 @@ export interface HeapItem {
 
 export interface Encoded {
   readonly bytes: Uint8Array;
-  /** Heap ids in `bytes` whose address (at + 4, u64) and index (at + 12, u32) are still 0; empty values are not listed. */
+  /** Heap ids in `bytes` whose address (at + 4, u64) and index (at + 12, u32) are still 0; empty sequences are not listed. */
   readonly heap: HeapItem[];
   /** Object references in `bytes` that are still 0; null references are not listed. */
   readonly references: { readonly at: number; readonly path: string }[];
@@ -224,7 +224,8 @@ function encodeString(to: Encoded, type: StringType, value: unknown, at: number)
   if (!type.variable) {
     to.bytes.set(bytes, at);
     if (type.pad === 'space') to.bytes.fill(0x20, at + bytes.length, at + type.size);
-  } else if (bytes.length > 0) {
+  } else {
+    // An empty text is in the heap too, as libhdf5 has it: the null id is a null pointer in C, which tools show as NULL.
     addHeapItem(to, at, bytes.length, { bytes, heap: [], references: [] });
   }
 }

@@ -9,7 +9,7 @@ export function readAddress(bytes: Uint8Array, at: number): number {
   if (low === 0xffffffff && high === 0xffffffff) return 0;
   const address = high * 2 ** 32 + low;
   if (!Number.isSafeInteger(address))
-    throw formatError(`address 0x${high.toString(16)}${low.toString(16).padStart(8, '0')} is beyond 2^53-1`, at);
+    throw formatError(`address 0x${high.toString(16)}${low.toString(16).padStart(8, '0')} is beyond 2^53-1`);
   return address;
 }
 
@@ -19,7 +19,7 @@ export function readUint32(bytes: Uint8Array, at: number): number {
   const c = bytes[at + 2];
   const d = bytes[at + 3];
   if (a === undefined || b === undefined || c === undefined || d === undefined) {
-    throw formatError(`4 bytes are needed, ${Math.max(0, bytes.length - at)} are left`, at);
+    throw formatError(`4 bytes are needed, ${Math.max(0, bytes.length - at)} are left`);
   }
   return (a | (b << 8) | (c << 16) | (d << 24)) >>> 0;
 }

@@ -5,6 +5,8 @@ import { encodeSuperblock, type Superblock } from './superblock.ts';
 /** The file grows ahead by at least this much, and by an eighth of what it holds up to the larger step. */
 const SMALL_STEP = 2 ** 20;
 const LARGE_STEP = 2 ** 26;
+/** Grown again when less than this is left: a reader that was stopped between size and superblock has that long to go on. */
+const MARGIN = 2 ** 18;
 
 /** What a commit writes: bytes at the end, then the superblock that makes them count. Addresses are relative to the base. */
 export interface Append {
@@ -24,10 +26,14 @@ export class Appender {
   readonly base: number;
   readonly #power: boolean;
   readonly #name: string;
-  /** The superblock in the file, as bytes. */
+  /** The superblock of the last commit, as bytes. */
   #superblock: Uint8Array;
+  /** The one whose flip was begun; until the commit has succeeded or the old one is back, the file may hold either. */
+  #begun: Uint8Array | null = null;
   /** The file's size as we left it, or undefined before the first look. */
   #size: number | undefined;
+  /** The size it may have instead, because a change to it was begun. */
+  #resizing: number | undefined;
   /** Where the contents of the last commit end. */
   committedEnd: number;
   /** Where the next bytes go; never back, so that bytes of a failed commit are not written over. */
@@ -42,50 +48,82 @@ export class Appender {
     this.position = options.superblock.end;
   }
 
-  /** Everything of a commit: append, sync, check that the file is still ours, flip, sync. */
-  *commit(append: Append): Io<void> {
+  /** Grows the file before the first commit, so that from now on no other writer goes unnoticed: it would cut the file to size. */
+  *begin(): Io<void> {
     yield* this.#fence();
-    yield* this.#grow(append.end);
-    yield { op: 'write', parts: append.parts, offset: this.base + append.at };
-    if (this.#power) yield { op: 'sync' };
-    yield* this.#fence();
+    yield* this.#grow(this.committedEnd);
+  }
+
+  /**
+   * Everything of a commit: append, sync, check that the file is still ours, flip, sync. A blocking call that takes over an
+   * asynchronous one begins the same commit again, wherever that one was: perhaps behind its flip.
+   */
+  *commit(append: Append, body?: (append: Append) => Io<void>): Io<void> {
     const next = encodeSuperblock({ base: this.base, end: append.end, root: append.root, extension: append.extension });
-    const previous = this.#superblock;
-    try {
-      yield { op: 'flip', parts: [next], offset: this.base };
-      if (this.#power) yield { op: 'sync' };
-    } catch (error) {
-      // Whether the new superblock arrived is not known; the commit is reported as failed, so the old one must count.
-      yield* this.#putBack(previous);
-      throw error;
-    }
+    yield* this.#fence();
+    if (this.#begun && !isSame(this.#begun, next)) yield* this.#putBack();
+    yield* this.#orPutBack(this.#append(append, body));
+    yield* this.#fence();
+    yield* this.#orPutBack(this.#flip(next));
     this.#superblock = next;
+    this.#begun = null;
     this.committedEnd = append.end;
   }
 
-  *#putBack(superblock: Uint8Array): Io<void> {
+  *#append(append: Append, body?: (append: Append) => Io<void>): Io<void> {
+    yield* this.#grow(append.end);
+    if (body) yield* body(append);
+    else yield { op: 'write', parts: append.parts, offset: this.base + append.at };
+    if (this.#power) yield { op: 'sync' };
+  }
+
+  *#flip(superblock: Uint8Array): Io<void> {
+    this.#begun = superblock;
+    yield { op: 'flip', parts: [superblock], offset: this.base };
+    if (this.#power) yield { op: 'sync' };
+  }
+
+  /** Whether a superblock arrived is not known when its flip fails; the commit is reported as failed, so the old one must count. */
+  *#orPutBack(work: Io<void>): Io<void> {
     try {
-      yield { op: 'flip', parts: [superblock], offset: this.base };
-    } catch {
-      // The storage refuses everything now. Both superblocks describe a whole file.
+      yield* work;
+    } catch (error) {
+      try {
+        yield* this.#putBack();
+      } catch {
+        // The storage refuses everything now. Both superblocks describe a whole file; the next commit tries again.
+      }
+      throw error;
     }
+  }
+
+  *#putBack(): Io<void> {
+    if (!this.#begun) return;
+    yield { op: 'flip', parts: [this.#superblock], offset: this.base };
+    this.#begun = null;
   }
 
   *#grow(end: number): Io<void> {
     const needed = this.base + end;
-    if (this.#size !== undefined && needed <= this.#size) return;
-    const size = needed + Math.min(LARGE_STEP, Math.max(SMALL_STEP, Math.floor(needed / 8)));
+    if (this.#size !== undefined && needed + MARGIN <= this.#size) return;
+    yield* this.#resize(needed + Math.min(LARGE_STEP, Math.max(SMALL_STEP, Math.floor(needed / 8))));
+  }
+
+  *#resize(size: number): Io<void> {
+    this.#resizing = size;
     yield { op: 'truncate', size };
     this.#size = size;
+    this.#resizing = undefined;
   }
 
   /** Another program that opened the file for writing changed its size or its superblock. */
   *#fence(): Io<void> {
     const size = yield { op: 'size' };
-    if (this.#size === undefined) this.#size = size;
+    if (this.#size === undefined || size === this.#resizing) this.#size = size;
     const now = new Uint8Array(this.#superblock.length);
     const count = yield { op: 'read', into: now, offset: this.base, now: true };
-    if (size !== this.#size || count < now.length || !this.#superblock.every((byte, i) => byte === now[i])) {
+    const isOurs = now.every((byte, i) => byte === this.#superblock[i] || byte === this.#begun?.[i]);
+    if (size !== this.#size || count < now.length || !isOurs) {
       const what = size === this.#size ? 'superblock' : `size (${this.#size} bytes, now ${size})`;
       throw new H5LogError('STORAGE', `another program changed the file: its ${what} is not what h5log left; nothing was committed`, { file: this.#name });
     }
@@ -98,10 +136,14 @@ export class Appender {
     } catch {
       return;
     }
+    yield* this.#putBack();
     const size = this.base + this.committedEnd;
     if (this.#size === size) return;
-    yield { op: 'truncate', size };
+    yield* this.#resize(size);
     if (this.#power) yield { op: 'sync' };
-    this.#size = size;
   }
+}
+
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }

@@ -1,5 +1,5 @@
 import type { DType, FullType } from '../dtype/model.ts';
-import { ByteWriter } from './byte-writer.ts';
+import { ByteWriter, textLength } from './byte-writer.ts';
 import { Cursor } from './cursor.ts';
 import { type Dataspace, elementCount, encodeDataspace, parseDataspace } from './dataspace.ts';
 import { encodeDatatype, parseDatatype } from './datatype-message.ts';
@@ -58,12 +58,12 @@ export function attributeSize(type: FullType, space: Dataspace): number {
 
 /** A version 3 attribute message; `data` is the value in its file form. */
 export function encodeAttribute(name: string, dtype: DType, space: Dataspace, data: Uint8Array): { body: Uint8Array; dataAt: number } {
-  const text = new TextEncoder().encode(name);
+  const length = textLength(name);
   const type = encodeDatatype(dtype);
   const extent = encodeDataspace(space);
-  const out = new ByteWriter(16 + text.length + type.length + extent.length + data.length);
-  out.u8(3).u8(0).u16(text.length + 1).u16(type.length).u16(extent.length).u8(text.length === name.length ? 0 : 1);
-  out.put(text).u8(0).put(type).put(extent);
+  const out = new ByteWriter(16 + length + type.length + extent.length + data.length);
+  out.u8(3).u8(0).u16(length + 1).u16(type.length).u16(extent.length).u8(length === name.length ? 0 : 1);
+  out.text(name).u8(0).put(type).put(extent);
   const dataAt = out.length;
   return { body: out.put(data).done(), dataAt };
 }

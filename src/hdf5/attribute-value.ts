@@ -7,6 +7,7 @@ import { Cursor } from './cursor.ts';
 import { type Dataspace, elementCount, parseDataspace } from './dataspace.ts';
 import { parseDatatype } from './datatype-message.ts';
 import { type HeapReader, OwnHeap } from './heap-reader.ts';
+import { located } from './located.ts';
 import type { Attribute } from './object-node.ts';
 
 export interface AttributeParts {
@@ -21,19 +22,20 @@ export interface AttributeParts {
 /** Takes an attribute apart, with what it shares with others resolved. */
 export function attributeParts(attribute: Attribute, lengthSize: number): AttributeParts {
   const content = attribute.message.content;
-  const parsed = parseAttribute(new Cursor(content, 0), lengthSize);
-  const type = 'sharedAt' in parsed.type ? parseDatatype(new Cursor(must(attribute.sharedType), 0)) : parsed.type;
-  const space = 'sharedAt' in parsed.space ? parseDataspace(new Cursor(must(attribute.sharedSpace), 0), lengthSize) : parsed.space;
+  const { offset } = attribute.message;
+  const parsed = parseAttribute(new Cursor(content, offset), lengthSize);
+  const type = 'sharedAt' in parsed.type ? parseDatatype(new Cursor(must(attribute.sharedType, offset), offset)) : parsed.type;
+  const space = 'sharedAt' in parsed.space ? parseDataspace(new Cursor(must(attribute.sharedSpace, offset), offset), lengthSize) : parsed.space;
   const count = elementCount(space);
   const size = count * type.size;
   if (parsed.dataAt + size > content.length) {
-    throw formatError(`attribute ${attribute.name} holds ${content.length - parsed.dataAt} bytes, its shape asks for ${size}`);
+    throw formatError(`attribute ${attribute.name} holds ${content.length - parsed.dataAt} bytes, its shape asks for ${size}`, offset);
   }
   return { type, dtype: publicType(type), space, count, dataAt: parsed.dataAt, data: content.subarray(parsed.dataAt, parsed.dataAt + size) };
 }
 
-function must(bytes: Uint8Array | null): Uint8Array {
-  if (!bytes) throw formatError('a shared part of an attribute is missing');
+function must(bytes: Uint8Array | null, offset: number): Uint8Array {
+  if (!bytes) throw formatError('a shared part of an attribute is missing', offset);
   return bytes;
 }
 
@@ -42,25 +44,38 @@ export function* readAttribute(
   attribute: Attribute,
   lengthSize: number,
   heap: HeapReader,
-  path: (address: number) => Io<string>,
+  pathsOf: (addresses: ReadonlySet<number>) => Io<ReadonlyMap<number, string>>,
+): Io<unknown> {
+  try {
+    return yield* readValue(attribute, lengthSize, heap, pathsOf);
+  } catch (error) {
+    throw located(error, attribute.message.offset);
+  }
+}
+
+function* readValue(
+  attribute: Attribute,
+  lengthSize: number,
+  heap: HeapReader,
+  pathsOf: (addresses: ReadonlySet<number>) => Io<ReadonlyMap<number, string>>,
 ): Io<unknown> {
   const { dtype, space, count, data } = attributeParts(attribute, lengthSize);
   if (space.kind === 'null') return null;
   const own = new OwnHeap(attribute.message);
   yield* heap.load(dtype, data, count, own);
-  const paths = new Map<number, string>();
+  let paths: ReadonlyMap<number, string> = new Map();
   const wanted = new Set<number>();
-  const resolver = {
-    heap: (address: number, index: number) => own.get(address, index) ?? heap.get(address, index),
-    path: (address: number) => {
-      wanted.add(address);
-      return paths.get(address) ?? '';
-    },
+  const path = (address: number): string => {
+    wanted.add(address);
+    return paths.get(address) ?? '';
   };
-  const decode = (): unknown => (space.kind === 'scalar' ? decodeOne(dtype, data, resolver) : decodeValues(dtype, data, count, resolver));
+  const decode = (): unknown => {
+    const resolver = { heap: heap.contents(own), path };
+    return space.kind === 'scalar' ? decodeOne(dtype, data, resolver) : decodeValues(dtype, data, count, resolver);
+  };
   const value = decode();
   if (wanted.size === 0) return value;
   // References name objects by address; their paths take I/O to find, so they are looked up between two passes.
-  for (const address of wanted) paths.set(address, yield* path(address));
+  paths = yield* pathsOf(wanted);
   return decode();
 }

@@ -1,5 +1,6 @@
 import { formatError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
+import type { Budget } from './budget.ts';
 import { lookup3 } from './checksum.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
 import { bytesFor } from './byte-writer.ts';
@@ -14,8 +15,8 @@ interface Tree {
   readonly totalBytes: readonly number[];
 }
 
-/** All records of a version 2 B-tree, in key order, each as a cursor over its bytes. */
-export function* readBtree2(file: FileBytes, address: number, expectedType: readonly number[]): Io<Cursor[]> {
+/** All records of a version 2 B-tree, in key order, each as a cursor over its bytes. Its nodes count against the budget. */
+export function* readBtree2(file: FileBytes, address: number, expectedType: readonly number[], budget: Budget): Io<Cursor[]> {
   const header = yield* file.cursor(address, 4 + 1 + 1 + 4 + 2 + 2 + 2 + file.addressSize + 2 + file.lengthSize + 4, 'B-tree header');
   header.signature('BTHD');
   header.expect(0, 'version of the B-tree');
@@ -33,8 +34,7 @@ export function* readBtree2(file: FileBytes, address: number, expectedType: read
   const records: Cursor[] = [];
   if (root === UNDEFINED || total === 0) return records;
   const tree = layoutOf(file, type, nodeSize, recordSize, depth);
-  const seen = new Set<number>();
-  yield* readNode(file, tree, root, rootCount, depth, records, seen);
+  yield* readNode(file, tree, root, rootCount, depth, records, budget);
   if (records.length !== total) throw formatError(`B-tree with ${records.length} records where ${total} are announced`, file.base + address);
   return records;
 }
@@ -61,10 +61,9 @@ function* readNode(
   count: number,
   depth: number,
   records: Cursor[],
-  seen: Set<number>,
+  budget: Budget,
 ): Io<void> {
-  if (seen.has(address)) throw formatError('B-tree node that is its own ancestor', file.base + address);
-  seen.add(address);
+  budget.spend(tree.nodeSize, address, 'B-tree nodes');
   if (count > (tree.maxRecords[depth] ?? 0)) throw formatError(`B-tree node with ${count} records`, file.base + address);
   const node = yield* file.cursor(address, tree.nodeSize, 'B-tree node');
   node.signature(depth === 0 ? 'BTLF' : 'BTIN');
@@ -91,7 +90,7 @@ function* readNode(
   checkSum(node, node.at, address + file.base);
   for (let i = 0; i <= count; i++) {
     const [child, childCount] = children[i] as [number, number];
-    yield* readNode(file, tree, child, childCount, depth - 1, records, seen);
+    yield* readNode(file, tree, child, childCount, depth - 1, records, budget);
     if (i < count) records.push(record(i));
   }
 }

@@ -1,26 +1,55 @@
 const encoder = new TextEncoder();
 
+/*
+ * A header message is some 30 bytes long, and a file has thousands. A buffer of its own for each would cost more time than
+ * everything else, so they are cut from slabs.
+ */
+const SLAB = 64 * 1024;
+let slab = new Uint8Array(0);
+let slabView = new DataView(slab.buffer);
+let slabUsed = 0;
+
 /** Builds little-endian structures in a growing buffer. */
 export class ByteWriter {
   #bytes: Uint8Array;
   #view: DataView;
+  #start: number;
+  #limit: number;
   length = 0;
 
   constructor(capacity = 64) {
-    this.#bytes = new Uint8Array(capacity);
-    this.#view = new DataView(this.#bytes.buffer);
+    if (slabUsed + capacity > slab.length) newSlab(capacity);
+    this.#bytes = slab;
+    this.#view = slabView;
+    this.#start = slabUsed;
+    slabUsed += capacity;
+    this.#limit = slabUsed;
   }
 
+  /** Makes room at the end and gives the position of it in the slab. */
   #room(count: number): number {
-    const at = this.length;
-    this.length = at + count;
-    if (this.length > this.#bytes.length) {
-      const bytes = new Uint8Array(Math.max(this.length, this.#bytes.length * 2));
-      bytes.set(this.#bytes.subarray(0, at));
-      this.#bytes = bytes;
-      this.#view = new DataView(bytes.buffer);
+    const at = this.#start + this.length;
+    this.length += count;
+    if (at + count <= this.#limit) return at;
+    this.#extend(count);
+    return this.#start + this.length - count;
+  }
+
+  #extend(count: number): void {
+    const needed = this.#start + this.length;
+    if (this.#bytes === slab && this.#limit === slabUsed && needed <= slab.length) {
+      slabUsed = this.#limit = Math.min(slab.length, needed + count);
+      return;
     }
-    return at;
+    const old = this.#bytes.subarray(this.#start, needed - count);
+    const capacity = this.length * 2;
+    if (slabUsed + capacity > slab.length) newSlab(capacity);
+    slab.set(old, slabUsed);
+    this.#bytes = slab;
+    this.#view = slabView;
+    this.#start = slabUsed;
+    slabUsed += capacity;
+    this.#limit = slabUsed;
   }
 
   u8(value: number): this {
@@ -56,12 +85,16 @@ export class ByteWriter {
 
   put(bytes: Uint8Array): this {
     const at = this.#room(bytes.length);
-    this.#bytes.set(bytes, at);
+    if (bytes.length > 24) this.#bytes.set(bytes, at);
+    else for (let i = 0; i < bytes.length; i++) this.#bytes[at + i] = bytes[i] as number;
     return this;
   }
 
   text(value: string): this {
-    return this.put(encoder.encode(value));
+    for (let i = 0; i < value.length; i++) if (value.charCodeAt(i) > 127) return this.put(encoder.encode(value));
+    const at = this.#room(value.length);
+    for (let i = 0; i < value.length; i++) this.#bytes[at + i] = value.charCodeAt(i);
+    return this;
   }
 
   zeros(count: number): this {
@@ -70,10 +103,24 @@ export class ByteWriter {
     return this;
   }
 
-  /** What was written so far, without a copy. */
+  /** What was written so far, without a copy. Writing may go on; the bytes given stay as they are. */
   done(): Uint8Array {
-    return this.#bytes.subarray(0, this.length);
+    const end = this.#start + this.length;
+    if (this.#bytes === slab && this.#limit === slabUsed) slabUsed = this.#limit = end;
+    return this.#bytes.subarray(this.#start, end);
   }
+}
+
+function newSlab(capacity: number): void {
+  slab = new Uint8Array(Math.max(SLAB, capacity));
+  slabView = new DataView(slab.buffer);
+  slabUsed = 0;
+}
+
+/** How many bytes a text takes in UTF-8. */
+export function textLength(value: string): number {
+  for (let i = 0; i < value.length; i++) if (value.charCodeAt(i) > 127) return encoder.encode(value).length;
+  return value.length;
 }
 
 /** Writes an address or a size; -1 becomes all bits one. */

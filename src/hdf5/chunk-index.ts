@@ -19,6 +19,8 @@ export interface ChunkGrid {
   readonly chunk: readonly number[];
   readonly elementSize: number;
   readonly filtered: boolean;
+  /** Chunks to a node of a version 1 B-tree: twice the K of the file. */
+  readonly fanout: number;
 }
 
 /** An index to be placed with the next commit; without a region, `index` is complete. */
@@ -29,8 +31,6 @@ export interface BuiltIndex {
 
 /** 2^10 elements to a page of a fixed array, as libhdf5 chooses. */
 const PAGE_BITS = 10;
-/** A version 1 B-tree node holds at most 2 x 32 chunks, as libhdf5 chooses. */
-const BTREE_FANOUT = 64;
 
 const addressOf = (address: number | Placed): number => (typeof address === 'number' ? address : address.address);
 
@@ -143,14 +143,15 @@ function compareChunks(a: ChunkPlace, b: ChunkPlace): number {
 
 function btree1(grid: ChunkGrid, chunks: readonly ChunkPlace[]): BuiltIndex {
   if (chunks.length === 0) return { index: { kind: 'btree1', address: UNDEFINED }, region: null };
+  const { fanout } = grid;
   for (const chunk of chunks) {
     if (chunk.size > 0xffffffff) throw new H5LogError('UNSUPPORTED', `a chunk of ${chunk.size} bytes; at most 4 GiB are possible`);
   }
   const sorted = [...chunks].sort(compareChunks);
   const keySize = 8 + 8 * (grid.chunk.length + 1);
-  const nodeSize = 24 + BTREE_FANOUT * 8 + (BTREE_FANOUT + 1) * keySize;
-  const levels: number[] = [Math.ceil(sorted.length / BTREE_FANOUT)];
-  while ((levels[levels.length - 1] as number) > 1) levels.push(Math.ceil((levels[levels.length - 1] as number) / BTREE_FANOUT));
+  const nodeSize = 24 + fanout * 8 + (fanout + 1) * keySize;
+  const levels: number[] = [Math.ceil(sorted.length / fanout)];
+  while ((levels[levels.length - 1] as number) > 1) levels.push(Math.ceil((levels[levels.length - 1] as number) / fanout));
   const nodes = levels.reduce((sum, n) => sum + n, 0);
   const region: Region = new Region(nodes * nodeSize, () => [encode()]);
 
@@ -166,13 +167,13 @@ function btree1(grid: ChunkGrid, chunks: readonly ChunkPlace[]): BuiltIndex {
     }
     const addressOfNode = (level: number, i: number): number => region.address + ((firstOf[level] as number) + i) * nodeSize;
     for (let level = 0; level < levels.length; level++) {
-      const perChild = BTREE_FANOUT ** level;
+      const perChild = fanout ** level;
       const count = levels[level] as number;
       for (let i = 0; i < count; i++) {
         const at = ((firstOf[level] as number) + i) * nodeSize;
         bytes.set([0x54, 0x52, 0x45, 0x45, 1, level], at);
-        const from = i * BTREE_FANOUT * perChild;
-        const children = Math.min(BTREE_FANOUT, Math.ceil((sorted.length - from) / perChild));
+        const from = i * fanout * perChild;
+        const children = Math.min(fanout, Math.ceil((sorted.length - from) / perChild));
         view.setUint16(at + 6, children, true);
         putU64(view, at + 8, i > 0 ? addressOfNode(level, i - 1) : UNDEFINED);
         putU64(view, at + 16, i + 1 < count ? addressOfNode(level, i + 1) : UNDEFINED);
@@ -180,7 +181,7 @@ function btree1(grid: ChunkGrid, chunks: readonly ChunkPlace[]): BuiltIndex {
         for (let c = 0; c < children; c++) {
           const chunk = sorted[from + c * perChild] as ChunkPlace;
           where = putKey(view, where, chunk, grid, 0);
-          putU64(view, where, level === 0 ? addressOf(chunk.address) : addressOfNode(level - 1, i * BTREE_FANOUT + c));
+          putU64(view, where, level === 0 ? addressOf(chunk.address) : addressOfNode(level - 1, i * fanout + c));
           where += 8;
         }
         // The last key lies behind every chunk of the node.

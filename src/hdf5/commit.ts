@@ -49,9 +49,9 @@ export class Committer {
     return { plan, append, bytes: plan.end - plan.at };
   }
 
-  /** Writes a planned commit. May be started again: the bytes and their places are fixed. */
-  *write(planned: PlannedCommit): Io<void> {
-    yield* this.appender.commit(planned.append);
+  /** Writes a planned commit, its bytes by `body` if given. May be started again: the bytes and their places are fixed. */
+  *write(planned: PlannedCommit, body?: (append: Append) => Io<void>): Io<void> {
+    yield* this.appender.commit(planned.append, body);
     this.structure.loader.file.end = planned.append.end;
   }
 

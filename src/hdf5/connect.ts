@@ -5,9 +5,10 @@ import type { Io } from '../storage/drive.ts';
 import { attributeParts } from './attribute-value.ts';
 import { parseAttribute } from './attribute-message.ts';
 import { Cursor } from './cursor.ts';
-import type { HeapReader } from './heap-reader.ts';
+import type { HeapContents, HeapReader } from './heap-reader.ts';
 import { parseLink } from './link-message.ts';
 import type { ObjectLoader } from './load.ts';
+import { located } from './located.ts';
 import { MESSAGE, MESSAGE_FLAG } from './message-types.ts';
 import { type Attribute, type HeaderMessage, type HeapSlot, type ObjectNode, type Relocatable, type TargetSlot, visitTargets } from './object-node.ts';
 import { parseShared } from './shared-message.ts';
@@ -22,8 +23,8 @@ export function renounce(message: HeaderMessage): void {
   visitTargets(message, (node) => node.incoming.delete(message));
 }
 
-/** Loads every object that can be reached from the root and finds out who points to whom. */
-export function* connectAll(loader: ObjectLoader, root: ObjectNode, heap: HeapReader): Io<ObjectNode[]> {
+/** Loads every object that can be reached from the root and finds out who points to whom. `pinned` gets those that cannot move. */
+export function* connectAll(loader: ObjectLoader, root: ObjectNode, heap: HeapReader, pinned: Set<number>): Io<ObjectNode[]> {
   const all = new Set<ObjectNode>([root]);
   for (const node of all) {
     for (const link of node.links.values()) {
@@ -33,11 +34,12 @@ export function* connectAll(loader: ObjectLoader, root: ObjectNode, heap: HeapRe
   }
   // Committed types are objects too, even when no link leads to them any more.
   for (const node of loader.nodes.values()) all.add(node);
-  for (const node of all) yield* connect(loader, node, heap);
+  const contentOf = heap.contents();
+  for (const node of all) yield* connect(loader, node, heap, contentOf, pinned);
   return [...all];
 }
 
-function* connect(loader: ObjectLoader, node: ObjectNode, heap: HeapReader): Io<void> {
+function* connect(loader: ObjectLoader, node: ObjectNode, heap: HeapReader, contentOf: HeapContents, pinned: Set<number>): Io<void> {
   for (const link of node.links.values()) {
     if (!link.node) continue;
     const { addressAt } = parseLink(new Cursor(link.message.bytes, 0), loader.file.addressSize);
@@ -50,7 +52,13 @@ function* connect(loader: ObjectLoader, node: ObjectNode, heap: HeapReader): Io<
     message.targets = [slot];
     announce(message);
   }
-  for (const attribute of node.attributes.values()) yield* connectAttribute(loader, attribute, heap);
+  for (const attribute of node.attributes.values()) {
+    try {
+      yield* connectAttribute(loader, attribute, heap, contentOf, pinned);
+    } catch (error) {
+      throw located(error, attribute.message.offset);
+    }
+  }
 }
 
 /** Where the address in a shared record lies, and which object it means. */
@@ -63,14 +71,14 @@ function sharedSlot(loader: ObjectLoader, bytes: Uint8Array, from: number, to: n
   return { at: from + (bytes[from] === 1 ? 8 + loader.file.lengthSize : 2), node };
 }
 
-function* connectAttribute(loader: ObjectLoader, attribute: Attribute, heap: HeapReader): Io<void> {
+function* connectAttribute(loader: ObjectLoader, attribute: Attribute, heap: HeapReader, contentOf: HeapContents, pinned: Set<number>): Io<void> {
   const { message } = attribute;
   const targets: TargetSlot[] = [];
   if (attribute.sharedType || attribute.sharedSpace) {
     const parsed = parseAttribute(new Cursor(message.content, 0), loader.file.lengthSize);
     for (const part of [parsed.type, parsed.space]) {
       if (!('sharedAt' in part)) continue;
-      const slot = sharedSlot(loader, message.bytes, part.sharedAt, part.sharedAt + part.sharedSize, true);
+      const slot = sharedSlot(loader, message.content, part.sharedAt, part.sharedAt + part.sharedSize, true);
       if (slot) targets.push(slot);
     }
   }
@@ -78,18 +86,23 @@ function* connectAttribute(loader: ObjectLoader, attribute: Attribute, heap: Hea
   let slots: HeapSlot[] = [];
   if (containsReference(parts.dtype) && parts.count > 0) {
     yield* heap.load(parts.dtype, parts.data, parts.count);
-    const found = relocations(loader, parts.dtype, parts.data, parts.count, heap);
-    targets.push(...found.targets.map(({ at, node }) => ({ at: at + parts.dataAt, node })));
+    const found = relocations(loader, parts.dtype, parts.data, parts.count, contentOf);
+    for (const { at, node } of found.targets) targets.push({ at: at + parts.dataAt, node });
     slots = found.heap.map(({ at, content }) => ({ at: at + parts.dataAt, content }));
   }
   if (targets.length === 0 && slots.length === 0) return;
+  if (message.content !== message.bytes) {
+    // The attribute lies in the file's shared message heap, which is never rewritten.
+    visitTargets({ bytes: message.content, owned: false, targets, heap: slots }, (node) => pinned.add(node.address));
+    return;
+  }
   message.targets = targets;
   message.heap = slots;
   announce(message);
 }
 
 /** Which places of some elements hold addresses of known objects, and which heap contents do. */
-function relocations(loader: ObjectLoader, dtype: DType, bytes: Uint8Array, count: number, heap: HeapReader): Relocatable {
+function relocations(loader: ObjectLoader, dtype: DType, bytes: Uint8Array, count: number, contentOf: HeapContents): Relocatable {
   const targets: TargetSlot[] = [];
   const slots: HeapSlot[] = [];
   visitReferences(
@@ -102,18 +115,17 @@ function relocations(loader: ObjectLoader, dtype: DType, bytes: Uint8Array, coun
     },
     (at, address, index) => {
       // A region: the heap holds the object's address and a selection.
-      const content = heap.get(address, index);
+      const content = contentOf(address, index);
       const node = content && content.length >= 8 ? loader.nodes.get(new Cursor(content, 0).address(8)) : undefined;
-      if (content && node) slots.push({ at, content: { bytes: content, targets: [{ at: 0, node }], heap: [] } });
+      if (content && node) slots.push({ at, content: { bytes: content, owned: false, targets: [{ at: 0, node }], heap: [] } });
     },
   );
   for (const slot of heapSlots(dtype, bytes, count)) {
-    const content = slot.length > 0 ? heap.get(slot.address, slot.index) : undefined;
-    if (!content) continue;
-    if (!containsReference(slot.base)) continue;
-    slots.push({ at: slot.at + 4, content: relocations(loader, slot.base, content, slot.length, heap) });
+    const content = slot.length > 0 ? contentOf(slot.address, slot.index) : undefined;
+    if (!content || !containsReference(slot.base)) continue;
+    slots.push({ at: slot.at + 4, content: relocations(loader, slot.base, content, slot.length, contentOf) });
   }
-  return { bytes, targets, heap: slots };
+  return { bytes, owned: false, targets, heap: slots };
 }
 
 /** Whether a message is kept in the file's shared message heap: then the file's table counts it. */

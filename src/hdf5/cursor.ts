@@ -3,7 +3,8 @@ import { formatError } from '../errors.ts';
 /** The undefined address: all bits one in the file, -1 here. */
 export const UNDEFINED = -1;
 
-const text = new TextDecoder();
+// A byte order mark is part of a name like any other character.
+const text = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
  * Reads fields one after the other from bytes of the file. Every read is checked against the end, and every number that
@@ -21,7 +22,8 @@ export class Cursor {
     this.bytes = bytes;
     this.base = base;
     this.at = at;
-    this.end = end;
+    // Never behind the bytes, whatever a damaged length said.
+    this.end = Math.min(end, bytes.length);
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 

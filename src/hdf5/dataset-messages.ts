@@ -47,17 +47,19 @@ export interface DatasetParts {
   readonly layout: Layout | null;
   readonly fill: FillMessage;
   readonly filters: readonly FilterEntry[];
+  /** Where the fill value's message lies in the file. */
+  readonly fillOffset: number;
 }
 
 /** Takes the header of a dataset apart. */
-export function datasetParts(node: ObjectNode, sizes: LayoutSizes): DatasetParts {
+export function datasetParts(node: ObjectNode, file: LayoutSizes & { readonly base: number }): DatasetParts {
   const part = (type: number): Cursor | null => {
     const message = node.message(type);
-    return message ? new Cursor(message.content, 0) : null;
+    return message ? new Cursor(message.content, message.offset) : null;
   };
   const typeAt = part(MESSAGE.datatype);
   const spaceAt = part(MESSAGE.dataspace);
-  if (!typeAt || !spaceAt) throw formatError('dataset without a datatype or a dataspace', node.address);
+  if (!typeAt || !spaceAt) throw formatError('dataset without a datatype or a dataspace', file.base + node.address);
   const type = parseDatatype(typeAt);
   const layoutAt = part(MESSAGE.layout);
   const fillAt = part(MESSAGE.fill);
@@ -66,19 +68,20 @@ export function datasetParts(node: ObjectNode, sizes: LayoutSizes): DatasetParts
   return {
     type,
     dtype: publicType(type),
-    space: parseDataspace(spaceAt, sizes.lengthSize),
-    layout: layoutAt && parseLayout(layoutAt, sizes),
+    space: parseDataspace(spaceAt, file.lengthSize),
+    layout: layoutAt && parseLayout(layoutAt, file),
     fill: fillAt ? parseFill(fillAt) : oldFillAt ? parseOldFill(oldFillAt) : { allocation: 'late', value: 'default' },
     filters: filtersAt ? parseFilters(filtersAt) : [],
+    fillOffset: (fillAt ?? oldFillAt)?.base ?? file.base + node.address,
   };
 }
 
-/** The messages of a new dataset and the regions that go with it. */
-export function draftDataset(dataset: NewDataset): { drafts: MessageDraft[]; regions: Region[] } {
+/** The messages of a new dataset and the regions that go with it. `fanout` is that of the file's chunk trees. */
+export function draftDataset(dataset: NewDataset, fanout: number): { drafts: MessageDraft[]; regions: Region[] } {
   const { space, filters = [] } = dataset;
   const committed = typeof dataset.dtype === 'object' && 'links' in dataset.dtype ? (dataset.dtype as ObjectNode) : null;
   const dtype = committed ? committedType(committed) : (dataset.dtype as DType);
-  const { draft, regions } = draftLayout(dataset.layout, space, fullType(dtype).size, filters.length > 0);
+  const { draft, regions } = draftLayout(dataset.layout, space, fullType(dtype).size, filters.length > 0, fanout);
   const fill: FillMessage = { allocation: dataset.allocation ?? defaultAllocation(dataset.layout), value: dataset.fill ?? 'default' };
   const drafts: MessageDraft[] = [
     { type: MESSAGE.dataspace, flags: 0, bytes: encodeDataspace(space) },
@@ -94,7 +97,7 @@ export function draftDataset(dataset: NewDataset): { drafts: MessageDraft[]; reg
 export function committedType(node: ObjectNode): DType {
   const message = node.message(MESSAGE.datatype);
   if (!message) throw new H5LogError('DTYPE', 'the object is not a committed datatype');
-  return publicType(parseDatatype(new Cursor(message.content, 0)));
+  return publicType(parseDatatype(new Cursor(message.content, message.offset)));
 }
 
 export function draftType(dtype: DType, committed: ObjectNode | null): MessageDraft {
@@ -112,7 +115,7 @@ function defaultAllocation(layout: NewLayout): AllocationTime {
   return layout.kind === 'compact' ? 'early' : 'late';
 }
 
-function draftLayout(layout: NewLayout, space: Dataspace, elementSize: number, filtered: boolean): { draft: MessageDraft; regions: Region[] } {
+function draftLayout(layout: NewLayout, space: Dataspace, elementSize: number, filtered: boolean, fanout: number): { draft: MessageDraft; regions: Region[] } {
   const size = elementCount(space) * elementSize;
   const draft = (stored: Layout, extra: Partial<MessageDraft> = {}): MessageDraft => ({
     type: MESSAGE.layout,
@@ -136,7 +139,7 @@ function draftLayout(layout: NewLayout, space: Dataspace, elementSize: number, f
     case 'chunked': {
       if (space.kind !== 'simple') throw new H5LogError('SHAPE', 'only a dataset with dimensions can have chunks');
       const { chunk, chunks } = layout;
-      const grid = { shape: space.shape, maxShape: space.maxShape, chunk, elementSize, filtered };
+      const grid = { shape: space.shape, maxShape: space.maxShape, chunk, elementSize, filtered, fanout };
       const { index, region } = buildChunkIndex(grid, chunks);
       const bytes = encodeLayout({ kind: 'chunked', chunk, elementSize, index });
       const targets = region ? [{ at: index.kind === 'btree1' ? 3 : bytes.length - 8, node: region }] : [];
@@ -145,7 +148,7 @@ function draftLayout(layout: NewLayout, space: Dataspace, elementSize: number, f
       return { draft: { type: MESSAGE.layout, flags: 0, bytes, targets }, regions };
     }
     case 'virtual': {
-      const content = { bytes: encodeMappings(layout.mappings), targets: [], heap: [] };
+      const content = { bytes: encodeMappings(layout.mappings), owned: true, targets: [], heap: [] };
       return { draft: draft({ kind: 'virtual', heap: 0, index: 0 }, { heap: [{ at: 2, content }] }), regions: [] };
     }
   }

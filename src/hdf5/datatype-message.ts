@@ -171,7 +171,17 @@ function parseFields(cursor: Cursor, version: number, count: number, size: numbe
     if (offset + type.size > size) cursor.fail(`member ${name} reaches beyond the ${size} bytes of its compound`);
     fields.push({ name, offset, dtype: publicType(type) });
   }
+  refuseOverlap(cursor, fields);
   return fields;
+}
+
+/** As libhdf5 does; without it a short message could ask for the same bytes thousands of times. */
+function refuseOverlap(cursor: Cursor, fields: readonly CompoundField[]): void {
+  let end = 0;
+  for (const { name, offset, dtype } of [...fields].sort((a, b) => a.offset - b.offset)) {
+    if (offset < end) cursor.fail(`member ${name} overlaps another one`);
+    end = offset + fullType(dtype).size;
+  }
 }
 
 function parseEnum(cursor: Cursor, version: number, count: number, size: number, depth: number): EnumType {
@@ -197,6 +207,15 @@ function enumValue(bytes: Uint8Array, order: ByteOrder, signed: boolean): number
 /** Encodes a datatype: version 1 for plain ones, version 3 wherever types are nested, as libhdf5 does. */
 export function encodeDatatype(dtype: DType): Uint8Array {
   const type = fullType(dtype);
+  let bytes = encodedTypes.get(type);
+  if (!bytes) encodedTypes.set(type, (bytes = encodeType(type)));
+  return bytes;
+}
+
+/** The same few types are written thousands of times. */
+const encodedTypes = new WeakMap<FullType, Uint8Array>();
+
+function encodeType(type: FullType): Uint8Array {
   const nested = ['compound', 'enum', 'vlen', 'array'].includes(type.class) || (type.class === 'string' && type.variable);
   const out = new ByteWriter(64);
   putDatatype(out, type, nested ? 3 : 1);

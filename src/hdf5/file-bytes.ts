@@ -2,8 +2,13 @@ import { formatError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
 
-const PAGE = 64 * 1024;
-const PAGES_KEPT = 256;
+/** How large pages are and how many are kept: few large ones for structure, which lies together. */
+export interface Paging {
+  readonly size: number;
+  readonly kept: number;
+}
+
+const STRUCTURE_PAGES: Paging = { size: 64 * 1024, kept: 256 };
 
 interface Page {
   bytes: Uint8Array;
@@ -23,8 +28,10 @@ export class FileBytes {
   /** First address behind this state. */
   end: number;
   readonly #pages = new Map<number, Page>();
+  readonly #paging: Paging;
 
-  constructor(base: number, end: number, addressSize = 8, lengthSize = 8) {
+  constructor(base: number, end: number, addressSize = 8, lengthSize = 8, paging = STRUCTURE_PAGES) {
+    this.#paging = paging;
     this.base = base;
     this.end = end;
     this.addressSize = addressSize;
@@ -33,10 +40,8 @@ export class FileBytes {
 
   /** The bytes [address, address + length), which must lie inside the file. Do not write into them. */
   *read(address: number, length: number, what: string): Io<Uint8Array> {
-    if (address === UNDEFINED) throw formatError(`${what} has no address`);
-    if (!Number.isSafeInteger(address + length) || address < 0 || address + length > this.end) {
-      throw formatError(`${what} of ${length} bytes reaches beyond the end of the file at ${this.base + this.end}`, this.base + address);
-    }
+    this.#check(address, length, what);
+    const PAGE = this.#paging.size;
     const first = Math.floor(address / PAGE);
     const last = Math.floor((address + Math.max(length, 1) - 1) / PAGE);
     if (first === last) {
@@ -46,6 +51,19 @@ export class FileBytes {
     const whole = new Uint8Array(length);
     yield* this.#direct(whole, address);
     return whole;
+  }
+
+  /** Fills `into` without the detour over pages: for large pieces. */
+  *readInto(into: Uint8Array, address: number, what: string): Io<void> {
+    this.#check(address, into.length, what);
+    yield* this.#direct(into, address);
+  }
+
+  #check(address: number, length: number, what: string): void {
+    if (address === UNDEFINED) throw formatError(`${what} has no address`);
+    if (!Number.isSafeInteger(address + length) || address < 0 || address + length > this.end) {
+      throw formatError(`${what} of ${length} bytes reaches beyond the end of the file at ${this.base + this.end}`, this.base + address);
+    }
   }
 
   /** The same, as a cursor whose messages name file offsets. */
@@ -63,10 +81,11 @@ export class FileBytes {
   *#page(index: number, needed: number): Io<Uint8Array> {
     const cached = this.#pages.get(index);
     if (cached && cached.valid >= needed) return cached.bytes;
+    const PAGE = this.#paging.size;
     const size = Math.min(PAGE, this.end - index * PAGE);
     const bytes = new Uint8Array(size);
     yield* this.#direct(bytes, index * PAGE);
-    if (this.#pages.size >= PAGES_KEPT) {
+    if (this.#pages.size >= this.#paging.kept) {
       for (const oldest of this.#pages.keys()) {
         this.#pages.delete(oldest);
         break;

@@ -1,6 +1,7 @@
 import { formatError, H5LogError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
 import { checkSum, readBtree2 } from './btree2.ts';
+import { Budget } from './budget.ts';
 import { bytesFor } from './byte-writer.ts';
 import { lookup3 } from './checksum.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
@@ -19,6 +20,7 @@ interface DirectBlock {
  */
 export class FractalHeap {
   readonly #file: FileBytes;
+  readonly #address: number;
   readonly idSize: number;
   readonly #offsetBytes: number;
   readonly #lengthBytes: number;
@@ -26,10 +28,16 @@ export class FractalHeap {
   readonly #hugeTree: number;
   readonly #blocks: DirectBlock[] = [];
   readonly #verified = new Set<number>();
+  /** What its blocks, and the objects taken from it, may add up to. */
+  readonly #blockBytes: Budget;
+  readonly #objectBytes: Budget;
   #hugeObjects: Map<number, { address: number; length: number }> | undefined;
 
-  private constructor(file: FileBytes, fields: { idSize: number; offsetBytes: number; lengthBytes: number; checksummed: boolean; hugeTree: number }) {
+  private constructor(file: FileBytes, budget: Budget, fields: { address: number; idSize: number; offsetBytes: number; lengthBytes: number; checksummed: boolean; hugeTree: number }) {
     this.#file = file;
+    this.#blockBytes = budget;
+    this.#objectBytes = new Budget(file);
+    this.#address = fields.address;
     this.idSize = fields.idSize;
     this.#offsetBytes = fields.offsetBytes;
     this.#lengthBytes = fields.lengthBytes;
@@ -37,14 +45,19 @@ export class FractalHeap {
     this.#hugeTree = fields.hugeTree;
   }
 
-  static *open(file: FileBytes, address: number): Io<FractalHeap> {
+  static *open(file: FileBytes, address: number, budget = new Budget(file)): Io<FractalHeap> {
     const O = file.addressSize;
     const L = file.lengthSize;
-    const header = yield* file.cursor(address, 5 + 2 + 2 + 1 + 4 + 12 * L + 3 * O + 2 + 2 + 2 + 2 + 4, 'fractal heap');
+    const start = yield* file.cursor(address, 9, 'fractal heap');
+    start.skip(7);
+    const filters = start.u16();
+    // Filters come with the size of the filtered root block and a filter mask.
+    const tail = filters > 0 ? L + 4 + filters : 0;
+    const header = yield* file.cursor(address, 5 + 2 + 2 + 1 + 4 + 12 * L + 3 * O + 2 + 2 + 2 + 2 + tail + 4, 'fractal heap');
     header.signature('FRHP');
     header.expect(0, 'version of the fractal heap');
     const idSize = header.u16();
-    const filterSize = header.u16();
+    header.skip(2);
     const flags = header.u8();
     const maxManaged = header.u32();
     header.skip(L);
@@ -57,11 +70,15 @@ export class FractalHeap {
     header.skip(2);
     const root = header.address(O);
     const rows = header.u16();
-    if (filterSize > 0) throw new H5LogError('UNSUPPORTED', 'filtered fractal heaps are not supported', { offset: header.offset });
+    header.skip(tail);
     checkSum(header, header.at, file.base + address);
-    if (width === 0 || startSize === 0 || maxDirect < startSize || maxBits === 0 || maxBits > 64) header.fail('fractal heap with impossible sizes');
+    if (filters > 0) throw new H5LogError('UNSUPPORTED', 'filtered fractal heaps are not supported', { offset: header.offset });
+    if (idSize === 0 || width === 0 || startSize === 0 || maxDirect < startSize || maxBits === 0 || maxBits > 64) {
+      header.fail('fractal heap with impossible sizes');
+    }
     const offsetBytes = Math.ceil(maxBits / 8);
-    const heap = new FractalHeap(file, {
+    const heap = new FractalHeap(file, budget, {
+      address,
       idSize,
       offsetBytes,
       lengthBytes: Math.min(bytesFor(maxDirect), bytesFor(maxManaged)),
@@ -71,7 +88,7 @@ export class FractalHeap {
     if (root !== UNDEFINED) {
       const table = { width, startSize, maxDirect, offsetBytes, headerAddress: address };
       if (rows === 0) heap.#blocks.push({ offset: 0, address: root, size: startSize });
-      else yield* heap.#walk(table, root, 0, rows, new Set());
+      else yield* heap.#walk(table, root, 0, rows);
     }
     heap.#blocks.sort((a, b) => a.offset - b.offset);
     return heap;
@@ -83,14 +100,12 @@ export class FractalHeap {
     address: number,
     from: number,
     rows: number,
-    seen: Set<number>,
   ): Io<void> {
     const file = this.#file;
-    if (seen.has(address)) throw formatError('fractal heap block that is its own ancestor', file.base + address);
-    seen.add(address);
-    const entries = rows * table.width;
     const head = 5 + file.addressSize + table.offsetBytes;
-    const block = yield* file.cursor(address, head + entries * file.addressSize + 4, 'fractal heap block');
+    const bytes = head + rows * table.width * file.addressSize + 4;
+    this.#blockBytes.spend(bytes, address, 'fractal heap blocks');
+    const block = yield* file.cursor(address, bytes, 'fractal heap block');
     block.signature('FHIB');
     block.expect(0, 'version of the fractal heap block');
     checkSum(block, block.bytes.length - 4, file.base + address);
@@ -106,8 +121,8 @@ export class FractalHeap {
         else {
           // A row of blocks of `size` bytes holds indirect blocks whose own table covers exactly that many.
           const childRows = Math.round(Math.log2(size) - Math.log2(table.startSize * table.width)) + 1;
-          if (childRows <= 0) throw formatError('fractal heap with impossible sizes', file.base + address);
-          yield* this.#walk(table, child, offset, childRows, seen);
+          if (!(childRows > 0 && childRows < rows)) throw formatError('fractal heap with impossible sizes', file.base + address);
+          yield* this.#walk(table, child, offset, childRows);
         }
       }
     }
@@ -142,7 +157,8 @@ export class FractalHeap {
       else high = middle;
     }
     const block = this.#blocks[low - 1];
-    if (!block || offset + length > block.offset + block.size) throw formatError(`heap object at ${offset} of ${length} bytes is in no block`);
+    if (!block || offset + length > block.offset + block.size) throw formatError(`heap object at ${offset} of ${length} bytes is in no block`, this.#file.base + this.#address);
+    this.#objectBytes.spend(length, block.address, 'heap objects');
     if (this.#checksummed && !this.#verified.has(block.address)) {
       yield* this.#verify(block);
       this.#verified.add(block.address);
@@ -152,6 +168,7 @@ export class FractalHeap {
 
   /** The checksum of a direct block is computed with its own four bytes zero. */
   *#verify(block: DirectBlock): Io<void> {
+    this.#blockBytes.spend(block.size, block.address, 'heap blocks');
     const bytes = (yield* this.#file.read(block.address, block.size, 'heap block')).slice();
     const at = 5 + this.#file.addressSize + this.#offsetBytes;
     const view = new DataView(bytes.buffer);
@@ -174,19 +191,21 @@ export class FractalHeap {
     if (direct) {
       const address = id.address(file.addressSize);
       const length = id.uint(file.lengthSize);
+      this.#objectBytes.spend(length, address, 'heap objects');
       return yield* file.cursor(address, length, 'huge heap object');
     }
     const key = id.uint(Math.min(this.idSize - 1, file.lengthSize));
     if (!this.#hugeObjects) {
       this.#hugeObjects = new Map();
-      for (const record of yield* readBtree2(file, this.#hugeTree, [1])) {
+      for (const record of yield* readBtree2(file, this.#hugeTree, [1], this.#blockBytes)) {
         const address = record.address(file.addressSize);
         const length = record.uint(file.lengthSize);
         this.#hugeObjects.set(record.uint(file.lengthSize), { address, length });
       }
     }
     const object = this.#hugeObjects.get(key);
-    if (!object) throw formatError(`huge heap object ${key} is missing`);
+    if (!object) throw formatError(`huge heap object ${key} is missing`, id.offset);
+    this.#objectBytes.spend(object.length, object.address, 'heap objects');
     return yield* file.cursor(object.address, object.length, 'huge heap object');
   }
 }

@@ -8,8 +8,8 @@ const MIN_COLLECTION = 4096;
 const FULL_COLLECTION = 64 * 1024;
 const HEADER = 16;
 
-/** The objects of one global heap collection by their index. */
-export function* readCollection(file: FileBytes, address: number): Io<Map<number, Uint8Array>> {
+/** The objects of one global heap collection by their index, and its size in the file. */
+export function* readCollection(file: FileBytes, address: number): Io<{ objects: Map<number, Uint8Array>; size: number }> {
   const head = yield* file.cursor(address, 8 + file.lengthSize, 'global heap');
   head.signature('GCOL');
   head.expect(1, 'version of the global heap');
@@ -26,7 +26,7 @@ export function* readCollection(file: FileBytes, address: number): Io<Map<number
     objects.set(index, cursor.take(length, 'global heap object'));
     cursor.skip(Math.min(cursor.left, (8 - (length % 8)) % 8));
   }
-  return objects;
+  return { objects, size };
 }
 
 /** Where an object of a heap under construction will be. */

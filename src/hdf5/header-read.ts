@@ -1,5 +1,6 @@
 import { formatError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
+import type { Budget } from './budget.ts';
 import { lookup3 } from './checksum.ts';
 import type { Cursor } from './cursor.ts';
 import type { FileBytes } from './file-bytes.ts';
@@ -41,11 +42,11 @@ export interface RawHeader {
 /** The most bytes of header that are read before anything is known about its size. */
 const FIRST_LOOK = 512;
 
-/** Reads an object header of either version with all its continuations. */
-export function* readHeader(file: FileBytes, address: number): Io<RawHeader> {
+/** Reads an object header of either version with all its continuations, whose bytes count against the budget. */
+export function* readHeader(file: FileBytes, address: number, budget: Budget): Io<RawHeader> {
   const cursor = yield* file.peek(address, FIRST_LOOK, 'object header');
-  if (cursor.left >= 4 && cursor.bytes[0] === 0x4f && cursor.bytes[1] === 0x48) return yield* readVersion2(file, address, cursor);
-  return yield* readVersion1(file, address, cursor);
+  if (cursor.left >= 4 && cursor.bytes[0] === 0x4f && cursor.bytes[1] === 0x48) return yield* readVersion2(file, address, cursor, budget);
+  return yield* readVersion1(file, address, cursor, budget);
 }
 
 interface Pending {
@@ -68,7 +69,7 @@ class Continuations {
   }
 }
 
-function* readVersion2(file: FileBytes, address: number, cursor: Cursor): Io<RawHeader> {
+function* readVersion2(file: FileBytes, address: number, cursor: Cursor, budget: Budget): Io<RawHeader> {
   cursor.signature('OHDR');
   cursor.expect(2, 'version of the object header');
   const flags = cursor.u8();
@@ -77,6 +78,7 @@ function* readVersion2(file: FileBytes, address: number, cursor: Cursor): Io<Raw
   const size = cursor.uint(1 << (flags & 3));
   const prefix = cursor.at;
   const total = prefix + size + 4;
+  budget.spend(total, address, 'object headers');
   const first = yield* file.cursor(address, total, 'object header');
   const continuations = new Continuations();
   const messages: RawMessage[] = [];
@@ -88,6 +90,7 @@ function* readVersion2(file: FileBytes, address: number, cursor: Cursor): Io<Raw
   const chunks: HeaderChunk[] = [{ address, size: total, parent: 0 }];
   for (const next of continuations.chunks) {
     if (next.size < 8) throw formatError(`header continuation of ${next.size} bytes`, file.base + next.address);
+    budget.spend(next.size, next.address, 'object headers');
     const chunk = yield* file.cursor(next.address, next.size, 'header continuation');
     chunk.signature('OCHK');
     verify(chunk, next.address + file.base);
@@ -152,12 +155,13 @@ function addMessage(
   if (type !== MESSAGE.nil) messages.push({ type, flags, order, body, offset, chunk });
 }
 
-function* readVersion1(file: FileBytes, address: number, cursor: Cursor): Io<RawHeader> {
+function* readVersion1(file: FileBytes, address: number, cursor: Cursor, budget: Budget): Io<RawHeader> {
   cursor.expect(1, 'version of the object header');
   cursor.skip(1);
   const count = cursor.u16();
   const referenceCount = cursor.u32();
   const size = cursor.u32();
+  budget.spend(16 + size, address, 'object headers');
   const first = yield* file.cursor(address, 16 + size, 'object header');
   first.at = 16;
   const continuations = new Continuations();
@@ -165,6 +169,7 @@ function* readVersion1(file: FileBytes, address: number, cursor: Cursor): Io<Raw
   const chunks: HeaderChunk[] = [{ address, size: 16 + size, parent: 0 }];
   parseChunk1(first, 0, file, messages, continuations);
   for (const next of continuations.chunks) {
+    budget.spend(next.size, next.address, 'object headers');
     const chunk = yield* file.cursor(next.address, next.size, 'header continuation');
     chunks.push(next);
     parseChunk1(chunk, chunks.length - 1, file, messages, continuations);

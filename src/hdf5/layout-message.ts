@@ -105,7 +105,11 @@ function parseOldLayout(cursor: Cursor, sizes: LayoutSizes): Layout {
   const dims: number[] = [];
   for (let d = 0; d < rank; d++) dims.push(cursor.u32());
   if (kind === 0) return { kind: 'compact', data: cursor.take(cursor.u32(), 'compact data') };
-  if (kind === 1) return { kind: 'contiguous', address, size: dims.reduce((product, n) => product * n, 1) };
+  if (kind === 1) {
+    const size = dims.reduce((product, n) => product * n, 1);
+    if (!Number.isSafeInteger(size)) cursor.fail(`data of ${size} bytes`);
+    return { kind: 'contiguous', address, size };
+  }
   if (kind !== 2 || rank < 2) return cursor.fail(`layout class ${kind} is not known`);
   checkedChunk(cursor, dims);
   return { kind: 'chunked', chunk: dims.slice(0, -1), elementSize: dims[rank - 1] as number, index: { kind: 'btree1', address } };

@@ -1,4 +1,4 @@
-import { ByteWriter } from './byte-writer.ts';
+import { ByteWriter, textLength } from './byte-writer.ts';
 import type { Cursor } from './cursor.ts';
 
 /** Where a link leads. */
@@ -28,6 +28,7 @@ export function parseLink(cursor: Cursor, addressSize: number): LinkMessage {
   const length = cursor.uint(1 << (flags & 3));
   if (length === 0) cursor.fail('link without a name');
   const name = cursor.string(length, 'link name');
+  if (name.includes('\0')) cursor.fail('link name with a NUL');
   const addressAt = cursor.at - from;
   if (type === 0) return { name, order, target: { kind: 'hard', address: cursor.address(addressSize) }, addressAt };
   const data = cursor.take(cursor.u16(), 'link value');
@@ -44,16 +45,16 @@ function parseExternal(cursor: Cursor, data: Uint8Array): LinkTarget {
 
 /** Encodes a link; a hard link's address is the last 8 bytes. An order of -1 leaves it out. */
 export function encodeLink(name: string, order: number, target: LinkTarget): Uint8Array {
-  const bytes = new TextEncoder().encode(name);
+  const length = textLength(name);
   const type = target.kind === 'hard' ? 0 : target.kind === 'soft' ? 1 : target.kind === 'external' ? 64 : target.type;
-  const ascii = bytes.length === name.length;
-  const lengthCode = bytes.length < 0x100 ? 0 : bytes.length < 0x10000 ? 1 : 2;
-  const out = new ByteWriter(24 + bytes.length);
+  const ascii = length === name.length;
+  const lengthCode = length < 0x100 ? 0 : length < 0x10000 ? 1 : 2;
+  const out = new ByteWriter(24 + length);
   out.u8(1).u8(lengthCode | (order >= 0 ? 4 : 0) | (type !== 0 ? 8 : 0) | (ascii ? 0 : 16));
   if (type !== 0) out.u8(type);
   if (order >= 0) out.u64(order);
   if (!ascii) out.u8(1);
-  out.uint(bytes.length, 1 << lengthCode).put(bytes);
+  out.uint(length, 1 << lengthCode).text(name);
   if (target.kind === 'hard') return out.u64(target.address).done();
   const data =
     target.kind === 'soft'

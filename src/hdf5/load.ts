@@ -2,12 +2,14 @@ import { formatError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
 import { attributeName, parseAttribute, parseAttributeInfo } from './attribute-message.ts';
 import { readBtree2 } from './btree2.ts';
+import { Budget } from './budget.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
 import type { FileBytes } from './file-bytes.ts';
 import { FractalHeap } from './fractal-heap.ts';
 import { HeaderBlock } from './header-blocks.ts';
 import { type RawHeader, type RawMessage, readHeader } from './header-read.ts';
 import { encodeLink, type LinkTarget, parseLink, parseLinkInfo } from './link-message.ts';
+import { located } from './located.ts';
 import { MESSAGE, MESSAGE_FLAG } from './message-types.ts';
 import { type Attribute, GENERATED, HeaderMessage, type Link, type ObjectKind, ObjectNode } from './object-node.ts';
 import { readSymbolTable } from './old-group.ts';
@@ -15,33 +17,48 @@ import { parseShared, type SharedTable } from './shared-message.ts';
 
 /** libhdf5 never puts more than this into one message. */
 const MAX_MESSAGE = 0xffff;
+/** Committed types whose attributes have committed types whose attributes ... */
+const MAX_DEPTH = 64;
+/** Continuations that lead to continuations; a longer chain is written anew in another form. */
+const MAX_CHAIN = 64;
 
 /** Turns object headers of any age into {@link ObjectNode}s, each address once. */
 export class ObjectLoader {
   readonly file: FileBytes;
   readonly shared: SharedTable | null;
   readonly nodes = new Map<number, ObjectNode>();
+  /** What headers, trees and heaps of all objects may add up to. */
+  readonly #budget: Budget;
+  /** How many objects are being loaded because another one shares a message of theirs. */
+  #depth = 0;
 
   constructor(file: FileBytes, shared: SharedTable | null) {
     this.file = file;
     this.shared = shared;
+    this.#budget = new Budget(file);
   }
 
   /** The object whose header is at `address`. */
   *node(address: number): Io<ObjectNode> {
     const known = this.nodes.get(address);
     if (known) return known;
-    const header = yield* readHeader(this.file, address);
-    const node = new ObjectNode(kindOf(header, this.file.base + address), address);
-    // Known before its parts are read, so that a type that refers to itself ends.
-    this.nodes.set(address, node);
+    const { spent } = this.#budget;
     try {
+      if (++this.#depth > MAX_DEPTH) throw formatError('messages shared by objects that share messages, too deep');
+      if (address === UNDEFINED) throw formatError('a link or a shared message that leads to no object');
+      const header = yield* readHeader(this.file, address, this.#budget);
+      const node = new ObjectNode(kindOf(header, this.file.base + address), address);
+      // Known before its parts are read, so that a type that refers to itself ends.
+      this.nodes.set(address, node);
       yield* this.#fill(node, header);
+      return node;
     } catch (error) {
       this.nodes.delete(address);
-      throw error;
+      this.#budget.spent = spent;
+      throw located(error, this.file.base + Math.max(0, address));
+    } finally {
+      this.#depth--;
     }
-    return node;
   }
 
   /** The node a hard link leads to. */
@@ -59,9 +76,10 @@ export class ObjectLoader {
     node.linkOrder.tracked = node.linkOrder.indexed = false;
     node.attributeOrder.tracked = (node.flags & 4) !== 0;
     node.attributeOrder.indexed = (node.flags & 8) !== 0;
-    const blocks = header.version === 2 ? blocksOf(header) : null;
+    const blocks = header.version === 2 && longestChain(header) <= MAX_CHAIN ? blocksOf(header) : null;
     for (const raw of header.messages) {
-      const message = new HeaderMessage(node, raw.type, raw.flags, raw.order, raw.body);
+      const message = new HeaderMessage(node, raw.type, raw.flags, raw.order, raw.body, false);
+      message.offset = raw.offset;
       yield* this.#resolve(message, raw);
       if (GENERATED.has(raw.type)) {
         // Made anew when the object is written; a block that holds it cannot be kept.
@@ -75,6 +93,8 @@ export class ObjectLoader {
       else if (raw.type === MESSAGE.attribute) yield* this.#addAttribute(node, message, raw.offset);
       else node.rest.push(message);
     }
+    sortMap(node.links, node.linkOrder.tracked);
+    sortMap(node.attributes, node.attributeOrder.tracked);
     if (blocks) node.blocks = blocks.filter((block) => block !== null && block.parent === null) as HeaderBlock[];
   }
 
@@ -87,7 +107,7 @@ export class ObjectLoader {
     } else if (raw.type === MESSAGE.symbolTable) {
       const btree = cursor.address(this.file.addressSize);
       const heap = cursor.address(this.file.addressSize);
-      for (const old of yield* readSymbolTable(this.file, btree, heap)) this.#insertLink(node, old.name, -1, old.target, null, raw.offset);
+      for (const old of yield* readSymbolTable(this.file, btree, heap, this.#budget)) this.#insertLink(node, old.name, -1, old.target, null, raw.offset);
     } else if (raw.type === MESSAGE.linkInfo) {
       const info = parseLinkInfo(cursor, this.file.addressSize);
       Object.assign(node.linkOrder, { tracked: info.tracked, indexed: info.indexed, next: info.nextOrder });
@@ -100,8 +120,8 @@ export class ObjectLoader {
   }
 
   *#denseLinks(node: ObjectNode, heapAddress: number, names: number): Io<void> {
-    const heap = yield* FractalHeap.open(this.file, heapAddress);
-    for (const record of yield* readBtree2(this.file, names, [5])) {
+    const heap = yield* FractalHeap.open(this.file, heapAddress, this.#budget);
+    for (const record of yield* readBtree2(this.file, names, [5], this.#budget)) {
       record.skip(4);
       const object = yield* heap.object(record);
       const link = parseLink(object, this.file.addressSize);
@@ -110,14 +130,14 @@ export class ObjectLoader {
   }
 
   *#denseAttributes(node: ObjectNode, info: HeaderMessage, heapAddress: number, names: number): Io<void> {
-    const heap = yield* FractalHeap.open(this.file, heapAddress);
+    const heap = yield* FractalHeap.open(this.file, heapAddress, this.#budget);
     let largest = 0;
-    for (const record of yield* readBtree2(this.file, names, [8])) {
+    for (const record of yield* readBtree2(this.file, names, [8], this.#budget)) {
       const id = new Cursor(record.bytes, record.base, record.at, record.at + 8);
       record.skip(8);
       const flags = record.u8();
       const order = record.u32();
-      const message = new HeaderMessage(node, MESSAGE.attribute, flags, order, new Uint8Array(0));
+      const message = new HeaderMessage(node, MESSAGE.attribute, flags, order, new Uint8Array(0), false);
       let offset = id.offset;
       if (flags & MESSAGE_FLAG.shared) {
         message.content = yield* this.#sharedTable().content(MESSAGE.attribute, id);
@@ -128,6 +148,7 @@ export class ObjectLoader {
         message.content = object.bytes.subarray(object.at, object.end);
       }
       message.bytes = message.content;
+      message.offset = offset;
       largest = Math.max(largest, message.bytes.length);
       node.hot.add(message);
       yield* this.#addAttribute(node, message, offset);
@@ -173,8 +194,9 @@ export class ObjectLoader {
   ): void {
     if (node.links.has(name)) throw formatError(`two links named ${name}`, offset);
     let message = stored;
+    if (order >= Number.MAX_SAFE_INTEGER) throw formatError(`link ${name} with creation order ${order}`, offset);
     if (!message) {
-      message = new HeaderMessage(node, MESSAGE.link, 0, 0, encodeLink(name, order, target));
+      message = new HeaderMessage(node, MESSAGE.link, 0, 0, encodeLink(name, order, target), true);
       node.hot.add(message);
     }
     node.links.set(name, { name, order, target, node: null, message });
@@ -184,6 +206,7 @@ export class ObjectLoader {
   *#addAttribute(node: ObjectNode, message: HeaderMessage, offset: number): Io<void> {
     const cursor = new Cursor(message.content, offset);
     const name = attributeName(cursor);
+    if (name === '') throw formatError('attribute without a name', offset);
     if (node.attributes.has(name)) throw formatError(`two attributes named ${name}`, offset);
     let sharedType: Uint8Array | null = null;
     let sharedSpace: Uint8Array | null = null;
@@ -210,6 +233,13 @@ function kindOf(header: RawHeader, offset: number): ObjectKind {
   throw formatError('object that is neither group, dataset nor datatype', offset);
 }
 
+function longestChain(header: RawHeader): number {
+  const lengths: number[] = [];
+  // A chunk comes behind the one that points to it; the first points to itself.
+  header.chunks.forEach(({ parent }, i) => lengths.push(i === 0 ? 0 : (lengths[parent] ?? 0) + 1));
+  return lengths.reduce((longest, length) => Math.max(longest, length), 0);
+}
+
 /** The continuation blocks of a version 2 header, by chunk number; chunk 0 has none. */
 function blocksOf(header: RawHeader): (HeaderBlock | null)[] {
   const blocks = header.chunks.map(({ address, size }, i) => {
@@ -232,8 +262,27 @@ function blocksOf(header: RawHeader): (HeaderBlock | null)[] {
   return blocks;
 }
 
+/** Heaps are indexed by hashes and changed messages move to the front: brings names into the order that libhdf5 lists them in. */
+function sortMap<V extends { readonly name: string; readonly order: number }>(map: Map<string, V>, byCreation: boolean): void {
+  const before = byCreation ? (a: V, b: V) => a.order - b.order : (a: V, b: V) => compareNames(a.name, b.name);
+  const sorted = [...map.values()].sort(before);
+  map.clear();
+  for (const item of sorted) map.set(item.name, item);
+}
+
+/** The order of UTF-8 bytes, which is that of code points; UTF-16 has the surrogates of those beyond 0xffff too early. */
+function compareNames(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const x = a.charCodeAt(i);
+    const y = b.charCodeAt(i);
+    if (x !== y) return x >= 0xd800 && y >= 0xd800 ? ((x + 0x2000) & 0xffff) - ((y + 0x2000) & 0xffff) : x - y;
+  }
+  return a.length - b.length;
+}
+
 function spoil(block: HeaderBlock): void {
-  for (let b: HeaderBlock | null = block; b; b = b.parent) b.written = false;
+  for (let b: HeaderBlock | null = block; b?.written; b = b.parent) b.written = false;
 }
 
 function keep(message: HeaderMessage, block: HeaderBlock | null): void {

@@ -45,6 +45,8 @@ export interface HeapSlot {
 /** Bytes that have to be patched whenever something they point to gets a new address. */
 export interface Relocatable {
   bytes: Uint8Array;
+  /** The bytes are nobody else's and may be patched; those of a page of the file may not. */
+  owned: boolean;
   readonly targets: readonly TargetSlot[];
   readonly heap: readonly HeapSlot[];
 }
@@ -61,6 +63,8 @@ export class HeaderMessage implements Relocatable {
   bytes: Uint8Array;
   /** What the message says when it is shared and `bytes` only point to it. */
   content: Uint8Array;
+  /** Where the content lies in the file, for messages about damage; 0 for what is new. */
+  offset = 0;
   targets: readonly TargetSlot[] = NONE;
   heap: readonly HeapSlot[] = NONE;
   /** The continuation block it lies in; null: the first chunk, which is written anew with every change of the object. */
@@ -70,7 +74,10 @@ export class HeaderMessage implements Relocatable {
   /** Its heap contents are not in the file yet. */
   heapPending = false;
 
-  constructor(owner: ObjectNode, type: number, flags: number, order: number, bytes: Uint8Array) {
+  owned: boolean;
+
+  constructor(owner: ObjectNode, type: number, flags: number, order: number, bytes: Uint8Array, owned: boolean) {
+    this.owned = owned;
     this.owner = owner;
     this.type = type;
     this.flags = flags;

@@ -1,12 +1,14 @@
 import { formatError, H5LogError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
 import { attributeParts } from './attribute-value.ts';
+import { Budget } from './budget.ts';
 import { ByteWriter } from './byte-writer.ts';
 import { connectAll } from './connect.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
 import { FileBytes } from './file-bytes.ts';
 import { type RawMessage, readHeader } from './header-read.ts';
 import { ObjectLoader } from './load.ts';
+import { located } from './located.ts';
 import { MESSAGE } from './message-types.ts';
 import { HeaderMessage, ObjectNode } from './object-node.ts';
 import { rawReferences } from './raw-references.ts';
@@ -36,6 +38,7 @@ export function* openStructure(root?: number): Io<OpenedStructure> {
   const node = yield* loader.node(root ?? superblock.root);
   if (node.kind !== 'group') throw formatError('the root is not a group', file.base + node.address);
   const structure = new Structure(loader, node);
+  structure.chunkFanout = 2 * (extension.k ?? superblock.k).chunk;
   return { structure, superblock, extension: newExtension(extension, superblock) };
 }
 
@@ -60,17 +63,28 @@ export function* prepareWriting(opened: OpenedStructure): Io<void> {
   const { structure, superblock } = opened;
   const { loader, heap, root } = structure;
   refuseWriting(superblock);
-  const nodes = yield* connectAll(loader, root, heap);
+  const pinned = new Set<number>();
+  const nodes = yield* connectAll(loader, root, heap, pinned);
+  for (const address of pinned) structure.pinned.set(address, 'an attribute in the shared message heap');
   if (root.linkCount === 0) root.linkCount = 1;
+  const dataBytes = new Budget(loader.file);
   for (const node of nodes) {
     if (node.kind !== 'dataset') continue;
-    const found = yield* rawReferences(loader.file, structure.dataset(node), heap);
+    const found = yield* referencesOf(node);
     if (typeof found !== 'string' && found.size === 0) continue;
     const path = yield* structure.pathOf(node.address);
     if (typeof found === 'string') structure.frozen = `${path} holds ${found}; which objects they lead to cannot be found out, so nothing may move`;
     else for (const address of found) structure.pinned.set(address, path);
   }
   structure.writable = true;
+
+  function* referencesOf(node: ObjectNode): Io<Set<number> | string> {
+    try {
+      return yield* rawReferences(loader.file, structure.dataset(node), heap, dataBytes);
+    } catch (error) {
+      throw located(error, loader.file.base + node.address);
+    }
+  }
 }
 
 function refuseWriting(superblock: Superblock): void {
@@ -97,7 +111,7 @@ export function newStructure(): Structure {
 
 function* readExtension(file: FileBytes, address: number): Io<Extension> {
   if (address === UNDEFINED) return { k: null, shared: null };
-  const header = yield* readHeader(file, address);
+  const header = yield* readHeader(file, address, new Budget(file));
   const find = (type: number): RawMessage | null => header.messages.find((message) => message.type === type) ?? null;
   const image = find(MESSAGE.cacheImage);
   if (image) {
@@ -132,6 +146,6 @@ function newExtension(old: Extension, superblock: Superblock): ObjectNode | null
   const node = new ObjectNode('dataset');
   node.flags = 0;
   node.linkCount = 1;
-  for (const [type, bytes] of messages) node.hot.add(new HeaderMessage(node, type, 0, 0, bytes));
+  for (const [type, bytes] of messages) node.hot.add(new HeaderMessage(node, type, 0, 0, bytes, false));
   return node;
 }

@@ -117,6 +117,8 @@ export function undoPlan(plan: StructurePlan): void {
   for (const node of plan.nodes) node.dirty = true;
   for (const first of plan.blocks) for (let block: HeaderBlock | null = first; block; block = block.parent) block.written = false;
   for (const message of plan.messages) {
+    // Dropped or replaced since the commit was planned: it must not come back.
+    if (message.block === null && !message.owner.hot.has(message)) continue;
     loosen(message);
     message.heapPending = message.heap.length > 0;
   }
@@ -130,7 +132,8 @@ function own(message: HeaderMessage): void {
 }
 
 function ownBytes(item: Relocatable): void {
-  item.bytes = item.bytes.slice();
+  if (!item.owned) item.bytes = item.bytes.slice();
+  item.owned = true;
   for (const slot of item.heap) ownBytes(slot.content);
 }
 

@@ -1,13 +1,14 @@
 import { inflate } from '#platform';
-import { containsReference, containsVlen } from '../dtype/describe.ts';
+import { containsReference } from '../dtype/describe.ts';
 import { heapSlots, visitReferences } from '../dtype/values.ts';
 import { unfilter } from '../filter/pipeline.ts';
 import type { Io } from '../storage/drive.ts';
+import type { Budget } from './budget.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
 import { elementCount } from './dataspace.ts';
 import type { DatasetParts } from './dataset-messages.ts';
 import type { FileBytes } from './file-bytes.ts';
-import type { HeapReader } from './heap-reader.ts';
+import type { HeapContents, HeapReader } from './heap-reader.ts';
 import { walkBtree1 } from './old-group.ts';
 
 /** The largest dataset of references that is looked through; beyond, nothing may move. */
@@ -17,7 +18,7 @@ const MOST_BYTES = 256 * 2 ** 20;
  * The addresses of objects that a dataset's raw data refers to, or the reason why they cannot be found out. Objects that raw
  * data refers to must stay where they are, because data is never rewritten.
  */
-export function* rawReferences(file: FileBytes, parts: DatasetParts, heap: HeapReader): Io<Set<number> | string> {
+export function* rawReferences(file: FileBytes, parts: DatasetParts, heap: HeapReader, budget: Budget): Io<Set<number> | string> {
   const found = new Set<number>();
   const { dtype, type, layout } = parts;
   if (!containsReference(dtype) || !layout) return found;
@@ -25,11 +26,11 @@ export function* rawReferences(file: FileBytes, parts: DatasetParts, heap: HeapR
   if (count * type.size > MOST_BYTES) return `more than ${MOST_BYTES} bytes of references`;
   const look = function* (bytes: Uint8Array): Io<void> {
     const elements = Math.floor(bytes.length / type.size);
-    if (containsVlen(dtype)) yield* heap.load(dtype, bytes, elements);
-    collect(dtype, bytes, elements);
+    yield* heap.load(dtype, bytes, elements);
+    collect(dtype, bytes, elements, heap.contents());
   };
   const regions: [number, number][] = [];
-  const collect = (inner: typeof dtype, bytes: Uint8Array, elements: number): void => {
+  const collect = (inner: typeof dtype, bytes: Uint8Array, elements: number, contentOf: HeapContents): void => {
     visitReferences(
       inner,
       bytes,
@@ -38,14 +39,16 @@ export function* rawReferences(file: FileBytes, parts: DatasetParts, heap: HeapR
       (_at, address, index) => regions.push([address, index]),
     );
     for (const slot of heapSlots(inner, bytes, elements)) {
-      const content = slot.length > 0 ? heap.get(slot.address, slot.index) : undefined;
-      if (content && containsReference(slot.base)) collect(slot.base, content, slot.length);
+      const content = slot.length > 0 ? contentOf(slot.address, slot.index) : undefined;
+      if (content && containsReference(slot.base)) collect(slot.base, content, slot.length, contentOf);
     }
   };
   if (hasOtherReferences(dtype)) return 'references of a kind that h5log does not know';
   if (layout.kind === 'compact') yield* look(layout.data);
   else if (layout.kind === 'contiguous') {
-    if (layout.address !== UNDEFINED) yield* look(yield* file.read(layout.address, layout.size, 'data'));
+    if (layout.address === UNDEFINED) return found;
+    budget.spend(layout.size, layout.address, 'data');
+    yield* look(yield* file.read(layout.address, layout.size, 'data'));
   } else if (layout.kind === 'chunked') {
     if (layout.index.address === UNDEFINED) return found;
     if (layout.index.kind !== 'btree1') return `references in chunks with a ${layout.index.kind} index`;
@@ -53,9 +56,10 @@ export function* rawReferences(file: FileBytes, parts: DatasetParts, heap: HeapR
     if (parts.filters.some(({ id }) => !known.has(id))) return 'references in chunks with a filter that h5log does not know';
     const chunkBytes = layout.chunk.reduce((product, n) => product * n, layout.elementSize);
     if (chunkBytes > MOST_BYTES) return `chunks of more than ${MOST_BYTES} bytes`;
-    yield* walkBtree1(file, layout.index.address, 1, 8 + 8 * (layout.chunk.length + 1), function* (key, child) {
+    yield* walkBtree1(file, layout.index.address, 1, 8 + 8 * (layout.chunk.length + 1), budget, function* (key, child) {
       const size = key.u32();
       const mask = key.u32();
+      budget.spend(size, child, 'chunks');
       const stored = yield* file.read(child, size, 'chunk');
       yield* look(unfilter(stored, parts.filters, mask, chunkBytes, inflate));
     });

@@ -37,6 +37,8 @@ export class SharedTable {
   readonly #file: FileBytes;
   readonly #indexes: readonly { types: number; heap: number }[];
   readonly #heaps = new Map<number, FractalHeap>();
+  /** By heap and id: a message is shared to be there once, in memory too. */
+  readonly #contents = new Map<string, Uint8Array>();
 
   private constructor(file: FileBytes, indexes: readonly { types: number; heap: number }[]) {
     this.#file = file;
@@ -65,12 +67,17 @@ export class SharedTable {
   *content(type: number, id: Cursor): Io<Uint8Array> {
     const index = this.#indexes.find(({ types }) => (types & (1 << type)) !== 0);
     if (!index) throw formatError(`no shared message index holds messages of type ${type}`, id.offset);
+    const key = `${index.heap} ${id.bytes.subarray(id.at, id.end).join(' ')}`;
+    const known = this.#contents.get(key);
+    if (known) return known;
     let heap = this.#heaps.get(index.heap);
     if (!heap) {
       heap = yield* FractalHeap.open(this.#file, index.heap);
       this.#heaps.set(index.heap, heap);
     }
     const object = yield* heap.object(id);
-    return object.bytes.subarray(object.at, object.end);
+    const content = object.bytes.subarray(object.at, object.end);
+    this.#contents.set(key, content);
+    return content;
   }
 }

@@ -14,6 +14,7 @@ import { ObjectLoader } from './load.ts';
 import { MESSAGE, MESSAGE_FLAG } from './message-types.ts';
 import { HeaderMessage, type HeapSlot, type Link, ObjectNode, type Region, type TargetSlot } from './object-node.ts';
 import { movingWith } from './plan.ts';
+import { DEFAULT_K } from './superblock.ts';
 
 /** Soft links lead to soft links; libhdf5 gives up after 16. */
 const MAX_SOFT_LINKS = 16;
@@ -37,6 +38,8 @@ export class Structure {
   /** Why nothing at all may move, if so. */
   frozen: string | null = null;
   writable = false;
+  /** Children of a node in the file's version 1 B-trees of chunks. */
+  chunkFanout = 2 * DEFAULT_K.chunk;
   /** How a path given as the value of a reference reads in the file, and back. */
   paths: { stored(path: string): string; shown(path: string): string } = { stored: (path) => path, shown: (path) => path };
   /** Number of the commit being prepared; tells lately changed messages from old ones. */
@@ -82,23 +85,29 @@ export class Structure {
 
   /** A path that leads to an object, found breadth first; '' if none does. */
   *pathOf(address: number): Io<string> {
-    if (address === this.root.address) return '/';
+    return (yield* this.pathsOf(new Set([address]))).get(address) ?? '';
+  }
+
+  /** The same for many objects on one way through the file; those that nothing leads to are left out. */
+  *pathsOf(addresses: ReadonlySet<number>): Io<Map<number, string>> {
+    const paths = new Map<number, string>();
+    if (addresses.has(this.root.address)) paths.set(this.root.address, '/');
     const seen = new Set<ObjectNode>([this.root]);
     let level: [string, ObjectNode][] = [['', this.root]];
-    while (level.length > 0) {
+    while (level.length > 0 && paths.size < addresses.size) {
       const next: [string, ObjectNode][] = [];
       for (const [prefix, group] of level) {
         for (const link of group.links.values()) {
           const node = yield* this.loader.follow(link);
           if (!node || seen.has(node)) continue;
-          if (node.address === address) return `${prefix}/${link.name}`;
           seen.add(node);
+          if (addresses.has(node.address)) paths.set(node.address, `${prefix}/${link.name}`);
           if (node.kind === 'group') next.push([`${prefix}/${link.name}`, node]);
         }
       }
       level = next;
     }
-    return '';
+    return paths;
   }
 
   dataset(node: ObjectNode): DatasetParts {
@@ -114,11 +123,13 @@ export class Structure {
   *attribute(node: ObjectNode, name: string): Io<unknown> {
     const attribute = node.attributes.get(name);
     if (!attribute) return undefined;
-    return yield* readAttribute(attribute, this.loader.file.lengthSize, this.heap, (address) => this.#shownPath(address));
+    return yield* readAttribute(attribute, this.loader.file.lengthSize, this.heap, (addresses) => this.#shownPaths(addresses));
   }
 
-  *#shownPath(address: number): Io<string> {
-    return this.paths.shown(yield* this.pathOf(address));
+  *#shownPaths(addresses: ReadonlySet<number>): Io<Map<number, string>> {
+    const paths = yield* this.pathsOf(addresses);
+    for (const [address, path] of paths) paths.set(address, this.paths.shown(path));
+    return paths;
   }
 
   // ---------------------------------------------------------------- changing
@@ -155,7 +166,7 @@ export class Structure {
   }
 
   createDataset(parent: ObjectNode, name: string, dataset: NewDataset): ObjectNode {
-    const { drafts, regions } = draftDataset(dataset);
+    const { drafts, regions } = draftDataset(dataset, this.chunkFanout);
     for (const { bytes } of drafts) checkMessage(bytes, name);
     this.touch(parent);
     const node = new ObjectNode('dataset');
@@ -180,7 +191,7 @@ export class Structure {
   }
 
   #addRest(node: ObjectNode, draft: MessageDraft): HeaderMessage {
-    const message = new HeaderMessage(node, draft.type, draft.flags, 0, draft.bytes);
+    const message = new HeaderMessage(node, draft.type, draft.flags, 0, draft.bytes, true);
     if (draft.targets) message.targets = draft.targets;
     if (draft.heap) {
       message.heap = draft.heap;
@@ -211,7 +222,7 @@ export class Structure {
     this.touch(node);
     loosen(message);
     renounce(message);
-    Object.assign(message, { bytes, content: bytes, targets: [], heap: [], changed: this.tick, flags: message.flags & ~MESSAGE_FLAG.shared });
+    Object.assign(message, { bytes, content: bytes, owned: true, targets: [], heap: [], changed: this.tick, flags: message.flags & ~MESSAGE_FLAG.shared });
   }
 
   refuseShared(message: HeaderMessage): void {
@@ -231,7 +242,7 @@ export class Structure {
     }
     const order = group.linkOrder.tracked ? group.linkOrder.next : -1;
     group.linkOrder.next++;
-    const message = new HeaderMessage(group, MESSAGE.link, 0, 0, bytes);
+    const message = new HeaderMessage(group, MESSAGE.link, 0, 0, bytes, true);
     message.changed = this.tick;
     if (node) message.targets = [{ at: bytes.length - 8, node }];
     announce(message);
@@ -303,14 +314,14 @@ export class Structure {
     checkMessage(body, name);
     const targets: TargetSlot[] = [];
     const heap: HeapSlot[] = [];
-    yield* this.#slots(encoded, dataAt, targets, heap);
+    if (encoded.references.length + encoded.heap.length > 0) yield* this.#slots(encoded, dataAt, targets, heap);
     this.#makeRoom(node);
     const old = node.attributes.get(name);
     if (old) this.refuseShared(old.message);
     this.touch(node);
     const order = old ? old.order : this.#nextAttributeOrder(node);
     if (old) this.#dropAttribute(node, name);
-    const message = new HeaderMessage(node, MESSAGE.attribute, 0, order, body);
+    const message = new HeaderMessage(node, MESSAGE.attribute, 0, order, body, true);
     message.changed = this.tick;
     message.targets = targets;
     message.heap = heap;
@@ -329,7 +340,7 @@ export class Structure {
       targets.push({ at: at + shift, node });
     }
     for (const item of encoded.heap) {
-      const inner: { bytes: Uint8Array; targets: TargetSlot[]; heap: HeapSlot[] } = { bytes: item.content.bytes, targets: [], heap: [] };
+      const inner = { bytes: item.content.bytes, owned: true, targets: [] as TargetSlot[], heap: [] as HeapSlot[] };
       yield* this.#slots(item.content, 0, inner.targets, inner.heap);
       heap.push({ at: item.at + 4 + shift, content: inner });
     }

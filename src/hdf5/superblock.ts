@@ -36,9 +36,23 @@ export interface Superblock {
   readonly bytes: Uint8Array;
 }
 
-/** Finds the superblock at 0 or behind a user block of 512, 1024, 2048 ... bytes. */
+/** Reads the superblock of a file that may be written meanwhile. */
 export function* readSuperblock(): Io<Superblock> {
-  const size = yield { op: 'size' };
+  let size = yield { op: 'size' };
+  for (;;) {
+    try {
+      return yield* findSuperblock(size);
+    } catch (error) {
+      // A writer may have grown the file and flipped its superblock since we looked at the size.
+      const now = yield { op: 'size' };
+      if (now === size) throw error;
+      size = now;
+    }
+  }
+}
+
+/** Finds the superblock at 0 or behind a user block of 512, 1024, 2048 ... bytes. */
+function* findSuperblock(size: number): Io<Superblock> {
   for (let at = 0; at + 16 <= size; at = at === 0 ? 512 : at * 2) {
     const bytes = new Uint8Array(Math.min(size - at, 128));
     const count = yield { op: 'read', into: bytes, offset: at };

@@ -1,5 +1,5 @@
 import { type DType, fullType } from '../dtype/model.ts';
-import { H5LogError } from '../errors.ts';
+import { formatError } from '../errors.ts';
 import { NULL_SPACE, simpleSpace } from '../hdf5/dataspace.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
 import type { Structure } from '../hdf5/structure.ts';
@@ -13,6 +13,7 @@ const ID = '_ID';
 /** Chunk shape and filters, which the original loses: kept in attributes because it cannot stand a filter message. */
 const CHUNKS = '_chunks';
 const FILTERS = '_filters';
+const REACH = '_reach';
 
 /** What stands for a dataset in a log file: a dataset without data that carries shape, maximum shape and number. */
 export interface Anchor extends DatasetShape {
@@ -53,6 +54,16 @@ export function* resizeAnchor(structure: Structure, node: ObjectNode, shape: rea
   yield* writeSizes(structure, node, DIMS, shape);
 }
 
+/** How far the dataset once reached, if it was ever made smaller: committed blocks may lie out there. */
+export function* readReach(structure: Structure, node: ObjectNode): Io<readonly number[] | undefined> {
+  const reach = yield* structure.attribute(node, REACH);
+  return reach instanceof BigInt64Array ? Array.from(reach, sizeOf) : undefined;
+}
+
+export function* writeReach(structure: Structure, node: ObjectNode, reach: readonly number[]): Io<void> {
+  yield* writeSizes(structure, node, REACH, reach);
+}
+
 /** Reads an anchor; undefined for a dataset that is none. */
 export function* readAnchor(structure: Structure, node: ObjectNode): Io<Anchor | undefined> {
   const dims = yield* structure.attribute(node, DIMS);
@@ -60,22 +71,24 @@ export function* readAnchor(structure: Structure, node: ObjectNode): Io<Anchor |
   const id = yield* structure.attribute(node, ID);
   if (!(dims instanceof BigInt64Array) || !(maxDims instanceof BigInt64Array) || !(id instanceof Int32Array)) return undefined;
   if (dims.length !== maxDims.length || id.length !== 1) return undefined;
-  const { dtype, fill } = structure.dataset(node);
+  const { dtype, fill, fillOffset } = structure.dataset(node);
+  const offset = structure.loader.file.base + node.address;
+  const sizes = (list: BigInt64Array): number[] => Array.from(list, (size) => sizeOf(size, offset));
   const chunks = yield* structure.attribute(node, CHUNKS);
   const filters = yield* structure.attribute(node, FILTERS);
   return {
     id: id[0] as number,
     dtype,
-    shape: Array.from(dims, sizeOf),
-    maxShape: Array.from(maxDims, (size) => (size === -1n ? null : sizeOf(size))),
-    fill: typeof fill.value === 'string' ? undefined : fillValue(dtype, fill.value),
-    chunks: chunks instanceof BigInt64Array ? Array.from(chunks, sizeOf) : null,
+    shape: sizes(dims),
+    maxShape: Array.from(maxDims, (size) => (size === -1n ? null : sizeOf(size, offset))),
+    fill: typeof fill.value === 'string' ? undefined : fillValue(dtype, fill.value, fillOffset),
+    chunks: chunks instanceof BigInt64Array ? sizes(chunks) : null,
     filters: filters instanceof Int32Array ? pairs(filters).flatMap(([filter, value]) => namedFilter({ id: filter, values: [value] })) : [],
   };
 }
 
-function sizeOf(size: bigint): number {
-  if (size < 0n || size > BigInt(Number.MAX_SAFE_INTEGER)) throw new H5LogError('FORMAT', `a dimension of ${size} elements`);
+function sizeOf(size: bigint, offset: number): number {
+  if (size < 0n || size > BigInt(Number.MAX_SAFE_INTEGER)) throw formatError(`a dimension of ${size} elements`, offset);
   return Number(size);
 }
 

@@ -43,7 +43,7 @@ export function regularDataset(parts: DatasetParts): DatasetShape {
     dtype: parts.dtype,
     shape: space.kind === 'simple' ? space.shape : [],
     maxShape: space.kind === 'simple' ? space.maxShape : [],
-    fill: typeof parts.fill.value === 'string' ? undefined : fillValue(parts.dtype, parts.fill.value),
+    fill: typeof parts.fill.value === 'string' ? undefined : fillValue(parts.dtype, parts.fill.value, parts.fillOffset),
     chunks: layout?.kind === 'chunked' ? layout.chunk : null,
     filters: parts.filters.flatMap(namedFilter),
   };

@@ -1,11 +1,16 @@
 import { type DType, fullType } from '../dtype/model.ts';
 import { decodeOne, encodeValues } from '../dtype/values.ts';
 import { H5LogError } from '../errors.ts';
+import { located } from '../hdf5/located.ts';
 
-/** A fill value in JavaScript; one that does not fit its type is as good as none. */
-export function fillValue(dtype: DType, bytes: Uint8Array): unknown {
+/** A fill value in JavaScript; one that does not fit its type is as good as none. `offset` is where it lies in the file. */
+export function fillValue(dtype: DType, bytes: Uint8Array, offset: number): unknown {
   if (bytes.length !== fullType(dtype).size) return undefined;
-  return decodeOne(dtype, bytes, { heap: () => undefined, path: () => '' });
+  try {
+    return decodeOne(dtype, bytes, { heap: () => undefined, path: () => '' });
+  } catch (error) {
+    throw located(error, offset);
+  }
 }
 
 /** A fill value in the dataset's file type. */

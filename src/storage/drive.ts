@@ -8,7 +8,12 @@ import type { BlockingStorage, ByteStorage } from './storage.ts';
  */
 export type Wish =
   | { readonly op: 'read'; readonly into: Uint8Array; readonly offset: number; readonly now?: boolean }
-  | { readonly op: 'write' | 'flip'; readonly parts: readonly Uint8Array[]; readonly offset: number }
+  | { readonly op: 'write' | 'flip';
+      readonly parts: readonly Uint8Array[];
+      readonly offset: number;
+      /** Done while the bytes are on their way, or before them. */
+      readonly meanwhile?: () => void;
+    }
   | { readonly op: 'truncate'; readonly size: number }
   | { readonly op: 'size' | 'sync' };
 
@@ -39,7 +44,6 @@ export async function driveAsync<T>(storage: ByteStorage, io: Io<T>, signal: und
 export async function driveAsync<T>(storage: ByteStorage, io: Io<T>, signal?: AbortSignal, stopped?: () => boolean): Promise<T | undefined> {
   let step = io.next();
   while (!step.done) {
-    if (stopped?.()) return undefined;
     let answer: number;
     try {
       signal?.throwIfAborted();
@@ -50,6 +54,8 @@ export async function driveAsync<T>(storage: ByteStorage, io: Io<T>, signal?: Ab
       step = io.throw(signal?.aborted ? signal.reason : storageError(storage, step.value, error));
       continue;
     }
+    // Also here: what follows a wish may say that it is done, of work that others have long gone beyond.
+    if (stopped?.()) return undefined;
     step = io.next(answer);
   }
   return step.value;
@@ -64,6 +70,7 @@ function grantSync(storage: ByteStorage, blocking: BlockingStorage, wish: Wish):
     case 'write':
     case 'flip':
       mustWrite(storage);
+      wish.meanwhile?.();
       blocking.write(wish.parts, wish.offset);
       return 0;
     case 'truncate':
@@ -86,7 +93,7 @@ async function grantAsync(storage: ByteStorage, wish: Wish): Promise<number> {
     case 'write':
     case 'flip':
       if (wish.op === 'flip' && blocking) return grantSync(storage, blocking, wish);
-      await mustWrite(storage)(wish.parts, wish.offset);
+      await writeMeanwhile(mustWrite(storage)(wish.parts, wish.offset), wish.meanwhile);
       return 0;
     case 'truncate':
       if (blocking) return grantSync(storage, blocking, wish);
@@ -97,6 +104,21 @@ async function grantAsync(storage: ByteStorage, wish: Wish): Promise<number> {
       await storage.sync?.();
       return 0;
   }
+}
+
+async function writeMeanwhile(written: Promise<void>, meanwhile: (() => void) | undefined): Promise<void> {
+  try {
+    meanwhile?.();
+  } finally {
+    await written;
+  }
+}
+
+/** Runs code that has everything it needs in memory. */
+export function complete<T>(io: Io<T>): T {
+  const step = io.next();
+  if (step.done) return step.value;
+  throw new H5LogError('STORAGE', 'something was expected in memory that is only in the file');
 }
 
 function mustBlock(storage: ByteStorage): BlockingStorage {

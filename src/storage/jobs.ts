@@ -13,6 +13,7 @@ export interface Job<T> {
 
 interface Entry<T> {
   readonly job: Job<T>;
+  readonly promise: Promise<T>;
   readonly resolve: (value: T) => void;
   readonly reject: (error: unknown) => void;
   settled: boolean;
@@ -37,7 +38,10 @@ export class JobQueue<T> {
   }
 
   add(job: Job<T>): Promise<T> {
-    const promise = new Promise<T>((resolve, reject) => this.#entries.push({ job, resolve, reject, settled: false }));
+    let resolve: Entry<T>['resolve'] = () => {};
+    let reject: Entry<T>['reject'] = () => {};
+    const promise = new Promise<T>((...both) => ([resolve, reject] = both));
+    this.#entries.push({ job, promise, resolve, reject, settled: false });
     if (!this.#running) void this.#run();
     return promise;
   }
@@ -62,15 +66,9 @@ export class JobQueue<T> {
     }
   }
 
-  /** Resolves when nothing is unfinished, whether or not it failed. */
-  async idle(): Promise<void> {
-    while (this.#entries.length > 0) await new Promise((resolve) => this.#waiting.push(resolve as () => void));
-  }
-
-  readonly #waiting: (() => void)[] = [];
-
-  #wake(): void {
-    if (this.#entries.length === 0) for (const resolve of this.#waiting.splice(0)) resolve();
+  /** The result of the last job that is unfinished; undefined if there is none. */
+  get last(): Promise<T> | undefined {
+    return this.#entries.at(-1)?.promise;
   }
 
   #doSync(job: Job<T>): T {
@@ -104,18 +102,20 @@ export class JobQueue<T> {
     this.#entries.shift();
     entry.job.done(value);
     entry.resolve(value);
-    this.#wake();
   }
 
   #fail(error: unknown): void {
     const failed = this.#entries;
     this.#entries = [];
-    failed.forEach((entry, i) => {
+    const later = new H5LogError('STORAGE', 'the flush before this one failed', { file: this.#storage.name, cause: error });
+    // The newest is undone first, because it was prepared on top of the others.
+    for (let i = failed.length - 1; i >= 0; i--) {
+      const entry = failed[i] as Entry<T>;
       entry.settled = true;
-      const reason = i === 0 ? error : new H5LogError('STORAGE', 'the flush before this one failed', { file: this.#storage.name, cause: error });
-      entry.job.failed(reason);
-      entry.reject(reason);
+      entry.job.failed(i === 0 ? error : later);
+    }
+    failed.forEach((entry, i) => {
+      entry.reject(i === 0 ? error : later);
     });
-    this.#wake();
   }
 }

@@ -12,6 +12,8 @@ export interface Lock {
   readonly path: string;
   /** Random, and in the lock file as long as the lock is held. */
   readonly token: string;
+  /** The token of the process that is gone, if its lock was taken over. */
+  readonly former: string | undefined;
   /** Removes the lock file if it is still ours. Doing it again does nothing. */
   release(): void;
 }
@@ -34,8 +36,8 @@ export function lockPathFor(path: string | URL): string {
 export function acquireLock(path: string | URL): Lock {
   const attempt = new Attempt(lockPathFor(path), { ...here(), token: randomBytes(8).toString('hex') });
   attempt.run();
-  const { lock, token } = attempt;
-  return { path: lock, token, release: () => release(lock, token) };
+  const { lock, token, former } = attempt;
+  return { path: lock, token, former, release: () => release(lock, token) };
 }
 
 /** A takeover by another process ends in well under a millisecond; one that is stopped in the middle is not waited for. */
@@ -47,7 +49,7 @@ class Attempt {
   readonly token: string;
   readonly #text: string;
   readonly #aside: string;
-  #tookOver = false;
+  former: string | undefined;
 
   constructor(lock: string, self: Holder) {
     this.lock = lock;
@@ -68,7 +70,7 @@ class Attempt {
         }
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
       }
-      if (this.#tookOver) this.#sweep();
+      if (this.former !== undefined) this.#sweep();
     } catch (cause) {
       throw lockError(this.lock, cause);
     } finally {
@@ -104,7 +106,7 @@ class Attempt {
       if (errno(error) === 'ENOENT') return 'changed';
       throw error;
     }
-    this.#tookOver = true;
+    this.former = holder.token;
     return undefined;
   }
 

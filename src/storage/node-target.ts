@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { H5LogError } from '../errors.ts';
 import { storageFailure } from './failures.ts';
 import { nodeStorage } from './node-file.ts';
-import { acquireLock } from './node-lock.ts';
+import { acquireLock, type Lock } from './node-lock.ts';
 import { errno, pathOf, realFile } from './node-path.ts';
 import { readableAfterClose } from './node-linger.ts';
 import type { ByteStorage } from './storage.ts';
@@ -20,7 +20,9 @@ export function openTarget(path: string | URL): WriteTarget {
   if (!existsSync(name)) throw new H5LogError('NOT_FOUND', `${name} does not exist`, { file: name });
   const lock = acquireLock(path);
   try {
-    return { storage: readableAfterClose(nodeStorage(path, 'r+'), realFile(path)), release: () => lock.release(), publish() {}, discard() {} };
+    const real = realFile(path);
+    removeUnfinished(real, lock);
+    return { storage: readableAfterClose(nodeStorage(path, 'r+'), real), release: () => lock.release(), publish() {}, discard() {} };
   } catch (error) {
     lock.release();
     throw error;
@@ -36,9 +38,9 @@ export function createTarget(path: string | URL, exclusive: boolean): WriteTarge
   const name = pathOf(path);
   if (exclusive && existsSync(real)) throw existsError(name);
   const lock = acquireLock(path);
-  // The lock's token keeps the name apart from whatever a crashed writer left behind.
-  const aside = `${real}.${lock.token}.new`;
+  const aside = asideFor(real, lock.token);
   try {
+    removeUnfinished(real, lock);
     return {
       storage: readableAfterClose(nodeStorage(aside, 'wx+', name), real),
       release: () => lock.release(),
@@ -49,6 +51,14 @@ export function createTarget(path: string | URL, exclusive: boolean): WriteTarge
     lock.release();
     throw error;
   }
+}
+
+/** The lock's token keeps the name apart from whatever a crashed writer left behind. */
+const asideFor = (real: string, token: string): string => `${real}.${token}.new`;
+
+/** Removes the new file that the former holder of the lock did not live to publish. */
+function removeUnfinished(real: string, lock: Lock): void {
+  if (lock.former !== undefined) remove(asideFor(real, lock.former));
 }
 
 function existsError(name: string): H5LogError {

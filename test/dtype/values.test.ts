@@ -35,6 +35,8 @@ describe('the bytes in the file', () => {
     expect(Array.from(bytes)).toEqual([2, ...new Array(31).fill(0)]);
     expect(heap).toEqual([
       { at: 0, length: 2, content: { bytes: new TextEncoder().encode('é'), heap: [], references: [] } },
+      // In the heap as well: without an id it would be C's null pointer.
+      { at: 16, length: 0, content: { bytes: new Uint8Array(0), heap: [], references: [] } },
     ]);
   });
 

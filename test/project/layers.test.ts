@@ -17,7 +17,7 @@ const layers: readonly (readonly string[])[] = [
 // These do not import one another, although they are one layer.
 const apart = ['space', 'dtype', 'filter', 'storage', 'comm'];
 // The platform files stand beside the layers: they give node's storage, communicators and zlib to whoever is above those.
-const platformImports = ['storage', 'comm', 'errors', 'platform'];
+const platformImports = ['storage', 'comm', 'filter', 'errors', 'platform'];
 const platformImporters = /^(?!storage$|comm$|errors$)/;
 // The entry point h5log/storage: a page must be able to import httpStorage from where nodeStorage is.
 const platformEntry = 'storage/index.ts';

@@ -1,0 +1,117 @@
+import { meets, NumberList, PackedTree } from './rtree.ts';
+
+/** Blocks that are scanned rather than put into a tree. */
+const FEW = 512;
+/** A long list is scanned for its first few queries: one read of a large file should not pay for a tree. */
+const SCANS = 3;
+
+/**
+ * All committed blocks of a dataset in the order of their writing: later ones hide earlier ones. Flat lists that only grow,
+ * with trees over their older parts; a flush adds to the end, and trees are merged as they grow.
+ */
+export class BlockIndex {
+  readonly rank: number;
+  starts: Float64Array;
+  counts: Float64Array;
+  /** File offset of each block's data; of the stored stream for filtered ones. */
+  offsets: Float64Array;
+  /** Stored size of filtered blocks, 0 for plain ones; null while all are plain. */
+  stored: Float64Array | null = null;
+  length = 0;
+  #trees: PackedTree[] = [];
+  #queries = 0;
+
+  constructor(rank: number, capacity = 16) {
+    this.rank = rank;
+    this.starts = new Float64Array(capacity * rank);
+    this.counts = new Float64Array(capacity * rank);
+    this.offsets = new Float64Array(capacity);
+  }
+
+  /** Makes room for so many blocks more; large lists grow by a quarter to waste little. */
+  reserve(blocks: number): void {
+    const needed = this.length + blocks;
+    if (needed <= this.offsets.length) return;
+    const size = Math.max(needed, this.offsets.length < 65_536 ? this.offsets.length * 2 : Math.ceil(this.offsets.length * 1.25));
+    this.starts = grown(this.starts, size * this.rank);
+    this.counts = grown(this.counts, size * this.rank);
+    this.offsets = grown(this.offsets, size);
+    if (this.stored) this.stored = grown(this.stored, size);
+    // Trees look into the lists they were built on; those keep the older blocks unchanged.
+  }
+
+  /** Block number `length` was written into the lists. */
+  add(offset: number, stored: number): void {
+    if (stored > 0 && !this.stored) this.stored = new Float64Array(this.offsets.length);
+    if (this.stored) this.stored[this.length] = stored;
+    this.offsets[this.length++] = offset;
+  }
+
+  /** Puts the blocks into the order of their file offsets, which is the order of their writing. */
+  sort(): void {
+    const { offsets, length } = this;
+    let sorted = true;
+    for (let i = 1; i < length && sorted; i++) sorted = (offsets[i] as number) >= (offsets[i - 1] as number);
+    if (sorted) return;
+    const order = Array.from({ length }, (_, i) => i).sort((a, b) => (offsets[a] as number) - (offsets[b] as number) || a - b);
+    const { rank } = this;
+    this.starts = permuted(this.starts, order, rank);
+    this.counts = permuted(this.counts, order, rank);
+    this.offsets = permuted(offsets, order, 1);
+    if (this.stored) this.stored = permuted(this.stored, order, 1);
+    this.#trees = [];
+  }
+
+  /** Numbers of the first `limit` blocks that share an element with the box [low, high), ascending. */
+  query(low: Float64Array, high: Float64Array, limit = this.length): Uint32Array {
+    const found = new NumberList();
+    this.#prepare();
+    let from = 0;
+    for (const tree of this.#trees) {
+      tree.query(low, high, found);
+      from = tree.to;
+    }
+    const { starts, counts, rank } = this;
+    for (let i = from; i < this.length; i++) if (meets(starts, counts, i * rank, rank, low, high)) found.push(i);
+    const all = found.sorted();
+    let end = all.length;
+    while (end > 0 && (all[end - 1] as number) >= limit) end--;
+    return all.subarray(0, end);
+  }
+
+  /** Builds trees over what is long enough and was asked for often enough. */
+  #prepare(): void {
+    this.#queries++;
+    const covered = this.#trees.length > 0 ? (this.#trees[this.#trees.length - 1] as PackedTree).to : 0;
+    const loose = this.length - covered;
+    if (loose <= FEW || this.#queries <= SCANS || this.rank === 0) return;
+    let from = covered;
+    // A tree is merged with those before it that are not more than twice as large: their number stays logarithmic.
+    while (this.#trees.length > 0) {
+      const last = this.#trees[this.#trees.length - 1] as PackedTree;
+      if (last.to - last.from > 2 * (this.length - from)) break;
+      from = last.from;
+      this.#trees.pop();
+    }
+    this.#trees.push(new PackedTree(this, from, this.length));
+  }
+
+  get bytes(): number {
+    const lists = this.starts.byteLength + this.counts.byteLength + this.offsets.byteLength + (this.stored?.byteLength ?? 0);
+    return this.#trees.reduce((sum, tree) => sum + tree.bytes, lists);
+  }
+}
+
+function grown(list: Float64Array, size: number): Float64Array {
+  const larger = new Float64Array(size);
+  larger.set(list);
+  return larger;
+}
+
+function permuted(list: Float64Array, order: readonly number[], width: number): Float64Array {
+  const out = new Float64Array(list.length);
+  order.forEach((from, to) => {
+    for (let d = 0; d < width; d++) out[to * width + d] = list[from * width + d] as number;
+  });
+  return out;
+}

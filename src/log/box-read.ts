@@ -1,0 +1,223 @@
+import { inflate } from '#platform';
+import { unfilter, type FilterStep } from '../filter/pipeline.ts';
+import { FileBytes } from '../hdf5/file-bytes.ts';
+import { copyBox } from '../space/copy.ts';
+import type { Io } from '../storage/drive.ts';
+import type { BlockIndex } from './block-index.ts';
+import { visible } from './visible.ts';
+
+/** Pieces closer together than this in the file are read together. */
+const GAP = 16 * 1024;
+/** At most this much is read at once into memory of our own. */
+const WINDOW = 8 * 2 ** 20;
+/** Windows up to this size go through the page cache, for many small reads in the same area. */
+const CACHED = 16 * 1024;
+/** Boxes of more elements than this are read in parts when many blocks meet in them. */
+const PART = 4 * 2 ** 20;
+const MANY = 16;
+
+/** Where the data of a log lies; also keeps the pages that small reads went through. */
+export class LogData {
+  readonly file: FileBytes;
+
+  constructor(base: number, end: number) {
+    this.file = new FileBytes(base, end, 8, 8, { size: 16 * 1024, kept: 2048 });
+  }
+}
+
+/** How the elements of a dataset are stored. */
+export interface ElementLayout {
+  readonly size: number;
+  readonly fill: Uint8Array | null;
+  readonly filters: readonly FilterStep[];
+}
+
+/** Reads boxes of one dataset into packed buffers. */
+export class BoxReader {
+  readonly #data: LogData;
+  readonly #index: BlockIndex;
+  readonly #limit: number;
+  readonly #layout: ElementLayout;
+  readonly #rank: number;
+  // Scratch: the part of a block that lies in the box, from the block's and from the box's start.
+  readonly #inBlock: Float64Array;
+  readonly #inBox: Float64Array;
+  readonly #part: Float64Array;
+  readonly #shape: Float64Array;
+  #window = new Uint8Array(0);
+
+  /** Only the first `limit` blocks of the index count: those committed when the read was asked for. */
+  constructor(data: LogData, index: BlockIndex, limit: number, layout: ElementLayout) {
+    this.#data = data;
+    this.#index = index;
+    this.#limit = limit;
+    this.#layout = layout;
+    this.#rank = index.rank;
+    this.#inBlock = new Float64Array(index.rank);
+    this.#inBox = new Float64Array(index.rank);
+    this.#part = new Float64Array(index.rank);
+    this.#shape = new Float64Array(index.rank);
+  }
+
+  /** Reads the box (start, count) into `out` from byte `at` on. */
+  *read(start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
+    const high = new Float64Array(this.#rank);
+    let size = 1;
+    for (let d = 0; d < this.#rank; d++) {
+      high[d] = (start[d] as number) + (count[d] as number);
+      size *= count[d] as number;
+    }
+    if (size === 0) return;
+    const candidates = this.#index.query(start, high, this.#limit);
+    if (size > PART && candidates.length > MANY) {
+      yield* this.#halves(start, count, size, out, at);
+      return;
+    }
+    const { blocks, complete } = visible(this.#index, candidates, start, count);
+    if (!complete) fillWith(out, at, size, this.#layout.size, this.#layout.fill);
+    yield* this.#place(blocks, start, count, out, at);
+  }
+
+  /** Two boxes one behind the other, cut along the slowest dimension that can be cut. */
+  *#halves(start: Float64Array, count: Float64Array, size: number, out: Uint8Array, at: number): Io<void> {
+    let d = 0;
+    while (count[d] === 1) d++;
+    const half = Math.ceil((count[d] as number) / 2);
+    const first = count.slice();
+    first[d] = half;
+    const second = count.slice();
+    second[d] = (count[d] as number) - half;
+    const later = start.slice();
+    later[d] = (start[d] as number) + half;
+    yield* this.read(start, first, out, at);
+    yield* this.read(later, second, out, at + (size / (count[d] as number)) * half * this.#layout.size);
+  }
+
+  /** Reads the blocks, neighbours in the file together, and copies what lies in the box; later blocks over earlier ones. */
+  *#place(blocks: Uint32Array, start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
+    const { stored } = this.#index;
+    for (let i = 0; i < blocks.length; ) {
+      const block = blocks[i] as number;
+      if (stored && (stored[block] as number) > 0) {
+        yield* this.#placeFiltered(block, start, count, out, at);
+        i++;
+        continue;
+      }
+      const from = this.#firstByte(block, start, count);
+      let end = this.#lastByte(block);
+      if (this.#straight(count) && end - from > CACHED) {
+        const to = at + this.#boxPosition(count) * this.#layout.size;
+        yield* this.#direct(out.subarray(to, to + end - from), from);
+        i++;
+        continue;
+      }
+      let next = i + 1;
+      for (; next < blocks.length; next++) {
+        const candidate = blocks[next] as number;
+        if (stored && (stored[candidate] as number) > 0) break;
+        const a = this.#firstByte(candidate, start, count);
+        if (a < end || a > end + GAP) break;
+        const b = this.#lastByte(candidate);
+        if (b - from > WINDOW) break;
+        end = b;
+      }
+      const bytes = yield* this.#fetch(from, end - from);
+      for (; i < next; i++) this.#copy(blocks[i] as number, start, count, bytes, from, out, at);
+    }
+  }
+
+  *#fetch(from: number, length: number): Io<Uint8Array> {
+    if (length <= CACHED) return yield* this.#data.file.read(from, length, 'data of the log');
+    if (this.#window.length < length) this.#window = new Uint8Array(Math.max(length, Math.min(WINDOW, this.#window.length * 2)));
+    const window = this.#window.subarray(0, length);
+    yield* this.#direct(window, from);
+    return window;
+  }
+
+  *#direct(into: Uint8Array, address: number): Io<void> {
+    yield* this.#data.file.readInto(into, address, 'data of the log');
+  }
+
+  /** Works out which part of a block lies in the box, and where its first byte is in the file. */
+  #firstByte(block: number, start: Float64Array, count: Float64Array): number {
+    return (this.#index.offsets[block] as number) + this.#cut(block, start, count) * this.#layout.size;
+  }
+
+  /** Fills the scratch for a block and gives the position of the first element inside it. */
+  #cut(block: number, start: Float64Array, count: Float64Array): number {
+    const rank = this.#rank;
+    const { starts, counts } = this.#index;
+    const k = block * rank;
+    let position = 0;
+    for (let d = 0; d < rank; d++) {
+      const from = starts[k + d] as number;
+      const extent = counts[k + d] as number;
+      const box = start[d] as number;
+      const low = from > box ? from : box;
+      const boxEnd = box + (count[d] as number);
+      const high = from + extent < boxEnd ? from + extent : boxEnd;
+      this.#inBlock[d] = low - from;
+      this.#inBox[d] = low - box;
+      this.#part[d] = high - low;
+      this.#shape[d] = extent;
+      position = position * extent + (low - from);
+    }
+    return position;
+  }
+
+  /** The byte behind the last one that is needed of the block in the scratch. */
+  #lastByte(block: number): number {
+    let position = 0;
+    for (let d = 0; d < this.#rank; d++) {
+      position = position * (this.#shape[d] as number) + (this.#inBlock[d] as number) + (this.#part[d] as number) - 1;
+    }
+    return (this.#index.offsets[block] as number) + (position + 1) * this.#layout.size;
+  }
+
+  /** The part in the scratch is one stretch both in the block and in the box. */
+  #straight(count: Float64Array): boolean {
+    let d = 0;
+    while (d < this.#rank && this.#part[d] === 1) d++;
+    for (d++; d < this.#rank; d++) if (this.#part[d] !== this.#shape[d] || this.#part[d] !== count[d]) return false;
+    return true;
+  }
+
+  #boxPosition(count: Float64Array): number {
+    let position = 0;
+    for (let d = 0; d < this.#rank; d++) position = position * (count[d] as number) + (this.#inBox[d] as number);
+    return position;
+  }
+
+  #copy(block: number, start: Float64Array, count: Float64Array, bytes: Uint8Array, from: number, out: Uint8Array, at: number): void {
+    this.#cut(block, start, count);
+    const blockAt = (this.#index.offsets[block] as number) - from;
+    copyBox(bytes, blockAt, this.#shape, this.#inBlock, out, at, count, this.#inBox, this.#part, this.#layout.size);
+  }
+
+  *#placeFiltered(block: number, start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
+    const { offsets, stored } = this.#index;
+    const length = (stored as Float64Array)[block] as number;
+    const bytes = (yield* this.#fetch(offsets[block] as number, length)).slice();
+    this.#cut(block, start, count);
+    const { size, filters } = this.#layout;
+    const volume = this.#shape.reduce((product, n) => product * n, size);
+    const data = unfilter(bytes, filters, 0, volume, inflate);
+    copyBox(data, 0, this.#shape, this.#inBlock, out, at, count, this.#inBox, this.#part, size);
+  }
+}
+
+/** Puts the fill value (null: zeros) into `count` elements. */
+export function fillWith(out: Uint8Array, at: number, count: number, size: number, fill: Uint8Array | null): void {
+  const end = at + count * size;
+  if (!fill) {
+    out.fill(0, at, end);
+    return;
+  }
+  out.set(fill, at);
+  // Doubling: each copy is twice as long as the one before.
+  for (let done = at + size; done < end; ) {
+    const length = Math.min(done - at, end - done);
+    out.copyWithin(done, at, at + length);
+    done += length;
+  }
+}

@@ -1,0 +1,71 @@
+import { formatError } from '../errors.ts';
+import { ByteWriter } from '../hdf5/byte-writer.ts';
+import { lookup3 } from '../hdf5/checksum.ts';
+import { Cursor } from '../hdf5/cursor.ts';
+
+/** "H5LCMT" and the version of the record. */
+const MAGIC = Uint8Array.of(0x48, 0x35, 0x4c, 0x43, 0x4d, 0x54, 0x00, 0x01);
+const FIXED = 8 + 8 * 6 + 4 + 4 + 8 + 4;
+const PER_RANK = 16;
+
+/** How the checksums were made: none, the first 8 bytes of an AES-GMAC, or two lookup3 sums. */
+export type ChecksumKind = 0 | 1 | 2;
+
+/** What one rank wrote: where its data ends (file offset) and the checksum of it. */
+export interface RankPart {
+  readonly end: number;
+  readonly checksum: Uint8Array;
+}
+
+/** Says of a commit what it consists of. Numbers are file offsets except `root`, an address. */
+export interface CommitRecord {
+  readonly sequence: number;
+  /** Milliseconds since 1970. */
+  readonly time: number;
+  readonly requests: number;
+  readonly root: number;
+  /** What the commit appended: [start, end). Data comes first. */
+  readonly start: number;
+  readonly end: number;
+  readonly kind: ChecksumKind;
+  readonly ranks: readonly RankPart[];
+  /** Checksum of everything appended but the data and this record itself. */
+  readonly rest: Uint8Array;
+}
+
+/** Bytes of the record of a commit by so many ranks. */
+export function recordSize(ranks: number): number {
+  return FIXED + ranks * PER_RANK;
+}
+
+export function encodeRecord(record: CommitRecord): Uint8Array {
+  const out = new ByteWriter(recordSize(record.ranks.length)).put(MAGIC);
+  out.u64(record.sequence).u64(record.time).u64(record.requests).u64(record.root).u64(record.start).u64(record.end);
+  out.u32(record.kind).u32(record.ranks.length);
+  for (const { end, checksum } of record.ranks) out.u64(end).put(checksum);
+  out.put(record.rest);
+  return out.u32(lookup3(out.done())).done();
+}
+
+/** Reads records that lie one after the other; `base` is the file offset of the first. */
+export function parseRecords(bytes: Uint8Array, base: number): CommitRecord[] {
+  const records: CommitRecord[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const cursor = new Cursor(bytes, base, at);
+    const magic = cursor.take(8, 'commit record');
+    if (!MAGIC.every((byte, i) => magic[i] === byte)) throw formatError('commit record without its magic', base + at);
+    const [sequence, time, requests, root, start, end] = [cursor.u64(), cursor.u64(), cursor.u64(), cursor.u64(), cursor.u64(), cursor.u64()];
+    const kind = cursor.u32();
+    if (kind > 2) cursor.fail(`checksum of kind ${kind} is not known`);
+    const count = cursor.u32();
+    if (count * PER_RANK > cursor.left) cursor.fail(`commit record of ${count} ranks`);
+    const ranks: RankPart[] = [];
+    for (let i = 0; i < count; i++) ranks.push({ end: cursor.u64(), checksum: cursor.take(8).slice() });
+    const rest = cursor.take(8).slice();
+    const sum = lookup3(bytes.subarray(at, cursor.at));
+    if (cursor.u32() !== sum) throw formatError('checksum of a commit record is wrong', base + at);
+    records.push({ sequence, time, requests, root, start, end, kind: kind as ChecksumKind, ranks, rest });
+    at = cursor.at;
+  }
+  return records;
+}

@@ -1,0 +1,282 @@
+import type { TypedArray } from '../dtype/model.ts';
+import { H5LogError } from '../errors.ts';
+import type { ObjectNode } from '../hdf5/object-node.ts';
+import { type Blocks, dataLength } from '../space/blocks.ts';
+import { boxInto, isPlainBox } from '../space/box.ts';
+import { gather } from '../space/copy.ts';
+import { manyInto, manyLength } from '../space/many.ts';
+import { resolve } from '../space/resolve.ts';
+import type { Coordinates, Where } from '../space/select.ts';
+import { checkShape, sizeOf } from '../space/shape.ts';
+import type { Anchor } from './anchor.ts';
+import type { BlockIndex } from './block-index.ts';
+import { fillWith } from './box-read.ts';
+import { filterEntries } from './dataset-shape.ts';
+import { Elements, notData, wrongLength } from './elements.ts';
+import { encodeFillValue } from './fill-value.ts';
+import type { Log } from './log.ts';
+import { DatasetStage } from './stage.ts';
+
+/** Elements up to here are copied in a loop; a call of `set` costs as much as about so many steps. */
+const LOOP = 36;
+
+export interface MemoryLayout {
+  readonly shape: readonly number[];
+  readonly where?: Where;
+}
+
+export interface PostOptions {
+  readonly copy?: boolean;
+  readonly memory?: MemoryLayout;
+}
+
+/** Which elements of an array in memory are meant. */
+interface InMemory {
+  readonly blocks: Blocks;
+  readonly shape: readonly number[];
+}
+
+/** A dataset of the log while the file is open: everything a post or a read needs without looking into the structure. */
+export class LogDataset {
+  readonly log: Log;
+  readonly node: ObjectNode;
+  readonly path: string;
+  readonly id: number;
+  readonly elements: Elements;
+  readonly maxShape: readonly (number | null)[];
+  readonly chunks: readonly number[] | null;
+  readonly filters: ReturnType<typeof filterEntries>;
+  /** null: zeros. */
+  readonly fill: Uint8Array | null;
+  /** Entries within one record name it once. */
+  readonly records: boolean;
+  shape: readonly number[];
+  /** Committed blocks; null until somebody reads. */
+  index: BlockIndex | null = null;
+  #stage: DatasetStage | null = null;
+  // A view of the stage's current chunk as the dataset's own number type, for small posts.
+  #chunk: Uint8Array | null = null;
+  #view: TypedArray | null = null;
+
+  constructor(log: Log, node: ObjectNode, path: string, anchor: Anchor) {
+    this.log = log;
+    this.node = node;
+    this.path = path;
+    this.id = anchor.id;
+    this.elements = new Elements(anchor.dtype);
+    this.shape = anchor.shape;
+    this.maxShape = anchor.maxShape;
+    this.chunks = anchor.chunks;
+    this.filters = filterEntries(anchor.filters, this.elements.size);
+    this.fill = anchor.fill === undefined ? null : encodeFillValue(anchor.dtype, anchor.fill);
+    this.records = anchor.maxShape.length > 0 && anchor.maxShape[0] === null;
+  }
+
+  /** No link leads to it any more. */
+  get deleted(): boolean {
+    return this.node.linkCount === 0;
+  }
+
+  /** What is posted goes here until the next flush. */
+  stage(): DatasetStage {
+    let stage = this.#stage;
+    if (stage && this.log.isCurrent(stage)) return stage;
+    stage = this.log.begin(this);
+    this.#stage = stage;
+    this.#chunk = null;
+    return stage;
+  }
+
+  /** Posts one request. */
+  post(data: unknown, where: Where | undefined, options: PostOptions | undefined): void {
+    if (options === undefined && isPlainBox(where) && this.elements.isNative(data)) {
+      this.#postBox(data, where);
+      return;
+    }
+    this.#postAny(data, where, options ?? {});
+  }
+
+  /** The form of nearly all writes: a typed array of the dataset's own type, and one box. Allocates nothing. */
+  #postBox(data: TypedArray, where: { start: Coordinates; count: Coordinates }): void {
+    const stage = this.stage();
+    const rank = this.shape.length;
+    stage.reserve(1);
+    const size = boxInto(where, this.shape, stage.starts, stage.counts, stage.length * rank);
+    if (data.length !== size) throw wrongLength(this.path, data.length, size);
+    if (size === 0) return;
+    const bytes = size * this.elements.size;
+    this.log.claim(bytes, this);
+    if (!this.log.isCurrent(stage)) {
+      // There was no room and the stage was flushed: the post belongs to the next one.
+      this.#postBox(data, where);
+      return;
+    }
+    const { arena } = stage;
+    arena.reserve(bytes);
+    if (size <= LOOP) {
+      if (this.#chunk !== arena.chunk) this.#useChunk(arena.chunk, data);
+      const view = this.#view as TypedArray;
+      const at = arena.used / this.elements.size;
+      for (let i = 0; i < size; i++) view[at + i] = data[i] as number;
+    } else arena.chunk.set(bytesOf(data), arena.used);
+    arena.advance(bytes);
+    stage.accept(bytes);
+    this.log.posted(1);
+  }
+
+  #useChunk(chunk: Uint8Array, like: TypedArray): void {
+    const make = like.constructor as new (buffer: ArrayBufferLike, at: number, length: number) => TypedArray;
+    this.#chunk = chunk;
+    this.#view = new make(chunk.buffer, chunk.byteOffset, Math.floor(chunk.length / this.elements.size));
+  }
+
+  #postAny(given: unknown, where: Where | undefined, options: PostOptions): void {
+    if (given === undefined || given === null) throw notData(this.path, given);
+    const blocks = resolve(where, this.shape);
+    const wanted = dataLength(blocks);
+    const memory = options.memory && this.#memory(options.memory, wanted);
+    const have = this.elements.count(given);
+    const expected = memory ? sizeOf((options.memory as MemoryLayout).shape) : wanted;
+    if (have !== expected) throw wrongLength(this.path, have, expected);
+    if (blocks.size === 0) return;
+    const bytes = blocks.size * this.elements.size;
+    if (options.copy === false && ArrayBuffer.isView(given)) this.#lend(given as TypedArray, blocks, memory ?? null, bytes);
+    else {
+      this.log.claim(bytes, this);
+      const stage = this.stage();
+      const { arena } = stage;
+      arena.reserve(bytes);
+      this.#pack(given, blocks, memory ?? null, arena.chunk, arena.used);
+      arena.advance(bytes);
+    }
+    this.#acceptBlocks(blocks, bytes);
+    this.log.posted(1);
+  }
+
+  #acceptBlocks(blocks: Blocks, bytes: number): void {
+    const stage = this.stage();
+    if (blocks.length > 1) {
+      stage.acceptShared(blocks, bytes);
+      return;
+    }
+    stage.reserve(1);
+    const at = stage.length * this.shape.length;
+    stage.starts.set(blocks.starts.subarray(0, this.shape.length), at);
+    stage.counts.set(blocks.counts.subarray(0, this.shape.length), at);
+    stage.accept(bytes);
+  }
+
+  #memory({ shape, where }: MemoryLayout, wanted: number): InMemory {
+    const blocks = resolve(where, checkShape(shape));
+    if (dataLength(blocks) !== wanted) {
+      throw new H5LogError('SELECTION', `${this.path}: ${dataLength(blocks)} elements selected in memory, ${wanted} in the dataset`, { object: this.path });
+    }
+    return { blocks, shape };
+  }
+
+  /** The elements in the order of the blocks, in the file's type, into `out`. */
+  #pack(data: unknown, blocks: Blocks, memory: InMemory | null, out: Uint8Array, at: number): void {
+    const { size } = this.elements;
+    if (!memory && !blocks.order) {
+      if (this.elements.isNative(data)) out.set(bytesOf(data), at);
+      else this.elements.encode(data, 0, blocks.size, out, at);
+      return;
+    }
+    // Rare: the elements have to be put in order. Everything is converted first, then picked.
+    const total = this.elements.count(data);
+    const all = new Uint8Array(total * size);
+    this.elements.encode(data, 0, total, all, 0);
+    const picked = memory ? pick(all, memory.blocks, size, memory.shape) : all;
+    if (!blocks.order) out.set(picked, at);
+    else for (let i = 0; i < blocks.size; i++) out.set(picked.subarray((blocks.order[i] as number) * size, ((blocks.order[i] as number) + 1) * size), at + i * size);
+  }
+
+  /** Keeps the caller's buffer until the flush. */
+  #lend(data: TypedArray, blocks: Blocks, memory: InMemory | null, bytes: number): void {
+    const { byteLength } = data;
+    const check = (): void => {
+      if (data.byteLength === byteLength) return;
+      throw new H5LogError('STORAGE', `${this.path}: a buffer posted with copy: false was detached or resized before the flush`, { object: this.path });
+    };
+    const plain = !memory && !blocks.order && this.elements.isNative(data);
+    this.stage().lend({
+      size: bytes,
+      bytes: () => {
+        check();
+        if (plain) return bytesOf(data);
+        const out = new Uint8Array(bytes);
+        this.#pack(data, blocks, memory, out, 0);
+        return out;
+      },
+    });
+  }
+
+  /** Posts fill over a box. */
+  postFill({ start, count }: { start: readonly number[]; count: readonly number[] }): void {
+    const size = sizeOf(count);
+    const bytes = size * this.elements.size;
+    this.log.claim(bytes, this);
+    const stage = this.stage();
+    stage.arena.reserve(bytes);
+    fillWith(stage.arena.chunk, stage.arena.used, size, this.elements.size, this.fill);
+    stage.arena.advance(bytes);
+    stage.reserve(1);
+    stage.starts.set(start, stage.length * start.length);
+    stage.counts.set(count, stage.length * start.length);
+    stage.accept(bytes);
+    this.log.posted(1);
+  }
+
+  /** The stage was replaced by another. */
+  forgetStage(): void {
+    this.#stage = null;
+  }
+
+  /** Posts n blocks, in the caller's order. */
+  postMany(data: unknown, starts: Coordinates, counts: Coordinates, copy: boolean): void {
+    if (data === undefined || data === null) throw notData(this.path, data);
+    const stage = this.stage();
+    const rank = this.shape.length;
+    const n = manyLength(starts, rank);
+    if (Number.isInteger(n)) stage.reserve(n);
+    const { length, size } = manyInto(starts, counts, this.shape, stage.starts, stage.counts, stage.length * rank);
+    const have = this.elements.count(data);
+    if (have !== size) throw wrongLength(this.path, have, size);
+    if (size === 0) return;
+    const bytes = size * this.elements.size;
+    if (!copy && ArrayBuffer.isView(data)) {
+      const blocks = { size, order: null } as Blocks;
+      this.#lend(data as TypedArray, blocks, null, bytes);
+    } else {
+      this.log.claim(bytes, this);
+      if (!this.log.isCurrent(stage)) {
+        this.postMany(data, starts, counts, copy);
+        return;
+      }
+      const { arena } = stage;
+      arena.reserve(bytes);
+      if (this.elements.isNative(data)) arena.chunk.set(bytesOf(data), arena.used);
+      else this.elements.encode(data, 0, size, arena.chunk, arena.used);
+      arena.advance(bytes);
+    }
+    stage.acceptMany(length, bytes);
+    this.log.posted(length);
+  }
+}
+
+/** The elements a selection picks from an array in memory, in the selection's order. */
+function pick(all: Uint8Array, memory: Blocks, size: number, shape: readonly number[]): Uint8Array {
+  const packed = new Uint8Array(memory.size * size);
+  let at = 0;
+  for (let i = 0; i < memory.length; i++) at = gather(all, 0, shape, memory.starts, memory.counts, size, packed, at, i * memory.rank);
+  if (!memory.place) return packed;
+  const out = new Uint8Array(memory.place.length * size);
+  memory.place.forEach((from, to) => {
+    out.set(packed.subarray(from * size, (from + 1) * size), to * size);
+  });
+  return out;
+}
+
+export function bytesOf(data: TypedArray): Uint8Array {
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}

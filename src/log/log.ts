@@ -1,0 +1,195 @@
+import { H5LogError } from '../errors.ts';
+import type { Committer } from '../hdf5/commit.ts';
+import type { ObjectNode } from '../hdf5/object-node.ts';
+import type { Structure } from '../hdf5/structure.ts';
+import { complete, type Io } from '../storage/drive.ts';
+import { readAnchor } from './anchor.ts';
+import { ArenaPool } from './arena.ts';
+import { LogData } from './box-read.ts';
+import { type CommitRecord, parseRecords } from './commit-record.ts';
+import { LOG_GROUP, type LogCounts } from './layout.ts';
+import { LogDataset } from './log-dataset.ts';
+import { DatasetStage, Stage } from './stage.ts';
+import type { TableOptions } from './table-format.ts';
+import { Tables } from './tables.ts';
+import type { TierItem } from './tiers.ts';
+
+/** The series of datasets in the log group. */
+export const SERIES = { logs: '_ld_', tables: '_md_', records: '_cr_' } as const;
+
+/** Tables and records up to this size are kept in memory when a file is opened for writing, so that they can be merged. */
+export const SMALL = 2 ** 20;
+
+export interface LogOptions {
+  readonly table: TableOptions;
+  readonly checksum: boolean;
+  readonly bufferLimit: number;
+  readonly indexLimit: number;
+  /** Whether a post that finds no room may flush by itself. */
+  readonly flushWhenFull: boolean;
+}
+
+/** The three series as they are, or will be when the commits under way have succeeded. */
+export interface LogState {
+  readonly logs: readonly TierItem[];
+  readonly tables: readonly TierItem[];
+  readonly records: readonly TierItem[];
+}
+
+/** The log of an open file: what was posted, what is committed, and which datasets there are. */
+export class Log {
+  readonly structure: Structure;
+  readonly committer: Committer | null;
+  readonly options: LogOptions;
+  readonly pool = new ArenaPool();
+  readonly data: LogData;
+  readonly tables: Tables;
+  counts: LogCounts;
+  state: LogState = { logs: [], tables: [], records: [] };
+  history: CommitRecord[] = [];
+  /** Flushes, for posts that find no room. */
+  makeRoom: (() => void) | null = null;
+  /** Posts since the last flush; those of flushes that failed, oldest first; those of flushes under way. */
+  current = new Stage();
+  waiting: Stage[] = [];
+  underWay: Stage[] = [];
+  readonly #datasets = new Map<ObjectNode, LogDataset>();
+  readonly #byId = new Map<number, LogDataset>();
+  #held = 0;
+
+  constructor(structure: Structure, committer: Committer | null, counts: LogCounts, options: LogOptions) {
+    this.structure = structure;
+    this.committer = committer;
+    this.counts = counts;
+    this.options = options;
+    const { base, end } = structure.loader.file;
+    // Entries name file offsets, not addresses.
+    this.data = new LogData(0, base + end);
+    this.tables = new Tables(this.data, []);
+  }
+
+  /** Finds logs, tables and commit records in the structure. */
+  *load(): Io<void> {
+    const group = this.structure.root.links.get(LOG_GROUP);
+    const node = group && (yield* this.structure.loader.follow(group));
+    if (!node) return;
+    const logs = yield* this.#series(node, SERIES.logs, this.counts.logs, false);
+    const tables = yield* this.#series(node, SERIES.tables, this.counts.tables, this.committer !== null);
+    let records: TierItem[] = [];
+    for (let k = 0; node.links.has(`${SERIES.records}${k}`); k++) records = yield* this.#series(node, SERIES.records, k + 1, true);
+    this.state = { logs, tables, records };
+    this.tables.items = tables;
+    for (const { bytes, address } of records) if (bytes) this.history.push(...parseRecords(bytes, address));
+  }
+
+  *#series(group: ObjectNode, prefix: string, count: number, read: boolean): Io<TierItem[]> {
+    const items: TierItem[] = [];
+    for (let k = 0; k < count; k++) {
+      const link = group.links.get(`${prefix}${k}`);
+      const node = link && (yield* this.structure.loader.follow(link));
+      const layout = node?.kind === 'dataset' ? this.structure.dataset(node).layout : null;
+      if (layout?.kind !== 'contiguous' || layout.address < 0) {
+        throw new H5LogError('FORMAT', `${LOG_GROUP}/${prefix}${k} is missing or not contiguous`, { object: `/${LOG_GROUP}/${prefix}${k}` });
+      }
+      const address = this.structure.loader.file.base + layout.address;
+      let bytes: Uint8Array | null = null;
+      if (read && (prefix === SERIES.records || layout.size <= SMALL)) {
+        bytes = (yield* this.data.file.read(address, layout.size, 'table')).slice();
+      }
+      items.push({ address, size: layout.size, weight: layout.size, bytes });
+    }
+    return items;
+  }
+
+  /** What a dataset node is in the log, or undefined for a dataset of another kind. */
+  *dataset(node: ObjectNode, path: string): Io<LogDataset | undefined> {
+    const known = this.#datasets.get(node);
+    if (known) return known;
+    const anchor = yield* readAnchor(this.structure, node);
+    if (!anchor) return undefined;
+    const dataset = new LogDataset(this, node, path, anchor);
+    this.#datasets.set(node, dataset);
+    this.#byId.set(dataset.id, dataset);
+    return dataset;
+  }
+
+  /** What tables must know of a dataset; undefined if it is gone. */
+  shapeOf(id: number): { shape: readonly number[]; records: boolean } | undefined {
+    if (!this.#byId.has(id)) this.#findAll();
+    const dataset = this.#byId.get(id);
+    return dataset && !dataset.deleted ? dataset : undefined;
+  }
+
+  /** Gets to know every dataset; a file that is being written has its whole structure in memory. */
+  #findAll(): void {
+    const seen = new Set<ObjectNode>([this.structure.root]);
+    for (const node of seen) {
+      if (node.kind === 'dataset') complete(this.dataset(node, ''));
+      for (const link of node.links.values()) if (link.node) seen.add(link.node);
+    }
+  }
+
+  // ---------------------------------------------------------------- posting
+
+  isCurrent(stage: DatasetStage): boolean {
+    return stage.owner === this.current;
+  }
+
+  begin(dataset: LogDataset): DatasetStage {
+    // After a resize the dataset's stage is a new object of the same flush.
+    const known = this.current.of(dataset);
+    if (known) return known;
+    const stage = new DatasetStage(dataset, this.current, this.pool);
+    this.current.set(stage);
+    return stage;
+  }
+
+  /** Makes sure that so many bytes more may be kept. */
+  claim(bytes: number, dataset: LogDataset): void {
+    const { bufferLimit, flushWhenFull } = this.options;
+    const makeRoom = flushWhenFull ? this.makeRoom : null;
+    if (this.#held + bytes > bufferLimit && this.#held > 0 && makeRoom) makeRoom();
+    if (this.#held + bytes > bufferLimit && !(makeRoom && this.#held === 0)) {
+      const text = `${dataset.path}: ${bytes} bytes more than the ${this.#held} pending exceed the bufferLimit of ${bufferLimit}; flush and try again`;
+      throw new H5LogError('BUFFER_FULL', text, { object: dataset.path });
+    }
+    this.#held += bytes;
+  }
+
+  /** Kept bytes were replaced by others. */
+  exchange(old: number, now: number): void {
+    this.#held += now - old;
+  }
+
+  posted(requests: number): void {
+    this.current.requests += requests;
+  }
+
+  /** Bytes of a stage were committed, or dropped. */
+  release(stage: Stage): void {
+    for (const { arena } of stage.datasets) {
+      this.#held -= arena.held;
+      arena.release();
+    }
+  }
+
+  get pending(): { requests: number; bytes: number } {
+    let requests = 0;
+    let bytes = 0;
+    for (const stage of [...this.waiting, this.current]) {
+      requests += stage.requests;
+      bytes += stage.bytes;
+    }
+    return { requests, bytes };
+  }
+
+  /** Everything posted to a dataset that is not committed, oldest first. */
+  stagesOf(dataset: LogDataset): DatasetStage[] {
+    const found: DatasetStage[] = [];
+    for (const stage of [...this.underWay, ...this.waiting, this.current]) {
+      const part = stage.of(dataset);
+      if (part) found.push(part);
+    }
+    return found;
+  }
+}

@@ -1,0 +1,166 @@
+import type { TypedArray } from '../dtype/model.ts';
+import { H5LogError } from '../errors.ts';
+import { type Blocks, dataLength } from '../space/blocks.ts';
+import { scatter } from '../space/copy.ts';
+import { manyInto, manyLength } from '../space/many.ts';
+import { resolve } from '../space/resolve.ts';
+import type { Coordinates, Where } from '../space/select.ts';
+import { checkShape, sizeOf } from '../space/shape.ts';
+import type { Io } from '../storage/drive.ts';
+import type { BlockIndex } from './block-index.ts';
+import { BoxReader } from './box-read.ts';
+import { bytesOf, type LogDataset, type MemoryLayout } from './log-dataset.ts';
+import { applyPatches, pendingIn } from './overlay.ts';
+
+export interface ReadRequest {
+  readonly memory?: MemoryLayout;
+  readonly into?: TypedArray;
+  readonly raw?: boolean;
+}
+
+/**
+ * A read: what it shall see is fixed when it is made, the file is looked at when it is run. Boxes are read one after the other
+ * into packed bytes, then whatever was pending when the read was asked for is put over them.
+ */
+export class Reading {
+  readonly #dataset: LogDataset;
+  readonly #blocks: Blocks;
+  readonly #request: ReadRequest;
+  readonly #memory: { blocks: Blocks; shape: readonly number[] } | null;
+  readonly #packed: Uint8Array<ArrayBuffer>;
+  readonly #index: BlockIndex | null;
+  readonly #limit: number;
+  readonly #patches: ReturnType<typeof pendingIn>[];
+
+  private constructor(dataset: LogDataset, blocks: Blocks, request: ReadRequest, patient: boolean) {
+    const { elements } = dataset;
+    this.#dataset = dataset;
+    this.#blocks = blocks;
+    this.#request = request;
+    this.#memory = request.memory ? memoryBlocks(dataset, request.memory, dataLength(blocks)) : null;
+    const total = this.#memory ? sizeOf(this.#memory.shape) : dataLength(blocks);
+    if (request.into && request.into.length !== total) {
+      throw new H5LogError('SHAPE', `${dataset.path}: an array of ${request.into.length} elements to read ${total} into`, { object: dataset.path });
+    }
+    const direct = request.into && elements.isNative(request.into) && !this.#memory && !blocks.place;
+    this.#packed = direct ? (bytesOf(request.into) as Uint8Array<ArrayBuffer>) : new Uint8Array(blocks.size * elements.size);
+    this.#index = dataset.index;
+    this.#limit = dataset.index?.length ?? 0;
+    const stages = dataset.log.stagesOf(dataset);
+    this.#patches = [];
+    if (stages.length > 0) {
+      for (let i = 0; i < blocks.length; i++) {
+        const { start, count } = boxAt(blocks, i);
+        this.#patches.push(pendingIn(stages, dataset, start, count, patient));
+      }
+    }
+  }
+
+  /** `patient`: other code may run before the read is finished. */
+  static of(dataset: LogDataset, where: Where | undefined, request: ReadRequest, patient: boolean): Reading {
+    return new Reading(dataset, resolve(where, dataset.shape), request, patient);
+  }
+
+  /** The blocks one after the other, in the caller's order. */
+  static many(dataset: LogDataset, starts: Coordinates, counts: Coordinates, request: ReadRequest, patient: boolean): Reading {
+    const rank = dataset.shape.length;
+    const n = Math.max(0, Math.floor(manyLength(starts, rank)));
+    const [flatStarts, flatCounts] = [new Float64Array(n * rank), new Float64Array(n * rank)];
+    const { length, size } = manyInto(starts, counts, dataset.shape, flatStarts, flatCounts, 0);
+    const blocks: Blocks = { rank, length, size, starts: flatStarts, counts: flatCounts, order: null, place: null };
+    return new Reading(dataset, blocks, request, patient);
+  }
+
+  *run(): Io<void> {
+    const { log, elements, fill, filters } = this.#dataset;
+    const blocks = this.#blocks;
+    const layout = { size: elements.size, fill, filters };
+    let at = 0;
+    const whole = blocks.size === 0 ? null : yield* this.#wholeIndex();
+    for (let i = 0; i < blocks.length; i++) {
+      const { start, count } = boxAt(blocks, i);
+      const index = whole ?? (yield* log.tables.index(this.#dataset, { low: start, high: start.map((s, d) => s + (count[d] as number)) }));
+      const reader = new BoxReader(log.data, index, whole && whole === this.#index ? this.#limit : index.length, layout);
+      yield* reader.read(start, count, this.#packed, at);
+      const patches = this.#patches[i];
+      if (patches) applyPatches(patches, this.#packed, at, count, elements.size);
+      at += count.reduce((product, n) => product * n, elements.size);
+    }
+  }
+
+  /** All committed blocks of the dataset, or null if they would take more memory than allowed. */
+  *#wholeIndex(): Io<BlockIndex | null> {
+    if (this.#index) return this.#index;
+    const { log } = this.#dataset;
+    const { items } = log.tables;
+    const bytes = (yield* log.tables.count(this.#dataset)) * (16 * this.#dataset.shape.length + 16);
+    if (bytes > log.options.indexLimit) return null;
+    const index = yield* log.tables.index(this.#dataset, null);
+    // A flush that ended meanwhile is not in it: then it serves for this read only.
+    if (log.tables.items === items && !this.#dataset.index) this.#dataset.index = index;
+    return index;
+  }
+
+  /** What the caller gets. */
+  result(): unknown {
+    const { elements } = this.#dataset;
+    const { into, raw } = this.#request;
+    let bytes = this.#packed;
+    let count = this.#blocks.size;
+    const { place } = this.#blocks;
+    if (place) {
+      bytes = picked(bytes, place, elements.size);
+      count = place.length;
+    }
+    const memory = this.#memory;
+    if (memory) return this.#spread(bytes, memory);
+    if (raw) return bytes;
+    if (!into) return elements.decode(bytes, count);
+    if (bytes !== this.#packed || bytes.buffer !== into.buffer) elements.decodeInto(bytes, count, into);
+    return into;
+  }
+
+  /** Puts the elements where the memory selection says; the rest of the caller's array stays as it is. */
+  #spread(bytes: Uint8Array<ArrayBuffer>, memory: { blocks: Blocks; shape: readonly number[] }): unknown {
+    const { elements, path } = this.#dataset;
+    const { into, raw } = this.#request;
+    const { blocks, shape } = memory;
+    const ordered = blocks.order ? picked(bytes, blocks.order, elements.size) : bytes;
+    const target = new Uint8Array(sizeOf(shape) * elements.size);
+    if (into) {
+      const same: boolean = elements.isNative(into as unknown);
+      if (!same) {
+        const values = new (into.constructor as new (n: number) => TypedArray)(blocks.size);
+        elements.decodeInto(ordered, blocks.size, values);
+        place(bytesOf(values), bytesOf(into), blocks, shape, values.BYTES_PER_ELEMENT);
+      } else place(ordered, bytesOf(into), blocks, shape, elements.size);
+      return into;
+    }
+    if (blocks.size > sizeOf(shape)) throw new H5LogError('SELECTION', `${path}: more elements than the memory holds`, { object: path });
+    place(ordered, target, blocks, shape, elements.size);
+    return raw ? target : elements.decode(target, sizeOf(shape));
+  }
+}
+
+function memoryBlocks(dataset: LogDataset, { shape, where }: MemoryLayout, wanted: number): { blocks: Blocks; shape: readonly number[] } {
+  const blocks = resolve(where, checkShape(shape));
+  if (dataLength(blocks) !== wanted) {
+    throw new H5LogError('SELECTION', `${dataset.path}: ${dataLength(blocks)} elements selected in memory, ${wanted} in the dataset`, { object: dataset.path });
+  }
+  return { blocks, shape };
+}
+
+function boxAt({ rank, starts, counts }: Blocks, i: number): { start: Float64Array; count: Float64Array } {
+  return { start: starts.slice(i * rank, (i + 1) * rank), count: counts.slice(i * rank, (i + 1) * rank) };
+}
+
+function picked(bytes: Uint8Array, order: Float64Array, size: number): Uint8Array<ArrayBuffer> {
+  const out = new Uint8Array(order.length * size);
+  for (let i = 0; i < order.length; i++) out.set(bytes.subarray((order[i] as number) * size, ((order[i] as number) + 1) * size), i * size);
+  return out;
+}
+
+function place(packed: Uint8Array, target: Uint8Array, blocks: Blocks, shape: readonly number[], size: number): void {
+  let at = 0;
+  for (let i = 0; i < blocks.length; i++) at = scatter(packed, at, target, 0, shape, blocks.starts, blocks.counts, size, i * blocks.rank);
+}

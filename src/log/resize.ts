@@ -1,0 +1,106 @@
+import { gather } from '../space/copy.ts';
+import { clip, subtractMany } from '../space/cut.ts';
+import type { Io } from '../storage/drive.ts';
+import { readReach, resizeAnchor, writeReach } from './anchor.ts';
+import type { LogDataset } from './log-dataset.ts';
+import { DatasetStage, type Stage } from './stage.ts';
+
+/**
+ * Changes the shape of a dataset. Shrinking clips what is pending; what is committed stays in the log, out of sight. Growing
+ * again over such blocks posts fill over them, so that every reader, the original included, sees fill.
+ */
+export function* resizeDataset(dataset: LogDataset, shape: readonly number[]): Io<void> {
+  const { log, node } = dataset;
+  const old = dataset.shape;
+  if (shape.every((size, d) => size === old[d])) return;
+  const reach = yield* readReach(log.structure, node);
+  const shrinks = shape.some((size, d) => size < (old[d] as number));
+  if (shrinks) {
+    clipPending(dataset, shape);
+    yield* writeReach(log.structure, node, old.map((size, d) => Math.max(size, reach?.[d] ?? 0)));
+  }
+  yield* resizeAnchor(log.structure, node, shape);
+  dataset.shape = shape;
+  if (!reach || !shape.some((size, d) => size > (old[d] as number))) return;
+  // What comes back into view: inside the new shape and where the dataset once reached, outside of what was visible.
+  const seen = Float64Array.from(old, (size, d) => Math.min(size, shape[d] as number));
+  const view = Float64Array.from(shape, (size, d) => Math.min(size, Math.max(reach[d] as number, seen[d] as number)));
+  const origin = new Float64Array(shape.length);
+  const parts = subtractMany(origin, view, { rank: shape.length, length: 1, starts: origin, counts: seen });
+  for (let i = 0; i < parts.length; i++) {
+    const from = i * parts.rank;
+    yield* coverWithFill(dataset, parts.starts.slice(from, from + parts.rank), parts.counts.slice(from, from + parts.rank));
+  }
+}
+
+/** Posts fill over the parts of committed blocks, and of those under way, that lie in a box. */
+function* coverWithFill(dataset: LogDataset, start: Float64Array, count: Float64Array): Io<void> {
+  const rank = start.length;
+  const high = start.map((s, d) => s + (count[d] as number));
+  const { log } = dataset;
+  const index = yield* log.tables.index(dataset, { low: start, high });
+  const boxes: { start: number[]; count: number[] }[] = [];
+  const add = (starts: Float64Array, counts: Float64Array, k: number): void => {
+    const low: number[] = [];
+    const size: number[] = [];
+    for (let d = 0; d < rank; d++) {
+      const from = Math.max(start[d] as number, starts[k + d] as number);
+      low.push(from);
+      size.push(Math.min(high[d] as number, (starts[k + d] as number) + (counts[k + d] as number)) - from);
+    }
+    if (size.every((n) => n > 0)) boxes.push({ start: low, count: size });
+  };
+  for (let i = 0; i < index.length; i++) add(index.starts, index.counts, i * rank);
+  for (const stage of log.underWay) {
+    const part = stage.of(dataset);
+    for (const run of part?.runs ?? []) {
+      const { starts, counts } = run.shared ?? (part as DatasetStage);
+      for (let i = run.from; i < run.to; i++) add(starts, counts, i * rank);
+    }
+  }
+  for (const box of boxes) dataset.postFill(box);
+}
+
+/** Cuts everything that is pending for a dataset to a smaller shape. */
+function clipPending(dataset: LogDataset, shape: readonly number[]): void {
+  const { log } = dataset;
+  for (const stage of [...log.waiting, log.current]) {
+    const part = stage.of(dataset);
+    if (part) stage.set(clipped(part, stage, shape));
+  }
+  dataset.forgetStage();
+}
+
+function clipped(part: DatasetStage, stage: Stage, shape: readonly number[]): DatasetStage {
+  const { dataset } = part;
+  const { log } = dataset;
+  const rank = shape.length;
+  const { size } = dataset.elements;
+  const out = new DatasetStage(dataset, stage, log.pool);
+  const inside = new Float64Array(rank);
+  let at = 0;
+  for (const run of part.runs) {
+    const { starts, counts } = run.shared ?? part;
+    for (let i = run.from; i < run.to; i++) {
+      const start = starts.slice(i * rank, (i + 1) * rank);
+      const count = counts.slice(i * rank, (i + 1) * rank);
+      const bytes = count.reduce((product, n) => product * n, size);
+      const kept = clip({ rank, length: 1, starts: start, counts: count }, shape);
+      if (kept.length > 0) {
+        const keptBytes = kept.size * size;
+        out.arena.reserve(keptBytes);
+        gather(part.arena.slice(at, bytes), 0, count, inside, kept.counts, size, out.arena.chunk, out.arena.used);
+        out.arena.advance(keptBytes);
+        out.reserve(1);
+        out.starts.set(kept.starts.subarray(0, rank), out.length * rank);
+        out.counts.set(kept.counts.subarray(0, rank), out.length * rank);
+        out.accept(keptBytes);
+      }
+      at += bytes;
+    }
+  }
+  out.requests = part.requests;
+  log.exchange(part.arena.held, out.arena.held);
+  part.arena.release();
+  return out;
+}

@@ -1,0 +1,223 @@
+import { inflate } from '#platform';
+import { formatError } from '../errors.ts';
+import { Cursor } from '../hdf5/cursor.ts';
+import { ENTRY, ENTRY_HEADER } from './table-format.ts';
+
+const KNOWN_FLAGS = ENTRY.multi | ENTRY.encoded | ENTRY.compressed | ENTRY.reference | ENTRY.record;
+
+/** An entry of a table whose selection is not worked out yet. */
+export interface RawEntry {
+  readonly id: number;
+  readonly flags: number;
+  readonly offset: number;
+  readonly size: number;
+  /** Number of blocks. */
+  readonly count: number;
+  /** Where the entry begins in the table, and its section. */
+  readonly at: number;
+  readonly section: number;
+  /** Record number; -1 for entries that are not within one record. */
+  readonly record: number;
+  /** The entry that holds the selection: this one, or the one it refers to. */
+  readonly body: { readonly flags: number; readonly at: number; readonly end: number };
+}
+
+/** Receives the blocks of an entry as coordinates, all dimensions. */
+export interface BlockSink {
+  readonly rank: number;
+  readonly starts: Float64Array;
+  readonly counts: Float64Array;
+  /** Index of the first number to write. */
+  readonly at: number;
+}
+
+/** A metadata table: `nsec`, the ends of the sections, and the entries of each. `base` is its file offset, for messages. */
+export class Table {
+  readonly #bytes: Uint8Array;
+  readonly #base: number;
+  readonly #sections: [number, number][] = [];
+
+  constructor(bytes: Uint8Array, base: number) {
+    this.#bytes = bytes;
+    this.#base = base;
+    const cursor = new Cursor(bytes, base);
+    const count = cursor.u64();
+    if (count > Math.floor(bytes.length / 8) - 1) cursor.fail(`table of ${count} sections in ${bytes.length} bytes`);
+    let from = 8 * (count + 1);
+    for (let i = 0; i < count; i++) {
+      const end = cursor.u64();
+      if (end < from || end > bytes.length) cursor.fail(`section ${i} of a table ends at ${end}, begins at ${from}`);
+      this.#sections.push([from, end]);
+      from = end;
+    }
+  }
+
+  get sections(): number {
+    return this.#sections.length;
+  }
+
+  /** All entries, section after section. */
+  *entries(): Generator<RawEntry, void, undefined> {
+    for (let section = 0; section < this.#sections.length; section++) {
+      const [from, end] = this.#sections[section] as [number, number];
+      for (let at = from; at < end; ) {
+        const entry = this.#entry(at, end, section, from);
+        yield entry;
+        at += new DataView(this.#bytes.buffer, this.#bytes.byteOffset + at, 4).getInt32(0, true);
+      }
+    }
+  }
+
+  /** The entry that begins at a place that {@link entries} gave. */
+  entryAt(at: number): RawEntry {
+    const section = this.#sections.findIndex(([from, end]) => at >= from && at < end);
+    const [from, end] = this.#sections[section] as [number, number];
+    return this.#entry(at, end, section, from);
+  }
+
+  /** The size in an entry's header must be that of its blocks; filtered data is one block of its own. */
+  checkSize(entry: RawEntry, size: number, filtered: boolean): void {
+    if (filtered && entry.count !== 1) throw formatError(`filtered data of ${entry.count} blocks in one entry`, this.#base + entry.at);
+    if (size !== entry.size) throw formatError(`entry of ${entry.size} bytes whose blocks need ${size}`, this.#base + entry.at);
+  }
+
+  #entry(at: number, end: number, section: number, sectionFrom: number): RawEntry {
+    const cursor = new Cursor(this.#bytes, this.#base, at, end);
+    const size = cursor.i32();
+    if (size < ENTRY_HEADER || at + size > end) cursor.fail(`table entry of ${size} bytes where ${end - at} are left`);
+    cursor.end = at + size;
+    const id = cursor.i32();
+    const flags = cursor.i32();
+    if (id < 0) cursor.fail(`table entry of dataset ${id}`);
+    if (flags & ~KNOWN_FLAGS) cursor.fail(`table entry with unknown flags 0x${(flags >>> 0).toString(16)}`);
+    const offset = cursor.u64();
+    const dataSize = cursor.u64();
+    let record = flags & ENTRY.record ? cursor.u64() : -1;
+    if ((flags & ENTRY.reference) === 0) {
+      const count = blockCount(cursor, flags);
+      return { id, flags, offset, size: dataSize, count, at, section, record, body: { flags, at: cursor.at, end: at + size } };
+    }
+    const target = at + signed(cursor);
+    if (target < sectionFrom || target >= at) cursor.fail(`reference to ${target}, outside what comes before it in its section`);
+    const holder = new Cursor(this.#bytes, this.#base, target, at);
+    const holderSize = holder.i32();
+    if (holderSize < ENTRY_HEADER || target + holderSize > at) holder.fail('reference to something that is not an entry');
+    holder.end = target + holderSize;
+    holder.skip(4);
+    const holderFlags = holder.i32();
+    if (holderFlags & ENTRY.reference) holder.fail('reference to a reference');
+    if (holderFlags & ~KNOWN_FLAGS) holder.fail('reference to something that is not an entry');
+    holder.skip(16);
+    // The original drops the record number of a reference within the same record: it is then the target's.
+    const holderRecord = holderFlags & ENTRY.record ? holder.u64() : -1;
+    if (record < 0) record = holderRecord;
+    else if (holderRecord < 0) holder.fail('reference with a record number to an entry without one');
+    const count = blockCount(holder, holderFlags);
+    return { id, flags, offset, size: dataSize, count, at, section, record, body: { flags: holderFlags, at: holder.at, end: target + holderSize } };
+  }
+
+  /** Works out the blocks of an entry for a dataset of a rank. */
+  blocks(entry: RawEntry, sink: BlockSink): void {
+    const { rank } = sink;
+    const isRecord = entry.record >= 0;
+    if (isRecord && rank === 0) throw formatError('record entry of a scalar dataset', this.#base + entry.at);
+    const first = isRecord ? 1 : 0;
+    const dims = rank - first;
+    const { flags, at, end } = entry.body;
+    let bytes = this.#bytes;
+    let from = at;
+    let to = end;
+    const encoded = (flags & ENTRY.encoded) !== 0;
+    if (encoded && (flags & ENTRY.multi) === 0) throw formatError('encoded entry of one block', this.#base + entry.at);
+    const needed = encoded ? Math.max(0, dims - 1) * 8 + entry.count * 16 : entry.count * dims * 16;
+    if (flags & ENTRY.compressed) {
+      bytes = inflate(bytes.subarray(at, end), needed);
+      from = 0;
+      to = bytes.length;
+    }
+    if (to - from !== needed) {
+      throw formatError(`selection of ${entry.count} blocks of ${rank} dimensions takes ${needed} bytes, the entry has ${to - from}`, this.#base + entry.at);
+    }
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    if (isRecord) {
+      for (let i = 0, k = sink.at; i < entry.count; i++, k += rank) {
+        sink.starts[k] = entry.record;
+        sink.counts[k] = 1;
+      }
+    }
+    if (!encoded) {
+      const next = getCoordinates(view, from, sink.starts, sink.at, rank, first, entry.count);
+      getCoordinates(view, next, sink.counts, sink.at, rank, first, entry.count);
+    } else if (dims > 0) this.#decode(view, from, sink, first, entry);
+    this.#check(entry, sink);
+  }
+
+  #decode(view: DataView, from: number, sink: BlockSink, first: number, entry: RawEntry): void {
+    const dims = sink.rank - first;
+    const steps = new Float64Array(dims);
+    let at = from;
+    let bias = 1;
+    for (let d = 0; d < dims - 1; d++, at += 8) {
+      const step = u64(view, at);
+      if (step < 1) throw formatError(`encoded selection with a step of ${step}`, this.#base + entry.at);
+      steps[d] = step;
+      bias += step;
+    }
+    steps[dims - 1] = 1;
+    const { starts, counts, rank } = sink;
+    for (let i = 0, k = sink.at + first; i < entry.count; i++, at += 8, k += rank) {
+      let value = u64(view, at);
+      for (let d = 0; d < dims; d++) {
+        const digit = Math.floor(value / (steps[d] as number));
+        starts[k + d] = digit;
+        value -= digit * (steps[d] as number);
+      }
+    }
+    // Counts are at least 1. Taking one of each step away first makes a count that spans its whole dimension decode right.
+    for (let i = 0, k = sink.at + first; i < entry.count; i++, at += 8, k += rank) {
+      let value = u64(view, at) - bias;
+      for (let d = 0; d < dims; d++) {
+        const digit = Math.floor(value / (steps[d] as number));
+        counts[k + d] = digit + 1;
+        value -= digit * (steps[d] as number);
+      }
+    }
+  }
+
+  #check(entry: RawEntry, { rank, starts, counts, at }: BlockSink): void {
+    const end = at + entry.count * rank;
+    for (let k = at; k < end; k++) {
+      const start = starts[k] as number;
+      const count = counts[k] as number;
+      if (!(start >= 0 && count >= 0 && start + count <= Number.MAX_SAFE_INTEGER)) {
+        throw formatError(`block with start ${start} and count ${count}`, this.#base + entry.at);
+      }
+    }
+  }
+}
+
+function blockCount(cursor: Cursor, flags: number): number {
+  if ((flags & ENTRY.multi) === 0) return 1;
+  const count = cursor.i32();
+  // A block takes at least 16 bytes unless compressed, and zlib makes nothing more than about a thousand times smaller.
+  if (count < 0 || count > cursor.left * (flags & ENTRY.compressed ? 100 : 1)) cursor.fail(`entry of ${count} blocks in ${cursor.left} bytes`);
+  return count;
+}
+
+function signed(cursor: Cursor): number {
+  const bytes = cursor.take(8, 'reference');
+  const value = new DataView(bytes.buffer, bytes.byteOffset, 8).getBigInt64(0, true);
+  return value < -0x80000000n || value > 0n ? cursor.fail(`reference of ${value} bytes`) : Number(value);
+}
+
+function u64(view: DataView, at: number): number {
+  return view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32;
+}
+
+function getCoordinates(view: DataView, at: number, list: Float64Array, to: number, rank: number, first: number, count: number): number {
+  let where = at;
+  for (let i = 0; i < count; i++) {
+    for (let d = first; d < rank; d++, where += 8) list[to + i * rank + d] = u64(view, where);
+  }
+  return where;
+}

@@ -1,0 +1,50 @@
+import type { ObjectNode } from '../hdf5/object-node.ts';
+import type { Structure } from '../hdf5/structure.ts';
+
+/** So many neighbours of a size make one of the next; every byte is then rewritten once a tier, not once a flush. */
+const FANOUT = 16;
+/** What is larger than this stays as it is. */
+const LARGEST = 2 ** 20;
+
+/** One dataset of a series `_md_0`, `_md_1` ... in the log group. */
+export interface TierItem {
+  readonly address: number;
+  readonly size: number;
+  /** What merging it would cost. */
+  readonly weight: number;
+  /** Its contents, for merging; null: they stay where they are and are never merged. */
+  readonly bytes: Uint8Array | null;
+}
+
+/** The tier of an item: how often sixteen of something small were put together to reach its weight. */
+function tier(size: number): number {
+  return Math.max(0, Math.floor(Math.log2(Math.max(1, size) / 64) / Math.log2(FANOUT)));
+}
+
+/**
+ * How many items at the end of the list should become one, now that another is to be added; 0: none. Items
+ * of a tier merge when there are sixteen of them, so that the whole list stays logarithmic in the number of flushes.
+ */
+export function mergeable(items: readonly TierItem[], weight: number): number {
+  let merged = 0;
+  let total = weight;
+  for (;;) {
+    const level = tier(total);
+    let count = 0;
+    let sum = total;
+    for (let i = items.length - 1 - merged; i >= 0; i--) {
+      const item = items[i] as TierItem;
+      if (!item.bytes || tier(item.weight) > level || sum + item.weight > LARGEST) break;
+      sum += item.weight;
+      count++;
+    }
+    if (count + 1 < FANOUT) return merged;
+    merged += count;
+    total = sum;
+  }
+}
+
+/** Removes the last `count` datasets of a series from the log group. */
+export function dropItems(structure: Structure, group: ObjectNode, prefix: string, length: number, count: number): void {
+  for (let i = length - count; i < length; i++) structure.removeLink(group, `${prefix}${i}`);
+}

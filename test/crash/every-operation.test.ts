@@ -1,0 +1,215 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { File } from '../../src/index.ts';
+import { type FaultyStorage, faultyStorage, variants } from '../../src/storage/faulty.ts';
+import { memoryStorage } from '../../src/storage/memory.ts';
+import { h5dump, oracle, pythonSync, withOracle } from '../oracles.ts';
+import { full, seed } from '../seed.ts';
+import { temporaryDirectory } from '../temporary.ts';
+import { change, expectRegions } from './regions.ts';
+import { commitOf, FOREIGN } from './states.ts';
+
+type Disk = FaultyStorage & { readonly blocking: NonNullable<FaultyStorage['blocking']> };
+
+/** After so many operations of the log commit `n` was reported. */
+interface Report {
+  readonly after: number;
+  readonly n: number;
+}
+
+/** Bytes that others made, to be appended to; none: a file is created. */
+type Given = Uint8Array | undefined;
+
+/** Create, commits of every kind with failures in between, close, open again, more commits, close. */
+async function workload(
+  disk: Disk,
+  durability: 'power' | 'process',
+  commits: number,
+  given?: Given,
+): Promise<Report[]> {
+  const reports: Report[] = [];
+  const report = (n: number): void => void reports.push({ after: disk.log.length, n });
+  let n = 0;
+  let failures = 0;
+  const next = (file: File): number => {
+    change(file, ++n);
+    return n;
+  };
+  const created = given ? null : await File.create(disk, { durability });
+  report(0);
+  for (const file of [created, null, null]) {
+    disk.reopen();
+    const open = file ?? (await File.open(disk, { mode: 'r+', durability }));
+    for (let i = 0; i < commits; i++) {
+      const first = next(open);
+      if (i % 4 === 3) await failOnce(disk, open, failures++);
+      if (i % 3 === 0) open.flushSync();
+      else if (i % 3 === 1) await open.flush();
+      else {
+        const flushes = [open.flush().then(() => report(first))];
+        const second = next(open);
+        flushes.push(open.flush().then(() => report(second)));
+        await Promise.all(flushes);
+        continue;
+      }
+      report(first);
+    }
+    await open.close();
+    await disk.close();
+  }
+  return reports;
+}
+
+/** A flush that fails: at a write, a sync (where there is one) or the flip. Everything stays pending. */
+async function failOnce(disk: Disk, file: File, i: number): Promise<void> {
+  const { write, sync } = disk.counts;
+  const synced = sync > 0;
+  const faults = [
+    { op: 'write', at: write, landed: 'torn' },
+    // The flip. Sectors are written whole or not at all, and so is the superblock.
+    { op: 'write', at: write + 1, landed: 'torn' },
+    ...(synced
+      ? ([
+          { op: 'sync', at: sync },
+          { op: 'sync', at: sync + 1 },
+        ] as const)
+      : []),
+  ] as const;
+  disk.fail(faults[i % faults.length] as (typeof faults)[number]);
+  const failed = i % 8 < 4 ? file.flush() : (async () => file.flushSync())();
+  await expect(failed).rejects.toMatchObject({ code: 'STORAGE' });
+  disk.heal();
+}
+
+const directory = temporaryDirectory();
+let samples = 0;
+
+/** Opens an image and gives the commit it is at; throws unless it is whole. */
+function open(image: Uint8Array): number {
+  const file = File.openSync(memoryStorage(image));
+  const n = commitOf(file);
+  expectRegions(file, n, image);
+  if (file.has(FOREIGN)) expectForeign(file);
+  return n;
+}
+
+/** What h5py made is all there, as it was. */
+function expectForeign(file: File): void {
+  for (let i = 0; i < 20; i++) {
+    const dataset = file.dataset(`${FOREIGN}/d${i}`);
+    if (dataset.size !== i || dataset.attributes.get('text') !== 'h5py '.repeat(i))
+      throw new Error(`d${i} is not what it was`);
+  }
+}
+
+function sample(image: Uint8Array): void {
+  if (oracle('h5dump') === undefined) return;
+  const path = join(directory, 'image.h5');
+  writeFileSync(path, image);
+  h5dump('-H', path);
+  samples++;
+}
+
+/** The commit that must be in an image of the first `k` operations. */
+function reportedAt(reports: readonly Report[], k: number): number {
+  let last = -1;
+  for (const { after, n } of reports) if (after <= k) last = Math.max(last, n);
+  return last;
+}
+
+describe('a crash after every single operation', () => {
+  const chosen = seed('crash after every operation');
+  const commits = full ? 24 : 12;
+
+  /** Every image of every moment. Gives the figures. */
+  async function powerLoss(commits: number, given?: Given): Promise<string> {
+    const disk = faultyStorage({ seed: chosen, delays: true, ...(given ? { bytes: given } : {}) });
+    const reports = await workload(disk, 'power', commits, given);
+    const last = Math.max(...reports.map(({ n }) => n));
+    let [images, ahead] = [0, 0];
+    for (let k = 0; k <= disk.log.length; k++) {
+      const reported = reportedAt(reports, k);
+      for (const variant of variants(10, chosen + 100 * k)) {
+        const image = disk.imageAfter(k, variant);
+        images++;
+        let n: number;
+        try {
+          n = open(image);
+        } catch (error) {
+          if (reported < 0) continue;
+          throw new Error(`after operation ${k} (${describeOperation(disk, k)}), variant ${variant}`, { cause: error });
+        }
+        expect(n, `after operation ${k}, variant ${variant}`).toBeGreaterThanOrEqual(reported);
+        expect(n).toBeLessThanOrEqual(last);
+        if (n > reported) ahead++;
+        if (images % (full ? 20 : 100) === 0) sample(image);
+      }
+    }
+    expect(open(disk.image('none'))).toBe(last);
+    if (!given) expect(disk.log.length).toBeGreaterThanOrEqual(200);
+    return (
+      `${disk.log.length} operations, ${disk.injected} of them failed, ${images} images, ${ahead} at a commit not yet reported, ` +
+      `${last} commits`
+    );
+  }
+
+  test('power loss: every commit reported survives, every image opens', { timeout: 600_000 }, async () => {
+    samples = 0;
+    const figures = await powerLoss(commits);
+    console.log(`power loss: ${figures}, ${samples} images shown to h5dump`);
+  });
+
+  withOracle('python', 'power loss while appending to a file of h5py', () => {
+    test.each([
+      ['with an old superblock', "libver='earliest'"],
+      ['with a new superblock', "libver='latest'"],
+      ['behind a user block', 'userblock_size=1024'],
+    ])('%s: every image opens', { timeout: 600_000 }, async (name, options) => {
+      const path = join(directory, 'given.h5');
+      pythonSync(
+        `import h5py, sys
+with h5py.File(sys.argv[1], 'w', ${options}) as f:
+    for i in range(20):
+        f.create_dataset(f'${FOREIGN}/d{i}', data=list(range(i))).attrs['text'] = 'h5py ' * i`,
+        [path],
+      );
+      console.log(`power loss, file of h5py ${name}: ${await powerLoss(full ? 9 : 4, readFileSync(path))}`);
+    });
+  });
+
+  test('kill -9: also without syncs, and in the middle of a write', { timeout: 600_000 }, async () => {
+    const disk = faultyStorage({ seed: chosen, delays: true });
+    const reports = await workload(disk, 'process', commits);
+    expect(disk.counts.sync).toBe(0);
+    let images = 0;
+    for (let k = 0; k <= disk.log.length; k++) {
+      const reported = reportedAt(reports, k);
+      for (const middle of [undefined, chosen + k]) {
+        // Never in the middle of a flip: 48 bytes inside one page are copied in one go.
+        if (middle !== undefined && isFlip(disk, k)) continue;
+        const image = disk.processImageAfter(k, middle);
+        images++;
+        try {
+          expect(open(image)).toBeGreaterThanOrEqual(reported);
+        } catch (error) {
+          if (reported < 0) continue;
+          throw new Error(`after operation ${k} (${describeOperation(disk, k)})`, { cause: error });
+        }
+      }
+    }
+    console.log(`kill -9: ${disk.log.length} operations, ${disk.injected} of them failed, ${images} images`);
+  });
+});
+
+const isFlip = (disk: Disk, k: number): boolean => {
+  const next = disk.log[k];
+  return next?.kind === 'write' && next.offset === 0;
+};
+
+function describeOperation(disk: Disk, k: number): string {
+  const operation = disk.log[k - 1];
+  return operation
+    ? JSON.stringify(operation, (name, value: unknown) => (name === 'pieces' ? undefined : value))
+    : 'none';
+}

@@ -1,0 +1,192 @@
+// What commit n does, and what a file holds after it. Both follow from n alone, so that any state found can be checked whole.
+import type { Dataset, File, Group } from '../../src/index.ts';
+
+/** Names a group is deleted under after so many commits; a window of them keeps the state small. */
+const WINDOW = 6;
+const KEPT = 30;
+const types = ['float64', 'int32', 'uint8'] as const;
+
+/** What both a file and the plain model of one can do. */
+interface Target {
+  group(path: string): void;
+  dataset(path: string, dtype: (typeof types)[number], shape: number[], fill: number): void;
+  attribute(path: string, name: string, value: number | string | number[]): void;
+  deleteAttribute(path: string, name: string): void;
+  soft(path: string, to: string): void;
+  hard(path: string, to: string): void;
+  move(from: string, to: string): void;
+  delete(path: string): void;
+}
+
+const isMoved = (n: number): boolean => n > 0 && (n + 2) % 5 === 0;
+const text = (n: number, length: number): string => `commit ${n} `.repeat(1 + (length % 40)) + 'é'.repeat(n % 7);
+
+/** The changes of commit `n`, counted from 1. */
+function change(to: Target, n: number): void {
+  if (n === 1) for (const name of ['/keep', '/moved', '/deep/a/b/c', '/counters']) to.group(name);
+  to.attribute('/', 'commit', n);
+  to.attribute('/', 'label', text(n, n * 7));
+  to.group(`/g${n}`);
+  to.attribute(`/g${n}`, 'n', n);
+  to.attribute(`/g${n}`, 'text', text(n, n));
+  to.dataset(`/g${n}/d`, types[n % 3] as (typeof types)[number], [n, 3], n % 200);
+  to.attribute(`/g${n}/d`, 'scale', [n, n / 2, -n]);
+  to.attribute('/deep/a/b/c', 'n', n);
+  if (n > 4) to.delete(`/soft${n % 4}`);
+  to.soft(`/soft${n % 4}`, n % 8 === 0 ? '/nowhere' : `/g${n}/d`);
+  if (n % 3 === 0) to.hard(`/keep/h${n}`, `/g${n}/d`);
+  if (n % 3 === 0 && n > KEPT) to.delete(`/keep/h${n - KEPT}`);
+  if (isMoved(n - 2)) to.move(`/g${n - 2}`, `/moved/m${n}`);
+  if (n % 5 === 0 && n > KEPT) to.delete(`/moved/m${n - KEPT}`);
+  if (n > WINDOW && !isMoved(n - WINDOW)) to.delete(`/g${n - WINDOW}`);
+  to.attribute('/counters', `a${n % 20}`, n);
+  if (n > 20) to.deleteAttribute('/counters', `a${(n + 7) % 20}`);
+}
+
+/** Applies the changes of commit `n` to a file; a flush makes them one. */
+export function applyCommit(file: File, n: number): void {
+  const at = (path: string): Group | Dataset => (path === '/' ? file : (file.get(path) as Group | Dataset));
+  change(
+    {
+      group: (path) => void file.createGroup(path),
+      dataset: (path, dtype, shape, fill) => void file.createDataset(path, { dtype, shape, fill }),
+      attribute: (path, name, value) => at(path).attributes.set(name, value),
+      deleteAttribute: (path, name) => {
+        if (at(path).attributes.has(name)) at(path).attributes.delete(name);
+      },
+      soft: (path, to) => file.createSoftLink(path, to),
+      hard: (path, to) => file.createHardLink(path, to),
+      move: (from, to) => file.move(from, to),
+      delete: (path) => file.delete(path),
+    },
+    n,
+  );
+}
+
+type Attribute = number | string | number[];
+
+class Thing {
+  readonly attributes = new Map<string, Attribute>();
+  readonly links = new Map<string, Thing | string>();
+  readonly kind: string;
+
+  constructor(kind: string) {
+    this.kind = kind;
+  }
+}
+
+/** The same states in plain objects. */
+class Model implements Target {
+  readonly root = new Thing('group');
+
+  group(path: string): void {
+    this.#put(path, new Thing('group'));
+  }
+  dataset(path: string, dtype: string, shape: number[], fill: number): void {
+    this.#put(path, new Thing(`dataset ${dtype} [${shape}] ${fill}`));
+  }
+  attribute(path: string, name: string, value: Attribute): void {
+    this.find(path)?.attributes.set(name, value);
+  }
+  deleteAttribute(path: string, name: string): void {
+    this.find(path)?.attributes.delete(name);
+  }
+  soft(path: string, to: string): void {
+    this.#put(path, to);
+  }
+  hard(path: string, to: string): void {
+    this.#put(path, this.find(to) as Thing);
+  }
+  move(from: string, to: string): void {
+    this.#put(to, this.find(from) as Thing);
+    this.delete(from);
+  }
+  delete(path: string): void {
+    const names = path.split('/').slice(1);
+    const last = names.pop() as string;
+    if (!this.find(`/${names.join('/')}`)?.links.delete(last)) throw new Error(`the model has no ${path}`);
+  }
+
+  find(path: string): Thing | undefined {
+    let thing: Thing | undefined = this.root;
+    for (const name of path.split('/')) if (name !== '') thing = this.follow(thing?.links.get(name));
+    return thing;
+  }
+  follow(link: Thing | string | undefined): Thing | undefined {
+    return typeof link === 'string' ? this.find(link) : link;
+  }
+
+  #put(path: string, what: Thing | string): void {
+    let at = this.root;
+    const names = path.split('/').slice(1);
+    const last = names.pop() as string;
+    for (const name of names) {
+      if (!at.links.has(name)) at.links.set(name, new Thing('group'));
+      at = at.links.get(name) as Thing;
+    }
+    at.links.set(last, what);
+  }
+}
+
+/** An attribute and a group that no commit touches: what others put into the file. */
+export const THEIRS = 'theirs';
+export const FOREIGN = '/foreign';
+
+const attributeLines = (entries: Iterable<[string, unknown]>): string =>
+  [...entries]
+    .filter(([name]) => name !== THEIRS)
+    .map(
+      ([name, value]) => `${name}=${JSON.stringify(ArrayBuffer.isView(value) ? [...(value as Float64Array)] : value)}`,
+    )
+    .sort()
+    .join(' ');
+
+function modelLines(model: Model, path: string, thing: Thing | undefined, lines: string[]): void {
+  lines.push(`${path} ${thing ? `${thing.kind} ${attributeLines(thing.attributes)}` : 'leads nowhere'}`);
+  for (const [name, link] of thing?.links ?? []) modelLines(model, `${path}/${name}`, model.follow(link), lines);
+}
+
+const model = { at: 0, state: new Model() };
+const described = new Map<number, string>();
+
+/** Every object, attribute and value after commit `n`, one line each. */
+export function expectedState(n: number): string {
+  let found = described.get(n);
+  if (found !== undefined) return found;
+  if (n < model.at) Object.assign(model, { at: 0, state: new Model() });
+  while (model.at < n) change(model.state, ++model.at);
+  const lines: string[] = [];
+  modelLines(model.state, '', model.state.root, lines);
+  found = lines.sort().join('\n');
+  described.set(n, found);
+  return found;
+}
+
+function fileLines(path: string, item: Group | Dataset | undefined, lines: string[]): void {
+  if (!item) return void lines.push(`${path} leads nowhere`);
+  const kind = item.kind === 'group' ? 'group' : `dataset ${item.dtype} [${item.shape}] ${item.fill}`;
+  lines.push(`${path} ${kind} ${attributeLines(item.attributes)}`);
+  if (item.kind !== 'group') return;
+  for (const [name, child] of item.children())
+    if (`${path}/${name}` !== FOREIGN) fileLines(`${path}/${name}`, child, lines);
+}
+
+/** The same lines, from a file. */
+export function stateOf(file: File): string {
+  const lines: string[] = [];
+  fileLines('', file, lines);
+  return lines.sort().join('\n');
+}
+
+/** The number of the commit whose state a file is in. Throws unless everything is as that commit left it. */
+export function commitOf(file: File): number {
+  const n = file.attributes.get('commit') ?? 0;
+  if (typeof n !== 'number') throw new Error(`the commit number is ${String(n)}`);
+  const found = stateOf(file);
+  const expected = expectedState(n);
+  if (found === expected) return n;
+  const [a, b] = [new Set(found.split('\n')), new Set(expected.split('\n'))];
+  const extra = [...a].filter((line) => !b.has(line)).slice(0, 5);
+  const missing = [...b].filter((line) => !a.has(line)).slice(0, 5);
+  throw new Error(`not the state of commit ${n}: too much: ${extra.join(' | ')}; missing: ${missing.join(' | ')}`);
+}

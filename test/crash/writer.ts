@@ -1,0 +1,75 @@
+// A process that commits until it is killed; see kill.test.ts. What it says goes out at once: a line said is a promise made.
+import { writeSync } from 'node:fs';
+import { File } from '../../src/index.ts';
+import { applyCommit } from './states.ts';
+
+const [path, task, durability, seed, commits, pause] = process.argv.slice(2) as [
+  string,
+  'create' | 'exclusive' | 'open',
+  'process' | 'power',
+  string,
+  string,
+  string,
+];
+const say = (line: string): void => void writeSync(1, `${line}\n`);
+
+let state = Number(seed) | 0;
+function below(end: number): number {
+  state = (Math.imul(state, 1664525) + 1013904223) | 0;
+  return Math.floor(((state >>> 8) / 2 ** 24) * end);
+}
+
+async function start(): Promise<File> {
+  const sync = below(2) === 0;
+  say('start');
+  if (task === 'open')
+    return sync ? File.openSync(path, { mode: 'r+', durability }) : File.open(path, { mode: 'r+', durability });
+  const options = { durability, exclusive: task === 'exclusive' };
+  return sync ? File.createSync(path, options) : File.create(path, options);
+}
+
+let n = 0;
+/** Changes the file for the next commit, and says so before any of it can be in the file. */
+function next(file: File): number {
+  say(`begin ${++n}`);
+  applyCommit(file, n);
+  return n;
+}
+const done = (commit: number): void => say(`commit ${commit}`);
+
+/** One or two commits, in one of the ways in which the calls can be mixed. */
+async function step(file: File): Promise<void> {
+  const way = below(4);
+  const first = next(file);
+  if (way === 0) {
+    file.flushSync();
+    return done(first);
+  }
+  const flush = file.flush().then(() => done(first));
+  if (way === 1) return flush;
+  const second = next(file);
+  if (way === 2) {
+    const behind = file.flush().then(() => done(second));
+    await Promise.all([flush, behind]);
+  } else {
+    file.flushSync();
+    done(second);
+    await flush;
+  }
+}
+
+let file = await start();
+n = Number(file.attributes.get('commit') ?? 0);
+say('ready');
+for (;;) {
+  for (let i = 0; i < Number(commits); i++) {
+    await step(file);
+    if (Number(pause) > 0) await new Promise((resolve) => setTimeout(resolve, Number(pause)));
+  }
+  say('closing');
+  if (below(2) === 0) file.closeSync();
+  else await file.close();
+  say('closed');
+  file = await File.open(path, { mode: 'r+', durability });
+  say('opened');
+}

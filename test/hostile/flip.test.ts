@@ -1,0 +1,29 @@
+import { describe, expect, test } from 'vitest';
+import { full, random, seed } from '../seed.ts';
+import { Cases } from './outcome.ts';
+import { samples } from './samples.ts';
+
+const files = samples();
+const next = random(seed('flipped bits'));
+
+describe('an intact file', () => {
+  test.each(files)('$name opens', ({ name, bytes }) => {
+    const cases = new Cases();
+    cases.expect(cases.run(name, 'intact', bytes), 'opened', name);
+    expect(cases.problems).toEqual([]);
+  });
+});
+
+test('a flipped bit in every byte', () => {
+  const cases = new Cases();
+  for (const { name, bytes } of files) {
+    for (let at = 0; at < bytes.length; at++) {
+      for (const bit of full ? [0, 1, 2, 3, 4, 5, 6, 7] : [Math.floor(next() * 8)]) {
+        const flipped = bytes.slice();
+        flipped[at] = (flipped[at] as number) ^ (1 << bit);
+        cases.run(name, `bit ${bit} of byte ${at}`, flipped);
+      }
+    }
+  }
+  expect(cases.report('a flipped bit in every byte')).toEqual([]);
+});

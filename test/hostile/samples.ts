@@ -1,0 +1,113 @@
+import { readFileSync } from 'node:fs';
+import { T } from '../../src/dtype/construct.ts';
+import { File } from '../../src/file.ts';
+import { simpleSpace } from '../../src/hdf5/dataspace.ts';
+import { Region } from '../../src/hdf5/object-node.ts';
+import { memoryStorage } from '../../src/storage/memory.ts';
+
+/** A good file of a few KiB that the tests damage. */
+export interface Sample {
+  readonly name: string;
+  readonly bytes: Uint8Array;
+}
+
+/** Written by libhdf5 (see make.py beside them) and by the original. */
+const STORED = [
+  'earliest',
+  'references',
+  'raw-references',
+  'chunk-indexes',
+  'dense-links',
+  'dense-attributes',
+  'huge-attribute',
+  'types',
+  'shared',
+  'four-byte-sizes',
+  'superblock-1',
+  'user-block',
+  'empty_1r',
+  'memsel_1r',
+];
+
+export function stored(name: string): Uint8Array {
+  return new Uint8Array(readFileSync(new URL(`../fixtures/hostile/${name}.h5`, import.meta.url)));
+}
+
+/** All kinds of files: groups, headers, links, attributes and datasets of every age. */
+export function samples(): Sample[] {
+  return [
+    { name: 'ours', bytes: ours() },
+    { name: 'ours, after many commits', bytes: oursInBlocks() },
+    { name: 'ours, appended to earliest', bytes: appended() },
+    ...STORED.map((name) => ({ name, bytes: stored(name) })),
+  ];
+}
+
+/** A sample by its name. */
+export function sample(name: string): Uint8Array {
+  const found = samples().find((one) => one.name === name);
+  if (!found) throw new Error(`no sample ${name}`);
+  return found.bytes;
+}
+
+/** Everything our writer can make: a log with anchors, links, attributes of all types, and datasets of every layout. */
+function ours(): Uint8Array {
+  const storage = memoryStorage();
+  const file = File.createSync(storage);
+  const { attributes } = file;
+  attributes.set('most', 2n ** 64n - 1n);
+  attributes.set('text', 'größer');
+  attributes.set('texts', ['one', 'two', '']);
+  attributes.set('nothing', null);
+  attributes.set('yes', true);
+  const point = T.compound({ x: 'float64', in: T.compound({ n: 'int16', tag: T.string({ length: 5 }) }), list: T.array('uint8', [3]) });
+  attributes.set('point', { x: 1.5, in: { n: 7, tag: 'abc' }, list: Uint8Array.of(1, 2, 3) }, { dtype: point });
+  attributes.set('color', 1, { dtype: T.enum('int8', { red: 0, green: 1 }) });
+  attributes.set('bytes', Uint8Array.of(1, 2), { dtype: T.opaque(2, 'tag') });
+  attributes.set('sequence', [Int32Array.of(1, 2)], { dtype: T.vlen('int32') });
+  const group = file.createGroup('group');
+  group.createDataset('anchor', { dtype: 'float32', shape: [2, 3], maxShape: [null, 3], fill: 1.5, chunks: [1, 3], filters: ['shuffle', { deflate: 6 }] });
+  attributes.set('reference', '/group', { dtype: T.reference });
+  file.createSoftLink('soft', '/group/anchor');
+  file.createExternalLink('external', 'other.h5', '/there');
+  file.createHardLink('hard', '/group');
+  const { structure } = file.session;
+  const space = simpleSpace([2]);
+  const type = structure.createDatatype(structure.root, 'type', point);
+  structure.createDataset(structure.root, 'typed', { dtype: type, space, layout: { kind: 'unallocated' } });
+  structure.createDataset(structure.root, 'compact', { dtype: 'int16', space, layout: { kind: 'compact', data: new Uint8Array(4) } });
+  const region = new Region(8, () => [new Uint8Array(8)]);
+  structure.createDataset(structure.root, 'contiguous', { dtype: 'int32', space, layout: { kind: 'contiguous', data: region } });
+  const chunk = new Region(4, () => [new Uint8Array(4)]);
+  const chunks = [{ at: [0], address: chunk, size: 4, mask: 0 }];
+  const layout = { kind: 'chunked', chunk: [1], chunks } as const;
+  structure.createDataset(structure.root, 'fixed', { dtype: 'int32', space, layout });
+  structure.createDataset(structure.root, 'growing', { dtype: 'int32', space: simpleSpace([2], [null]), layout });
+  const box = { start: [0], count: [2] };
+  const mappings = [{ file: '.', dataset: '/compact', source: box, target: box }];
+  structure.createDataset(structure.root, 'virtual', { dtype: 'int16', space, layout: { kind: 'virtual', mappings } });
+  file.closeSync();
+  return storage.bytes();
+}
+
+/** Headers in several blocks, as commit after commit leaves them; older states lie in between. */
+function oursInBlocks(): Uint8Array {
+  const storage = memoryStorage();
+  const file = File.createSync(storage);
+  for (let i = 0; i < 3; i++) {
+    for (let n = 0; n < 14; n++) file.attributes.set(`attribute ${i} ${n}`, 'some text of a fixed length'.slice(n), { dtype: T.string({ length: 40 }) });
+    file.flushSync();
+  }
+  file.closeSync();
+  return storage.bytes();
+}
+
+/** Old and new structures side by side. */
+function appended(): Uint8Array {
+  const storage = memoryStorage(stored('earliest'));
+  const file = File.openSync(storage, { mode: 'r+' });
+  file.attributes.set('new', 'text');
+  file.createGroup('group/new');
+  file.closeSync();
+  return storage.bytes();
+}
