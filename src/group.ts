@@ -85,9 +85,9 @@ export class Group {
   }
 
   *#links(): Iterable<{ name: string; link: Link }> {
-    const { names } = this.session;
-    for (const link of [...this.node.links.values()]) {
-      const name = names.shown(link.name);
+    const { node } = this;
+    for (const link of [...node.links.values()]) {
+      const name = this.session.shownIn(node, link.name);
       if (name !== undefined) yield { name, link };
     }
   }
@@ -167,7 +167,7 @@ export class Group {
     const components = checkedPath(path).split('/').filter((part) => part !== '' && part !== '.');
     const last = components.pop();
     const above = session.find(path.startsWith('/') ? session.structure.root : this.node, components.join('/'));
-    const name = last === undefined ? undefined : session.names.stored(last);
+    const name = last === undefined || !above ? undefined : session.storedIn(above, last);
     if (!above || name === undefined || !above.links.has(name)) throw this.#error('NOT_FOUND', `there is no ${this.#absolute(path)}`, path);
     return { parent: above, name };
   }
@@ -187,16 +187,15 @@ export class Group {
       if (next) parent = next;
       else {
         // A link that leads nowhere is in the way as well.
-        if (missing.length === 0 && parent.links.has(session.names.stored(component))) {
+        if (missing.length === 0 && parent.links.has(session.storedIn(parent, component))) {
           throw this.#error('NOT_FOUND', `the link ${component} on the way to ${this.#absolute(path)} leads nowhere`, path);
         }
         missing.push(component);
       }
     }
-    const name = session.names.stored(last);
-    if (missing.length === 0 && parent.links.has(name)) throw this.#error('EXISTS', `${this.#absolute(path)} exists already`, path);
+    if (missing.length === 0 && parent.links.has(session.storedIn(parent, last))) throw this.#error('EXISTS', `${this.#absolute(path)} exists already`, path);
     for (const component of missing) parent = session.structure.createGroup(parent, session.names.stored(component));
-    return { parent, name };
+    return { parent, name: session.names.stored(last) };
   }
 
   #error(code: ErrorCode, message: string, path: string): H5LogError {

@@ -2,7 +2,7 @@ import type { Communicator } from '../comm/communicator.ts';
 import { H5LogError } from '../errors.ts';
 import { Appender } from '../hdf5/appender.ts';
 import { Committer, type PlannedCommit } from '../hdf5/commit.ts';
-import type { ObjectNode } from '../hdf5/object-node.ts';
+import type { Link, ObjectNode } from '../hdf5/object-node.ts';
 import { loadEverything, newStructure, type OpenedStructure, openStructure, prepareWriting } from '../hdf5/open.ts';
 import type { Structure } from '../hdf5/structure.ts';
 import { SUPERBLOCK_SIZE } from '../hdf5/superblock.ts';
@@ -176,14 +176,33 @@ export class Session {
     const shown = (path: string): string =>
       path
         .split('/')
-        .map((name) => names.shown(name) ?? name)
+        .map((name) => names.shownInside(name))
         .join('/');
     this.structure.paths = { stored: (path) => this.storedPath(path), shown };
   }
 
   /** Follows a path of the user's from a group. */
   find(from: ObjectNode, path: string): ObjectNode | undefined {
-    return this.now(this.structure.lookup(from, this.storedPath(path)));
+    const { structure } = this;
+    let node: ObjectNode | undefined = path.startsWith('/') ? structure.root : from;
+    for (const name of path.split('/')) {
+      if (name === '' || name === '.') continue;
+      const link: Link | undefined = node.links.get(this.storedIn(node, name));
+      node = link && this.now(structure.target(node, link));
+      if (!node) return undefined;
+    }
+    return node;
+  }
+
+  /** The name in the file for a user's name in a group; one that the original left undoubled is found, too. */
+  storedIn(group: ObjectNode, name: string): string {
+    const stored = this.names.stored(name);
+    if (stored === name || group === this.structure.root || group.links.has(stored)) return stored;
+    return group.links.has(name) ? name : stored;
+  }
+
+  shownIn(group: ObjectNode, name: string): string | undefined {
+    return group === this.structure.root ? this.names.shown(name) : this.names.shownInside(name);
   }
 
   storedPath(path: string): string {

@@ -63,9 +63,9 @@ function* readNode(
   records: Cursor[],
   budget: Budget,
 ): Io<void> {
-  budget.spend(tree.nodeSize, address, 'B-tree nodes');
   if (count > (tree.maxRecords[depth] ?? 0)) throw formatError(`B-tree node with ${count} records`, file.base + address);
   const node = yield* file.cursor(address, tree.nodeSize, 'B-tree node');
+  budget.spend(tree.nodeSize, address, 'B-tree nodes');
   node.signature(depth === 0 ? 'BTLF' : 'BTIN');
   node.expect(0, 'version of the B-tree node');
   node.expect(tree.type, 'type of the B-tree node');

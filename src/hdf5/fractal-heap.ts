@@ -104,8 +104,8 @@ export class FractalHeap {
     const file = this.#file;
     const head = 5 + file.addressSize + table.offsetBytes;
     const bytes = head + rows * table.width * file.addressSize + 4;
-    this.#blockBytes.spend(bytes, address, 'fractal heap blocks');
     const block = yield* file.cursor(address, bytes, 'fractal heap block');
+    this.#blockBytes.spend(bytes, address, 'fractal heap blocks');
     block.signature('FHIB');
     block.expect(0, 'version of the fractal heap block');
     checkSum(block, block.bytes.length - 4, file.base + address);

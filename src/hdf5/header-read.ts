@@ -78,8 +78,8 @@ function* readVersion2(file: FileBytes, address: number, cursor: Cursor, budget:
   const size = cursor.uint(1 << (flags & 3));
   const prefix = cursor.at;
   const total = prefix + size + 4;
-  budget.spend(total, address, 'object headers');
   const first = yield* file.cursor(address, total, 'object header');
+  budget.spend(total, address, 'object headers');
   const continuations = new Continuations();
   const messages: RawMessage[] = [];
   verify(first, address + file.base);
@@ -90,8 +90,8 @@ function* readVersion2(file: FileBytes, address: number, cursor: Cursor, budget:
   const chunks: HeaderChunk[] = [{ address, size: total, parent: 0 }];
   for (const next of continuations.chunks) {
     if (next.size < 8) throw formatError(`header continuation of ${next.size} bytes`, file.base + next.address);
-    budget.spend(next.size, next.address, 'object headers');
     const chunk = yield* file.cursor(next.address, next.size, 'header continuation');
+    budget.spend(next.size, next.address, 'object headers');
     chunk.signature('OCHK');
     verify(chunk, next.address + file.base);
     chunk.at = 4;
@@ -161,16 +161,16 @@ function* readVersion1(file: FileBytes, address: number, cursor: Cursor, budget:
   const count = cursor.u16();
   const referenceCount = cursor.u32();
   const size = cursor.u32();
-  budget.spend(16 + size, address, 'object headers');
   const first = yield* file.cursor(address, 16 + size, 'object header');
+  budget.spend(16 + size, address, 'object headers');
   first.at = 16;
   const continuations = new Continuations();
   const messages: RawMessage[] = [];
   const chunks: HeaderChunk[] = [{ address, size: 16 + size, parent: 0 }];
   parseChunk1(first, 0, file, messages, continuations);
   for (const next of continuations.chunks) {
-    budget.spend(next.size, next.address, 'object headers');
     const chunk = yield* file.cursor(next.address, next.size, 'header continuation');
+    budget.spend(next.size, next.address, 'object headers');
     chunks.push(next);
     parseChunk1(chunk, chunks.length - 1, file, messages, continuations);
   }

@@ -45,7 +45,7 @@ export class ObjectLoader {
     const { spent } = this.#budget;
     try {
       if (++this.#depth > MAX_DEPTH) throw formatError('messages shared by objects that share messages, too deep');
-      if (address === UNDEFINED) throw formatError('a link or a shared message that leads to no object');
+      if (address === UNDEFINED) throw formatError('an object without an address');
       const header = yield* readHeader(this.file, address, this.#budget);
       const node = new ObjectNode(kindOf(header, this.file.base + address), address);
       // Known before its parts are read, so that a type that refers to itself ends.
@@ -63,7 +63,10 @@ export class ObjectLoader {
 
   /** The node a hard link leads to. */
   *follow(link: Link): Io<ObjectNode | null> {
-    if (!link.node && link.target.kind === 'hard') link.node = yield* this.node(link.target.address);
+    if (link.node || link.target.kind !== 'hard') return link.node;
+    const { address } = link.target;
+    if (address === UNDEFINED) throw formatError(`link ${link.name} leads to no object`, link.message.offset);
+    link.node = yield* this.node(address);
     return link.node;
   }
 
@@ -197,6 +200,7 @@ export class ObjectLoader {
     if (order >= Number.MAX_SAFE_INTEGER) throw formatError(`link ${name} with creation order ${order}`, offset);
     if (!message) {
       message = new HeaderMessage(node, MESSAGE.link, 0, 0, encodeLink(name, order, target), true);
+      message.offset = offset;
       node.hot.add(message);
     }
     node.links.set(name, { name, order, target, node: null, message });

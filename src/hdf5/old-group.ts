@@ -63,8 +63,8 @@ function* readSymbolNode(file: FileBytes, address: number, names: LocalHeap, lin
   head.skip(1);
   const count = head.u16();
   const entrySize = 2 * file.addressSize + 24;
-  budget.spend(8 + count * entrySize, address, 'symbol table nodes');
   const node = yield* file.cursor(address + 8, count * entrySize, 'symbol table node');
+  budget.spend(8 + count * entrySize, address, 'symbol table nodes');
   for (let i = 0; i < count; i++) {
     const name = names.text(node.uint(file.addressSize));
     const header = node.address(file.addressSize);
@@ -101,8 +101,8 @@ export function* walkBtree1(
     if (expectedLevel >= 0 && level !== expectedLevel) head.fail(`B-tree node of level ${level}, expected ${expectedLevel}`);
     const count = head.u16();
     const size = count * (keySize + file.addressSize) + keySize;
-    budget.spend(head.bytes.length + size, address, 'B-tree nodes');
     const body = yield* file.cursor(address + head.bytes.length, size, 'B-tree node');
+    budget.spend(head.bytes.length + size, address, 'B-tree nodes');
     for (let i = 0; i < count; i++) {
       const keyAt = body.need(keySize, 'B-tree key');
       const child = body.address(file.addressSize);

@@ -59,8 +59,8 @@ export function* rawReferences(file: FileBytes, parts: DatasetParts, heap: HeapR
     yield* walkBtree1(file, layout.index.address, 1, 8 + 8 * (layout.chunk.length + 1), budget, function* (key, child) {
       const size = key.u32();
       const mask = key.u32();
-      budget.spend(size, child, 'chunks');
       const stored = yield* file.read(child, size, 'chunk');
+      budget.spend(size, child, 'chunks');
       yield* look(unfilter(stored, parts.filters, mask, chunkBytes, inflate));
     });
   }

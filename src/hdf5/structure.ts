@@ -60,27 +60,27 @@ export class Structure {
 
   /** Follows a path from a group through hard and soft links. External links, and what is not there, give undefined. */
   *lookup(from: ObjectNode, path: string): Io<ObjectNode | undefined> {
-    return yield* this.#walk(path.startsWith('/') ? this.root : from, path, 0);
+    return yield* this.#walk(path.startsWith('/') ? this.root : from, path, { soft: 0 });
   }
 
-  *#walk(start: ObjectNode, path: string, depth: number): Io<ObjectNode | undefined> {
+  *#walk(start: ObjectNode, path: string, followed: { soft: number }): Io<ObjectNode | undefined> {
     let node: ObjectNode | undefined = start;
     for (const name of path.split('/')) {
       if (name === '' || name === '.') continue;
       const link: Link | undefined = node.links.get(name);
       if (!link) return undefined;
-      node = yield* this.target(node, link, depth);
+      node = yield* this.target(node, link, followed);
       if (!node) return undefined;
     }
     return node;
   }
 
-  /** What a link of `group` leads to. */
-  *target(group: ObjectNode, link: Link, depth = 0): Io<ObjectNode | undefined> {
+  /** What a link of `group` leads to. Soft links are counted over the whole way, as in libhdf5: they can fan out as well as go deep. */
+  *target(group: ObjectNode, link: Link, followed = { soft: 0 }): Io<ObjectNode | undefined> {
     if (link.target.kind === 'hard') return (yield* this.loader.follow(link)) ?? undefined;
-    if (link.target.kind !== 'soft' || depth >= MAX_SOFT_LINKS) return undefined;
+    if (link.target.kind !== 'soft' || followed.soft++ >= MAX_SOFT_LINKS) return undefined;
     const { path } = link.target;
-    return yield* this.#walk(path.startsWith('/') ? this.root : group, path, depth + 1);
+    return yield* this.#walk(path.startsWith('/') ? this.root : group, path, followed);
   }
 
   /** A path that leads to an object, found breadth first; '' if none does. */

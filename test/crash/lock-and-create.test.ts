@@ -1,9 +1,21 @@
-import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { File } from '../../src/index.ts';
 import { faultyStorage, type Operation } from '../../src/storage/faulty.ts';
+import { memoryStorage } from '../../src/storage/memory.ts';
 import { canDropRights, withoutRights } from '../storage/scratch.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { compile, startProgram } from './program.ts';
@@ -84,6 +96,63 @@ test('two writers, because somebody removed the lock: the one that comes second 
   expect(() => first.closeSync()).toThrow(expect.objectContaining({ code: 'STORAGE' }));
   expect(commitOf(File.openSync(path))).toBe(3);
   expect(statSync(path).size).toBe(endInSuperblock(path));
+});
+
+test.each(['removed', 'replaced'])(
+  'a file that was %s under its writer: STORAGE, not commits that nobody will see',
+  async (how) => {
+    const path = fresh();
+    const file = File.createSync(path);
+    applyCommit(file, 1);
+    file.flushSync();
+    if (how === 'replaced') {
+      copyFileSync(path, `${path}.copy`);
+      renameSync(`${path}.copy`, path);
+    } else rmSync(path);
+    applyCommit(file, 2);
+    expect(() => file.flushSync()).toThrow(expect.objectContaining({ code: 'STORAGE' }));
+    await expect(file.flush()).rejects.toMatchObject({ code: 'STORAGE' });
+    expect(commitOf(file)).toBe(2);
+    if (how === 'replaced') expect(commitOf(File.openSync(path))).toBe(1);
+  },
+);
+
+describe('closing', () => {
+  test('without waiting takes over a flush on its way', async () => {
+    const path = fresh();
+    const file = File.createSync(path);
+    applyCommit(file, 1);
+    const flush = file.flush();
+    applyCommit(file, 2);
+    file.closeSync();
+    expect(commitOf(File.openSync(path))).toBe(2);
+    expect((await flush).sequence).toBeGreaterThan(0);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(statSync(path).size).toBe(endInSuperblock(path));
+    expect(commitOf(File.openSync(path))).toBe(2);
+  });
+
+  test.each(['power', 'process'] as const)(
+    '%s: what changes meanwhile is committed or refused, never dropped',
+    async (durability) => {
+      for (let turns = 0; turns < 12; turns++) {
+        const disk = faultyStorage({ seed: turns, delays: true });
+        const file = await File.create(disk, { durability });
+        applyCommit(file, 1);
+        const closing = file.close();
+        for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
+        let expected = 2;
+        try {
+          applyCommit(file, 2);
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'CLOSED' });
+          expected = 1;
+        }
+        await closing;
+        expect(commitOf(File.openSync(memoryStorage(disk.processImage())))).toBe(expected);
+      }
+    },
+  );
 });
 
 describe('create', () => {

@@ -65,7 +65,6 @@ export class Cases {
     const from = performance.now();
     const errors = errorsOf(bytes, use);
     const ms = performance.now() - from;
-    if (process.env.SHOW) process.stdout.write(`  ${file} ${what} ${use}: ${errors.slice(0,2).map((e) => (e as Error).message).join(' | ')}\n`);
     const { largest, total } = allocations;
     this.#slowest = Math.max(this.#slowest, ms);
     if (use === 'read') this.#largest = Math.max(this.#largest, largest);
