@@ -1,7 +1,8 @@
 import { figures } from './report.ts';
+import { log } from './log.ts';
 import { structure } from './structure.ts';
 
-const suites: Readonly<Record<string, () => void | Promise<void>>> = { structure };
+const suites: Readonly<Record<string, () => void | Promise<void>>> = { structure, log };
 
 const [wanted] = process.argv.slice(2).filter((argument) => !argument.startsWith('-'));
 for (const [name, run] of Object.entries(suites)) {

@@ -49,7 +49,7 @@ function smallCommits(folder: string, datasets: number, limit: number): void {
   file.flushSync();
   const { session } = file;
   const { structure: objects } = session;
-  const counts = session.counts;
+  const counts = session.log?.counts;
   if (!counts) throw new Error(`a new file has a ${LOG_GROUP}`);
   const data = new Uint8Array(1024).fill(7);
   const times: number[] = [];

@@ -1,4 +1,4 @@
-import { createTarget, openTarget, readTarget } from '#platform';
+import { createTarget, openTarget, readTarget, watchProcess } from '#platform';
 import type { Communicator } from './comm/communicator.ts';
 import { solo } from './comm/solo.ts';
 import { checkOptions, type CommonOptions, type CreateOptions, type OpenOptions } from './connector/options.ts';
@@ -17,32 +17,40 @@ import { plainTarget, type WriteTarget } from './storage/target.ts';
 export class File extends Group {
   readonly #jobs: JobQueue<Commit>;
   #closing: Promise<void> | null = null;
+  #unwatch: (() => void) | null = null;
 
-  private constructor(session: Session) {
+  private constructor(session: Session, commitOnSignal = false) {
     super(session, null, '/', session.structure.root);
     this.#jobs = new JobQueue(session.storage);
     session.makeRoom = () => this.flushSync();
+    if (session.mode === 'r+') {
+      this.#unwatch = watchProcess({
+        exit: () => this.closeSync(),
+        crash: () => this.#abandon(),
+        onSignal: commitOnSignal ? () => this.flushSync() : null,
+      });
+    }
   }
 
   /** Makes a new file, replacing what is at that path once the new one is whole. */
   static async create(target: string | URL | ByteStorage, options: CreateOptions = {}): Promise<File> {
     const opening = beginCreate(target, options);
-    return opening.settle(() => driveAsync(opening.storage, Session.create(opening.session)).then((session) => new File(session)));
+    return new File(await opening.settle(() => driveAsync(opening.storage, Session.create(opening.session))), options.commitOnSignal);
   }
 
   static createSync(target: string | URL | ByteStorage, options: CreateOptions = {}): File {
     const opening = beginCreate(target, options);
-    return opening.settleSync(() => new File(driveSync(opening.storage, Session.create(opening.session))));
+    return new File(opening.settleSync(() => driveSync(opening.storage, Session.create(opening.session))), options.commitOnSignal);
   }
 
   static async open(source: string | URL | Blob | ByteStorage, options: OpenOptions = {}): Promise<File> {
     const opening = beginOpen(source, options);
-    return opening.settle(() => driveAsync(opening.storage, Session.open(opening.session)).then((session) => new File(session)));
+    return new File(await opening.settle(() => driveAsync(opening.storage, Session.open(opening.session))), options.commitOnSignal);
   }
 
   static openSync(source: string | URL | ByteStorage, options: OpenOptions = {}): File {
     const opening = beginOpen(source, options);
-    return opening.settleSync(() => new File(driveSync(opening.storage, Session.open(opening.session))));
+    return new File(opening.settleSync(() => driveSync(opening.storage, Session.open(opening.session))), options.commitOnSignal);
   }
 
   get connector(): 'log' | 'native' {
@@ -145,7 +153,17 @@ export class File extends Group {
     this.session.storage.blocking?.close();
   }
 
+  /** The process ends because of an exception: what was not flushed is lost, and somebody should know. */
+  #abandon(): string | undefined {
+    const { requests, bytes } = this.pending;
+    driveSync(this.session.storage, this.session.finish());
+    this.#release();
+    if (requests === 0) return undefined;
+    return `h5log: ${this.session.storage.name}: ${requests} requests (${bytes} bytes) posted after commit ${this.sequence} were not committed`;
+  }
+
   #release(): void {
+    this.#unwatch?.();
     this.session.closed = true;
     this.session.target?.release();
   }
@@ -188,22 +206,22 @@ class Opening {
     };
   }
 
-  async settle(work: () => Promise<File>): Promise<File> {
+  async settle(work: () => Promise<Session>): Promise<Session> {
     try {
-      const file = await work();
+      const session = await work();
       if (this.#isNew) this.#target?.publish(this.session.power);
-      return file;
+      return session;
     } catch (error) {
       if (this.#ownsStorage) await this.storage.close();
       throw this.#giveUp(error);
     }
   }
 
-  settleSync(work: () => File): File {
+  settleSync(work: () => Session): Session {
     try {
-      const file = work();
+      const session = work();
       if (this.#isNew) this.#target?.publish(this.session.power);
-      return file;
+      return session;
     } catch (error) {
       if (this.#ownsStorage) this.storage.blocking?.close();
       throw this.#giveUp(error);

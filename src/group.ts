@@ -203,9 +203,11 @@ export class Group {
   }
 }
 
+/** A path from the path of a group, which is never taken apart: in a deep file that would add up. */
 function join(base: string, path: string): string {
-  const parts = `${base}/${path}`.split('/').filter((part) => part !== '' && part !== '.');
-  return `/${parts.join('/')}`;
+  const parts = path.split('/').filter((part) => part !== '' && part !== '.');
+  if (parts.length === 0) return base;
+  return `${base === '/' ? '' : base}/${parts.join('/')}`;
 }
 
 function checkedPath(path: unknown): string {

@@ -40,3 +40,8 @@ export function checksummer(): { readonly kind: 1 | 2; update(bytes: Uint8Array)
 export function environment(_name: string): string | undefined {
   return undefined;
 }
+
+/** A page ends without asking. */
+export function watchProcess(_file: object): () => void {
+  return () => {};
+}

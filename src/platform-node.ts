@@ -4,6 +4,7 @@ import { formatError } from './errors.ts';
 
 export { createTarget, openTarget, readTarget } from './storage/node-target.ts';
 export { nodeStorage } from './storage/node-file.ts';
+export { watchProcess } from './storage/node-lifetime.ts';
 
 /** Inflates a zlib stream of at most `limit` bytes. */
 export function inflate(bytes: Uint8Array, limit: number): Uint8Array {

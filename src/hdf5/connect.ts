@@ -79,7 +79,9 @@ function* connectAttribute(loader: ObjectLoader, attribute: Attribute, heap: Hea
     for (const part of [parsed.type, parsed.space]) {
       if (!('sharedAt' in part)) continue;
       const slot = sharedSlot(loader, message.content, part.sharedAt, part.sharedAt + part.sharedSize, true);
-      if (slot) targets.push(slot);
+      if (!slot) continue;
+      targets.push(slot);
+      if (part === parsed.type) attribute.committed = slot.node as ObjectNode;
     }
   }
   const parts = attributeParts(attribute, loader.file.lengthSize);
@@ -91,8 +93,8 @@ function* connectAttribute(loader: ObjectLoader, attribute: Attribute, heap: Hea
     slots = found.heap.map(({ at, content }) => ({ at: at + parts.dataAt, content }));
   }
   if (targets.length === 0 && slots.length === 0) return;
-  if (message.content !== message.bytes) {
-    // The attribute lies in the file's shared message heap, which is never rewritten.
+  if (message.content !== message.bytes || message.owner.keptAttributeInfo) {
+    // The attribute lies in the file's shared message heap, or in one with others too large for a header: never rewritten.
     visitTargets({ bytes: message.content, owned: false, targets, heap: slots }, (node) => pinned.add(node.address));
     return;
   }

@@ -54,7 +54,7 @@ export class ObjectLoader {
       return node;
     } catch (error) {
       this.nodes.delete(address);
-      this.#budget.spent = spent;
+      this.#budget.backTo(spent);
       throw located(error, this.file.base + Math.max(0, address));
     } finally {
       this.#depth--;
@@ -115,6 +115,8 @@ export class ObjectLoader {
       const info = parseLinkInfo(cursor, this.file.addressSize);
       Object.assign(node.linkOrder, { tracked: info.tracked, indexed: info.indexed, next: info.nextOrder });
       if (info.heap !== UNDEFINED) yield* this.#denseLinks(node, info.heap, info.names);
+    } else if (raw.type === MESSAGE.groupInfo) {
+      node.groupInfo = message.content.slice();
     } else if (raw.type === MESSAGE.attributeInfo) {
       const info = parseAttributeInfo(cursor, this.file.addressSize);
       node.attributeOrder.next = info.nextOrder;
@@ -223,7 +225,7 @@ export class ObjectLoader {
       if ('sharedAt' in parsed.type) sharedType = yield* this.#sharedContent(MESSAGE.datatype, part(parsed.type));
       if ('sharedAt' in parsed.space) sharedSpace = yield* this.#sharedContent(MESSAGE.dataspace, part(parsed.space));
     }
-    const attribute: Attribute = { name, order: message.order, message, sharedType, sharedSpace };
+    const attribute: Attribute = { name, order: message.order, message, sharedType, sharedSpace, committed: null };
     node.attributes.set(name, attribute);
     if (message.order >= node.attributeOrder.next) node.attributeOrder.next = message.order + 1;
   }

@@ -1,5 +1,5 @@
 import type { HeaderBlock } from './header-blocks.ts';
-import type { LinkTarget } from './link-message.ts';
+import { GROUP_INFO, type LinkTarget } from './link-message.ts';
 import { MESSAGE } from './message-types.ts';
 
 /** Objects that are not in the file yet have addresses from here on, so that references to them can be told apart. */
@@ -109,6 +109,8 @@ export interface Attribute {
   /** Encoded type and dataspace when they are shared and the message only points to them. */
   readonly sharedType: Uint8Array | null;
   readonly sharedSpace: Uint8Array | null;
+  /** The committed datatype it uses, known once the file is open for writing. */
+  committed: ObjectNode | null;
 }
 
 /** Whether and how far creation order is kept. */
@@ -135,6 +137,8 @@ export class ObjectNode implements Placed {
   readonly rest: HeaderMessage[] = [];
   readonly linkOrder: Ordering = { tracked: true, indexed: true, next: 0 };
   readonly attributeOrder: Ordering = { tracked: true, indexed: true, next: 0 };
+  /** How many links a group of libhdf5's is meant to keep in its header, and how long names are. */
+  groupInfo: Uint8Array = GROUP_INFO;
   /** Messages in the first chunk. */
   hot = new Set<HeaderMessage>();
   /** Continuation blocks that the first chunk points to. */

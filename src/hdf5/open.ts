@@ -65,8 +65,8 @@ export function* prepareWriting(opened: OpenedStructure): Io<void> {
   refuseWriting(superblock);
   const pinned = new Set<number>();
   const nodes = yield* connectAll(loader, root, heap, pinned);
-  for (const address of pinned) structure.pinned.set(address, 'an attribute in the shared message heap');
-  if (root.linkCount === 0) root.linkCount = 1;
+  for (const address of pinned) structure.pinned.set(address, 'an attribute that is kept in a heap');
+  correctLinkCounts(root, nodes);
   const dataBytes = new Budget(loader.file);
   for (const node of nodes) {
     if (node.kind !== 'dataset') continue;
@@ -85,6 +85,15 @@ export function* prepareWriting(opened: OpenedStructure): Io<void> {
       throw located(error, loader.file.base + node.address);
     }
   }
+}
+
+/** A count that is too low would make an object go while links still lead to it. */
+function correctLinkCounts(root: ObjectNode, nodes: readonly ObjectNode[]): void {
+  const counts = new Map([[root, 1]]); // the superblock
+  for (const { links } of nodes) {
+    for (const { node } of links.values()) if (node) counts.set(node, (counts.get(node) ?? 0) + 1);
+  }
+  for (const [node, count] of counts) node.linkCount = Math.max(node.linkCount, count);
 }
 
 function refuseWriting(superblock: Superblock): void {

@@ -13,7 +13,7 @@ import {
   loosen,
   unwritten,
 } from './header-blocks.ts';
-import { encodeLinkInfo, GROUP_INFO } from './link-message.ts';
+import { encodeLinkInfo } from './link-message.ts';
 import { MESSAGE } from './message-types.ts';
 import { type HeaderMessage, type ObjectNode, PROVISIONAL, type Region, type Relocatable } from './object-node.ts';
 
@@ -159,7 +159,7 @@ function generatedFor(node: ObjectNode): GeneratedMessage[] {
   if (node.kind === 'group') {
     const { tracked, indexed, next } = node.linkOrder;
     made.push({ type: MESSAGE.linkInfo, bytes: encodeLinkInfo({ tracked, indexed, nextOrder: next }) });
-    made.push({ type: MESSAGE.groupInfo, bytes: GROUP_INFO });
+    made.push({ type: MESSAGE.groupInfo, bytes: node.groupInfo });
   }
   if (node.keptAttributeInfo) made.push({ type: MESSAGE.attributeInfo, bytes: node.keptAttributeInfo.bytes });
   else if (node.attributes.size > 0) {

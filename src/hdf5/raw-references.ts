@@ -44,6 +44,7 @@ export function* rawReferences(file: FileBytes, parts: DatasetParts, heap: HeapR
     }
   };
   if (hasOtherReferences(dtype)) return 'references of a kind that h5log does not know';
+  if (parts.fill.value instanceof Uint8Array) yield* look(parts.fill.value);
   if (layout.kind === 'compact') yield* look(layout.data);
   else if (layout.kind === 'contiguous') {
     if (layout.address === UNDEFINED) return found;

@@ -12,7 +12,7 @@ import { HeapReader, provisionalHeapIds } from './heap-reader.ts';
 import { encodeLink, type LinkTarget } from './link-message.ts';
 import { ObjectLoader } from './load.ts';
 import { MESSAGE, MESSAGE_FLAG } from './message-types.ts';
-import { HeaderMessage, type HeapSlot, type Link, ObjectNode, type Region, type TargetSlot } from './object-node.ts';
+import { type Attribute, HeaderMessage, type HeapSlot, type Link, ObjectNode, type Region, type TargetSlot } from './object-node.ts';
 import { movingWith } from './plan.ts';
 import { DEFAULT_K } from './superblock.ts';
 
@@ -161,14 +161,15 @@ export class Structure {
   }
 
   createGroup(parent: ObjectNode, name: string): ObjectNode {
-    this.touch(parent);
+    this.#mayLink(parent, name);
     return this.#adopt(parent, name, new ObjectNode('group'));
   }
 
   createDataset(parent: ObjectNode, name: string, dataset: NewDataset): ObjectNode {
     const { drafts, regions } = draftDataset(dataset, this.chunkFanout);
     for (const { bytes } of drafts) checkMessage(bytes, name);
-    this.touch(parent);
+    this.#mayLink(parent, name);
+    if (dataset.dtype instanceof ObjectNode) this.mayChange(dataset.dtype); // its count of uses grows
     const node = new ObjectNode('dataset');
     for (const draft of drafts) this.#addRest(node, draft);
     for (const region of regions) this.regions.add(region);
@@ -177,10 +178,18 @@ export class Structure {
 
   /** A committed datatype: one that datasets and attributes can share. */
   createDatatype(parent: ObjectNode, name: string, dtype: DType): ObjectNode {
-    this.touch(parent);
+    this.#mayLink(parent, name);
     const node = new ObjectNode('datatype');
     this.#addRest(node, draftType(dtype, null));
     return this.#adopt(parent, name, node);
+  }
+
+  /** Before anything is made: the group may change, and the name is free and not too long. */
+  #mayLink(group: ObjectNode, name: string): void {
+    if (group.links.has(name)) throw new H5LogError('EXISTS', `${name} exists already`);
+    // Shorter ones surely fit; a character has at most three bytes per unit of its length.
+    if (name.length > MAX_MESSAGE / 4) checkMessage(encodeLink(name, 0, { kind: 'hard', address: 0 }), name);
+    this.mayChange(group);
   }
 
   #adopt(parent: ObjectNode, name: string, node: ObjectNode): ObjectNode {
@@ -207,11 +216,12 @@ export class Structure {
   /** libhdf5 counts every use of a committed datatype as a link to it. */
   #countShared(message: HeaderMessage, by: 1 | -1): void {
     if (message.type !== MESSAGE.datatype || (message.flags & MESSAGE_FLAG.shared) === 0) return;
-    for (const { node } of message.targets) {
-      if (!(node instanceof ObjectNode)) continue;
-      node.linkCount += by;
-      if (node.linkCount > 0) this.touch(node);
-    }
+    for (const { node } of message.targets) if (node instanceof ObjectNode) this.#countUse(node, by);
+  }
+
+  #countUse(type: ObjectNode, by: 1 | -1): void {
+    type.linkCount += by;
+    if (type.linkCount > 0) this.touch(type);
   }
 
   /** Replaces a message of the rest, e.g. a dataspace after a change of shape. */
@@ -232,15 +242,19 @@ export class Structure {
   }
 
   addLink(group: ObjectNode, name: string, target: LinkTarget, node: ObjectNode | null): void {
+    if (node) this.mayChange(node);
+    this.#insertLink(group, name, target, node);
+    if (!node) return;
+    this.touch(node);
+    node.linkCount++;
+  }
+
+  #insertLink(group: ObjectNode, name: string, target: LinkTarget, node: ObjectNode | null): void {
     if (group.links.has(name)) throw new H5LogError('EXISTS', `${name} exists already`);
-    const bytes = encodeLink(name, group.linkOrder.tracked ? group.linkOrder.next : -1, target);
+    const order = group.linkOrder.tracked ? group.linkOrder.next : -1;
+    const bytes = encodeLink(name, order, target);
     checkMessage(bytes, name);
     this.touch(group);
-    if (node) {
-      this.touch(node);
-      node.linkCount++;
-    }
-    const order = group.linkOrder.tracked ? group.linkOrder.next : -1;
     group.linkOrder.next++;
     const message = new HeaderMessage(group, MESSAGE.link, 0, 0, bytes, true);
     message.changed = this.tick;
@@ -255,7 +269,7 @@ export class Structure {
     const link = group.links.get(name);
     if (!link) throw new H5LogError('NOT_FOUND', `${name} does not exist`);
     const node = link.node;
-    if (node) this.#refuseRelease(node, new Set());
+    if (node) this.#refuseRelease(node);
     this.touch(group);
     if (node && node.linkCount > 1) this.touch(node);
     this.#unlink(group, link);
@@ -265,43 +279,69 @@ export class Structure {
   moveLink(from: ObjectNode, name: string, to: ObjectNode, newName: string): void {
     const link = from.links.get(name);
     if (!link) throw new H5LogError('NOT_FOUND', `${name} does not exist`);
+    this.mayChange(from);
+    // The object itself stays where it is, unless something else moves it.
+    const target: LinkTarget = link.node ? { kind: 'hard', address: link.node.address } : link.target;
+    this.#insertLink(to, newName, target, link.node);
     this.touch(from);
-    this.addLink(to, newName, link.target, link.node);
-    this.#unlink(from, link);
+    this.#takeOut(from, link);
   }
 
   /** Before anything is changed: every object that will lose a link may change, and none is in the shared table. */
-  #refuseRelease(node: ObjectNode, seen: Set<ObjectNode>): void {
-    if (seen.has(node)) return;
-    seen.add(node);
-    this.mayChange(node);
-    if (node.linkCount > 1) return;
-    for (const message of node.rest) this.refuseShared(message);
-    for (const { message } of node.attributes.values()) this.refuseShared(message);
-    for (const link of node.links.values()) if (link.node) this.#refuseRelease(link.node, seen);
+  #refuseRelease(first: ObjectNode): void {
+    const losing = new Set([first]);
+    for (const node of losing) {
+      this.mayChange(node);
+      if (node.linkCount > 1) continue;
+      for (const message of node.rest) {
+        this.refuseShared(message);
+        for (const { node: target } of message.targets) if (target instanceof ObjectNode) this.mayChange(target);
+      }
+      for (const { message, committed } of node.attributes.values()) {
+        this.refuseShared(message);
+        if (committed) this.mayChange(committed);
+      }
+      for (const link of node.links.values()) if (link.node) losing.add(link.node);
+    }
   }
 
-  #unlink(group: ObjectNode, link: Link): void {
+  #takeOut(group: ObjectNode, link: Link): void {
     group.links.delete(link.name);
     renounce(link.message);
     drop(link.message);
+  }
+
+  #unlink(group: ObjectNode, link: Link): void {
+    const released: ObjectNode[] = [];
+    this.#cut(group, link, released);
+    // Not by recursion: groups may be nested deeper than the stack goes.
+    for (let node = released.pop(); node; node = released.pop()) this.#release(node, released);
+  }
+
+  #cut(group: ObjectNode, link: Link, released: ObjectNode[]): void {
+    this.#takeOut(group, link);
     const node = link.node;
     if (!node) return;
     node.linkCount--;
     if (node.linkCount > 0) return this.touch(node);
-    this.#release(node);
+    released.push(node);
   }
 
-  #release(node: ObjectNode): void {
+  #release(node: ObjectNode, released: ObjectNode[]): void {
     this.dirty.delete(node);
     node.dirty = true; // nothing that happens to it from now on is written
-    for (const link of [...node.links.values()]) this.#unlink(node, link);
+    for (const link of [...node.links.values()]) this.#cut(node, link, released);
     for (const message of node.rest) {
       renounce(message);
       this.#countShared(message, -1);
-      for (const { node: placed } of message.targets) if (!(placed instanceof ObjectNode)) this.regions.delete(placed as Region);
+      for (const { node: placed } of message.targets) {
+        if (!(placed instanceof ObjectNode) && placed.incoming.size === 0) this.regions.delete(placed as Region);
+      }
     }
-    for (const { message } of node.attributes.values()) renounce(message);
+    for (const { message, committed } of node.attributes.values()) {
+      renounce(message);
+      if (committed) this.#countUse(committed, -1);
+    }
   }
 
   // ---------------------------------------------------------------- attributes
@@ -317,7 +357,7 @@ export class Structure {
     if (encoded.references.length + encoded.heap.length > 0) yield* this.#slots(encoded, dataAt, targets, heap);
     this.#makeRoom(node);
     const old = node.attributes.get(name);
-    if (old) this.refuseShared(old.message);
+    if (old) this.#mayDrop(old);
     this.touch(node);
     const order = old ? old.order : this.#nextAttributeOrder(node);
     if (old) this.#dropAttribute(node, name);
@@ -329,7 +369,7 @@ export class Structure {
     for (const { at, node: target } of targets) new DataView(body.buffer, body.byteOffset + at).setBigUint64(0, BigInt(target.address), true);
     announce(message);
     node.hot.add(message);
-    node.attributes.set(name, { name, order, message, sharedType: null, sharedSpace: null });
+    node.attributes.set(name, { name, order, message, sharedType: null, sharedSpace: null, committed: null });
   }
 
   /** Turns paths into objects and heap items into slots, all the way down. */
@@ -350,9 +390,14 @@ export class Structure {
     const attribute = node.attributes.get(name);
     if (!attribute) throw new H5LogError('NOT_FOUND', `there is no attribute ${name}`);
     this.#makeRoom(node);
-    this.refuseShared(attribute.message);
+    this.#mayDrop(attribute);
     this.touch(node);
     this.#dropAttribute(node, name);
+  }
+
+  #mayDrop(attribute: Attribute): void {
+    this.refuseShared(attribute.message);
+    if (attribute.committed) this.mayChange(attribute.committed);
   }
 
   #dropAttribute(node: ObjectNode, name: string): void {
@@ -361,6 +406,7 @@ export class Structure {
     node.attributes.delete(name);
     renounce(attribute.message);
     drop(attribute.message);
+    if (attribute.committed) this.#countUse(attribute.committed, -1);
   }
 
   #makeRoom(node: ObjectNode): void {

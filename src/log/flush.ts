@@ -38,9 +38,9 @@ export interface FlushPlan {
   readonly after: LogState;
   readonly data: readonly Uint8Array[];
   readonly dataSize: number;
-  /** Filled with the commit record while the data is written. */
+  /** Filled while the data is written: with the records it replaces, which flushes before this one may have yet to fill, and its own. */
   readonly record: Uint8Array;
-  readonly recordSlot: Uint8Array;
+  readonly merged: readonly TierItem[];
   readonly parts: readonly IndexPart[];
   history: CommitRecord | null;
 }
@@ -104,11 +104,6 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
   const old = records.slice(records.length - mergedRecords);
   const oldBytes = old.reduce((sum, item) => sum + item.size, 0);
   const record = new Uint8Array(oldBytes + size);
-  let at = 0;
-  for (const item of old) {
-    if (item.bytes) record.set(item.bytes, at);
-    at += item.size;
-  }
   dropItems(structure, group, SERIES.records, records.length, mergedRecords);
   records = records.slice(0, records.length - mergedRecords);
   const recordRegion = append(SERIES.records, record.length, () => [record], records.length);
@@ -133,7 +128,7 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
     data: builder.data,
     dataSize: builder.size,
     record,
-    recordSlot: record.subarray(oldBytes),
+    merged: old,
     parts: builder.parts,
     history: null,
   };
@@ -304,7 +299,12 @@ export function* writeFlush(log: Log, committer: Committer, plan: FlushPlan): Io
       ranks: [{ end: base + append.at + plan.dataSize, checksum: dataSum?.digest() ?? new Uint8Array(8) }],
       rest: restSum?.digest() ?? new Uint8Array(8),
     };
-    plan.recordSlot.set(encodeRecord(plan.history));
+    let filled = 0;
+    for (const { bytes, size } of plan.merged) {
+      if (bytes) plan.record.set(bytes, filled);
+      filled += size;
+    }
+    plan.record.set(encodeRecord(plan.history), filled);
     yield { op: 'write', parts: rest, offset: at };
   });
 }

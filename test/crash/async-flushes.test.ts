@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { File } from '../../src/index.ts';
 import { type FaultyStorage, faultyStorage } from '../../src/storage/faulty.ts';
 import { random, repeats, seed } from '../seed.ts';
-import { change, commitIn } from './regions.ts';
-import { commitOf } from './states.ts';
+import { commitIn } from './images.ts';
+import { applyCommit, commitOf } from './states.ts';
 
 const chosen = seed('asynchronous flushes');
 
@@ -28,7 +28,7 @@ describe('asynchronous flushes', () => {
         const order: number[] = [];
         const flushes: Promise<unknown>[] = [];
         for (let n = 1; n <= 8; n++) {
-          change(file, n);
+          applyCommit(file, n);
           flushes.push(file.flush().then(({ sequence }) => order.push(sequence)));
           if (n % 3 === 0) await new Promise((resolve) => setImmediate(resolve));
         }
@@ -46,28 +46,28 @@ describe('asynchronous flushes', () => {
     for (let trial = 0; trial < 60; trial++) {
       const disk = faultyStorage({ seed: chosen + trial, delays: true });
       const file = await File.create(disk, { durability });
-      change(file, 1);
+      applyCommit(file, 1);
       let early = false;
       const first = file.flush();
       const isEarly = first.then(() => {
         early = true;
       });
-      change(file, 2);
+      applyCommit(file, 2);
       const second = file.flush();
       // A different number of turns and microtasks each time, so that every step of a commit is met.
       for (let i = 0; i < trial % 12; i++) await new Promise((resolve) => setImmediate(resolve));
       for (let i = 0; i < Math.floor(trial / 12); i++) await null;
       if (!early) takeovers++;
-      change(file, 3);
+      applyCommit(file, 3);
       const third = file.flushSync();
       expect(commitIn(disk.processImage())).toBe(3);
       expect((await first).sequence).toBeLessThan((await second).sequence);
       expect((await second).sequence).toBeLessThan(third.sequence);
       await isEarly;
       // What was on its way still lands, and changes nothing.
-      change(file, 4);
+      applyCommit(file, 4);
       await file.flush();
-      change(file, 5);
+      applyCommit(file, 5);
       file.flushSync();
       expect(commitIn(disk.processImage())).toBe(5);
       const states = commitsSeen(disk);
@@ -86,12 +86,12 @@ describe('asynchronous flushes', () => {
         const disk = faultyStorage({ seed: chosen + at, delays: true });
         const file = await File.create(disk, { durability });
         // Far enough for deletions, moves and headers of several blocks.
-        for (let n = 1; n <= 40; n++) change(file, n);
+        for (let n = 1; n <= 40; n++) applyCommit(file, n);
         file.flushSync();
         disk.fail({ op: 'any', at: disk.counts.any + at, landed: 'torn' });
         const flushes: Promise<unknown>[] = [];
         for (let n = 41; n <= 43; n++) {
-          change(file, n);
+          applyCommit(file, n);
           flushes.push(file.flush());
         }
         const behind = file.flush(); // nothing of its own, but it covers all of them
@@ -123,7 +123,7 @@ describe('asynchronous flushes', () => {
         let reported = 0;
         let flushes: Promise<unknown>[] = [];
         for (let n = 1; n <= 60; n++) {
-          change(file, n);
+          applyCommit(file, n);
           if (chance() < 0.3) disk.fail({ op: 'any', at: disk.counts.any + Math.floor(chance() * 8), landed: 'torn' });
           const done = (): void => {
             reported = Math.max(reported, n);
@@ -168,7 +168,7 @@ describe('asynchronous flushes', () => {
   test('a blocking call that takes over a flush and fails rejects its promise too', async () => {
     const disk = faultyStorage({ seed: chosen, delays: true });
     const file = await File.create(disk);
-    change(file, 1);
+    applyCommit(file, 1);
     const flush = file.flush();
     const rejected = expect(flush).rejects.toMatchObject({ code: 'STORAGE' });
     disk.fail({ op: 'any', at: disk.counts.any, times: 5 });
@@ -184,10 +184,10 @@ describe('asynchronous flushes', () => {
     const disk = faultyStorage({ seed: chosen, delays: true });
     const file = await File.create(disk);
     disk.pause();
-    change(file, 1);
+    applyCommit(file, 1);
     const flush = file.flush();
     expect(commitOf(file)).toBe(1);
-    change(file, 2);
+    applyCommit(file, 2);
     expect(commitOf(file)).toBe(2);
     disk.resume();
     await flush;

@@ -3,8 +3,8 @@ import { File } from '../../src/index.ts';
 import { type Fault, faultyStorage, type Operation } from '../../src/storage/faulty.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { seed } from '../seed.ts';
-import { change, commitIn } from './regions.ts';
-import { commitOf } from './states.ts';
+import { commitIn } from './images.ts';
+import { applyCommit, commitOf } from './states.ts';
 
 const COMMITS = 5;
 const chosen = seed('a failure at every operation');
@@ -24,7 +24,7 @@ async function commitsWith(fault: Fault, way: Way, durability: 'power' | 'proces
   const file = File.createSync(disk, { durability });
   disk.fail({ ...fault, at: fault.at + disk.counts[fault.op] });
   for (let n = 1; n <= COMMITS; n++) {
-    change(file, n);
+    applyCommit(file, n);
     const before = disk.log.length;
     try {
       await way.flush(file);
@@ -119,7 +119,7 @@ describe('a failure at every operation', () => {
           file = start();
         }
         if (disk.injected === 0) break;
-        if (!open) change(file, 1);
+        if (!open) applyCommit(file, 1);
         file.closeSync();
         expect(commitIn(disk.processImage())).toBe(open ? 3 : 1);
       }
@@ -132,7 +132,7 @@ function whole(): Uint8Array {
   const storage = memoryStorage();
   const file = File.createSync(storage);
   for (let n = 1; n <= 3; n++) {
-    change(file, n);
+    applyCommit(file, n);
     file.flushSync();
   }
   file.closeSync();

@@ -5,11 +5,14 @@ import type { Dataset, File, Group } from '../../src/index.ts';
 const WINDOW = 6;
 const KEPT = 30;
 const types = ['float64', 'int32', 'uint8'] as const;
+type Type = (typeof types)[number];
 
 /** What both a file and the plain model of one can do. */
 interface Target {
   group(path: string): void;
-  dataset(path: string, dtype: (typeof types)[number], shape: number[], fill: number): void;
+  dataset(path: string, dtype: Type, shape: number[], fill: number): void;
+  resize(path: string, shape: number[]): void;
+  write(path: string, start: number[], count: number[], values: number[]): void;
   attribute(path: string, name: string, value: number | string | number[]): void;
   deleteAttribute(path: string, name: string): void;
   soft(path: string, to: string): void;
@@ -21,6 +24,19 @@ interface Target {
 const isMoved = (n: number): boolean => n > 0 && (n + 2) % 5 === 0;
 const text = (n: number, length: number): string => `commit ${n} `.repeat(1 + (length % 40)) + 'é'.repeat(n % 7);
 
+/** Rows with a column over them, and a series that grows, is written over, and shrinks now and then. */
+function data(to: Target, n: number): void {
+  const rows = 1 + (n % 20);
+  to.dataset(`/g${n}/d`, types[n % 3] as Type, [rows, 3], n % 200);
+  to.write(`/g${n}/d`, [n % rows, 0], [1, 3], [n % 101, n % 102, n % 103]);
+  to.write(`/g${n}/d`, [0, 1], [rows, 1], new Array<number>(rows).fill(n % 104));
+  if (n === 1) to.dataset('/series', 'int32', [0], -1);
+  const size = 4 * (1 + (n % 50));
+  to.resize('/series', [size]);
+  to.write('/series', [(n * 13) % size], [1], [-n]);
+  to.write('/series', [size - 3], [3], [n, n + 1, n + 2]);
+}
+
 /** The changes of commit `n`, counted from 1. */
 function change(to: Target, n: number): void {
   if (n === 1) for (const name of ['/keep', '/moved', '/deep/a/b/c', '/counters']) to.group(name);
@@ -29,7 +45,7 @@ function change(to: Target, n: number): void {
   to.group(`/g${n}`);
   to.attribute(`/g${n}`, 'n', n);
   to.attribute(`/g${n}`, 'text', text(n, n));
-  to.dataset(`/g${n}/d`, types[n % 3] as (typeof types)[number], [n, 3], n % 200);
+  data(to, n);
   to.attribute(`/g${n}/d`, 'scale', [n, n / 2, -n]);
   to.attribute('/deep/a/b/c', 'n', n);
   if (n > 4) to.delete(`/soft${n % 4}`);
@@ -49,7 +65,11 @@ export function applyCommit(file: File, n: number): void {
   change(
     {
       group: (path) => void file.createGroup(path),
-      dataset: (path, dtype, shape, fill) => void file.createDataset(path, { dtype, shape, fill }),
+      dataset: (path, dtype, shape, fill) => {
+        file.createDataset(path, { dtype, shape, fill, maxShape: shape.map(() => null) });
+      },
+      resize: (path, shape) => file.dataset(path).resize(shape),
+      write: (path, start, count, values) => file.dataset(path).write(values, { start, count }),
       attribute: (path, name, value) => at(path).attributes.set(name, value),
       deleteAttribute: (path, name) => {
         if (at(path).attributes.has(name)) at(path).attributes.delete(name);
@@ -69,9 +89,31 @@ class Thing {
   readonly attributes = new Map<string, Attribute>();
   readonly links = new Map<string, Thing | string>();
   readonly kind: string;
+  readonly fill: number;
+  shape: number[] = [];
+  values: number[] = [];
 
-  constructor(kind: string) {
+  constructor(kind: string, fill = 0) {
     this.kind = kind;
+    this.fill = fill;
+  }
+
+  /** Keeps what lies in both shapes; only the first dimension changes. */
+  resize(shape: number[]): void {
+    const size = shape.reduce((product, length) => product * length, 1);
+    this.shape = shape;
+    this.values = Array.from({ length: size }, (_, i) => this.values[i] ?? this.fill);
+  }
+
+  write([row = 0, column = 0]: number[], [, columns = 1]: number[], values: number[]): void {
+    const width = this.shape[1] ?? 1;
+    values.forEach((value, i) => {
+      this.values[(row + Math.floor(i / columns)) * width + column + (i % columns)] = value;
+    });
+  }
+
+  describe(): string {
+    return this.kind === 'group' ? this.kind : `${this.kind} [${this.shape}] ${this.fill} ${this.values}`;
   }
 }
 
@@ -83,7 +125,15 @@ class Model implements Target {
     this.#put(path, new Thing('group'));
   }
   dataset(path: string, dtype: string, shape: number[], fill: number): void {
-    this.#put(path, new Thing(`dataset ${dtype} [${shape}] ${fill}`));
+    const thing = new Thing(`dataset ${dtype}`, fill);
+    thing.resize(shape);
+    this.#put(path, thing);
+  }
+  resize(path: string, shape: number[]): void {
+    this.find(path)?.resize(shape);
+  }
+  write(path: string, start: number[], count: number[], values: number[]): void {
+    this.find(path)?.write(start, count, values);
   }
   attribute(path: string, name: string, value: Attribute): void {
     this.find(path)?.attributes.set(name, value);
@@ -142,7 +192,7 @@ const attributeLines = (entries: Iterable<[string, unknown]>): string =>
     .join(' ');
 
 function modelLines(model: Model, path: string, thing: Thing | undefined, lines: string[]): void {
-  lines.push(`${path} ${thing ? `${thing.kind} ${attributeLines(thing.attributes)}` : 'leads nowhere'}`);
+  lines.push(`${path} ${thing ? `${thing.describe()} ${attributeLines(thing.attributes)}` : 'leads nowhere'}`);
   for (const [name, link] of thing?.links ?? []) modelLines(model, `${path}/${name}`, model.follow(link), lines);
 }
 
@@ -164,7 +214,8 @@ export function expectedState(n: number): string {
 
 function fileLines(path: string, item: Group | Dataset | undefined, lines: string[]): void {
   if (!item) return void lines.push(`${path} leads nowhere`);
-  const kind = item.kind === 'group' ? 'group' : `dataset ${item.dtype} [${item.shape}] ${item.fill}`;
+  const kind =
+    item.kind === 'group' ? 'group' : `dataset ${item.dtype} [${item.shape}] ${item.fill} ${item.readSync()}`;
   lines.push(`${path} ${kind} ${attributeLines(item.attributes)}`);
   if (item.kind !== 'group') return;
   for (const [name, child] of item.children())

@@ -175,6 +175,24 @@ withOracle(['h5dump', 'python'], 'files of h5py that we append to', () => {
     }
   });
 
+  test('what libhdf5 keeps about an object stays: limits, comments, times', () => {
+    const script = `
+import sys, json, ctypes, h5py
+from h5py import h5o
+hdf5 = ctypes.CDLL(next(word for word in open('/proc/self/maps').read().split() if 'libhdf5' in word and '_hl' not in word))
+def facts(path):
+    with h5py.File(path) as f:
+        g = f['settings'].id.get_create_plist()
+        limits = [ctypes.c_uint(), ctypes.c_uint()]
+        hdf5.H5Pget_link_phase_change(ctypes.c_int64(g.id), *[ctypes.byref(n) for n in limits])
+        d = h5o.get_info(f['with times'].id)
+        return [[n.value for n in limits], g.get_link_creation_order(), g.get_attr_phase_change(), h5o.get_comment(f.id, obj_name=b'z').decode(), d.mtime != 0, f['elsewhere'].external]
+print(json.dumps([facts(p) for p in sys.argv[1:]]))`;
+    const names = made.filter((name) => name.startsWith('links'));
+    const old = JSON.parse(pythonSync(script, names.map(original))) as unknown[];
+    expect(JSON.parse(pythonSync(script, names.map(everything)))).toEqual(old);
+  });
+
   test('a tree of chunks in a file whose trees have another fan-out', () => {
     const path = join(folder, 'fan-out.h5');
     copyFileSync(original('both-k-earliest.h5'), path);

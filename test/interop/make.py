@@ -9,12 +9,25 @@ import numpy as np
 from h5py import h5f, h5p, h5t
 
 folder = sys.argv[1]
+elsewhere = os.path.join(folder, 'elsewhere.bin')
+with open(elsewhere, 'wb') as raw:
+    raw.write(bytes(range(32)))
 made = []
 
 
 def new(name, **options):
     made.append(name)
     return h5py.File(os.path.join(folder, name), 'w', **options)
+
+
+# What h5py has no function for is called in the very library that it uses.
+maps = open('/proc/self/maps').read().split()
+hdf5 = ctypes.CDLL(next(word for word in maps if 'libhdf5' in word and '_hl' not in word))
+
+
+def call(name, plist, *numbers):
+    if getattr(hdf5, name)(ctypes.c_int64(plist.id), *[ctypes.c_uint(n) for n in numbers]) < 0:
+        raise OSError(name)
 
 
 NUMBERS = ['i1', 'u1', 'i2', 'u2', 'i4', 'u4', 'i8', 'u8', 'f2', 'f4', 'f8']
@@ -141,7 +154,14 @@ def links(f):
     f.attrs['to'] = f['z/y'].ref
     f.attrs.create('refs', [f['/'].ref, f['alias'].ref, f['type'].ref], dtype=h5py.ref_dtype)
     f.attrs['region'] = f['alias'].regionref[1:3]
-    f['soft']
+    h5py.h5o.set_comment(f.id, b'about z', obj_name=b'z')
+    gcpl = h5p.create(h5p.GROUP_CREATE)
+    gcpl.set_link_creation_order(h5p.CRT_ORDER_TRACKED)
+    gcpl.set_attr_phase_change(20, 10)
+    call('H5Pset_link_phase_change', gcpl, 30, 20)
+    h5py.h5g.create(f.id, b'settings', gcpl=gcpl)
+    f.create_dataset('with times', data=np.arange(3), track_times=True)
+    f.create_dataset('elsewhere', (4,), 'f8', external=[(elsewhere, 0, 32)])
 
 
 for libver in ('earliest', 'latest'):
@@ -180,16 +200,6 @@ for strategy in ('fsm', 'page', 'aggregate', 'none'):
         many(f, False)
         f['gone'] = np.arange(5000)
         del f['gone'], f['members 10/m3']
-
-
-# What h5py has no function for is called in the very library that it uses.
-maps = open('/proc/self/maps').read().split()
-hdf5 = ctypes.CDLL(next(word for word in maps if 'libhdf5' in word and '_hl' not in word))
-
-
-def call(name, plist, *numbers):
-    if getattr(hdf5, name)(ctypes.c_int64(plist.id), *[ctypes.c_uint(n) for n in numbers]) < 0:
-        raise OSError(name)
 
 
 def with_creation_list(name, calls, fill, libver):
