@@ -1,6 +1,6 @@
 import type { DType, FullType } from '../dtype/model.ts';
 import { ByteWriter, textLength } from './byte-writer.ts';
-import { Cursor } from './cursor.ts';
+import { Cursor, textFrom } from './cursor.ts';
 import { type Dataspace, elementCount, encodeDataspace, parseDataspace } from './dataspace.ts';
 import { encodeDatatype, parseDatatype } from './datatype-message.ts';
 
@@ -25,7 +25,7 @@ export function attributeName(cursor: Cursor): string {
 
 function trimName(bytes: Uint8Array): string {
   const stop = bytes.indexOf(0);
-  return new TextDecoder().decode(stop < 0 ? bytes : bytes.subarray(0, stop));
+  return textFrom(stop < 0 ? bytes : bytes.subarray(0, stop));
 }
 
 /** Versions 1 (padded to 8 bytes), 2 and 3 (with a character set). */

@@ -3,8 +3,12 @@ import { formatError } from '../errors.ts';
 /** The undefined address: all bits one in the file, -1 here. */
 export const UNDEFINED = -1;
 
-// A byte order mark is part of a name like any other character.
-const text = new TextDecoder('utf-8', { ignoreBOM: true });
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** Text of the file. A byte order mark is part of a name like any other character: without it two names could be one. */
+export function textFrom(bytes: Uint8Array): string {
+  return decoder.decode(bytes);
+}
 
 /**
  * Reads fields one after the other from bytes of the file. Every read is checked against the end, and every number that
@@ -105,13 +109,13 @@ export class Cursor {
   cstring(what = 'name'): string {
     const stop = this.bytes.indexOf(0, this.at);
     if (stop < 0 || stop >= this.end) this.fail(`${what} without an end`);
-    const value = text.decode(this.bytes.subarray(this.at, stop));
+    const value = textFrom(this.bytes.subarray(this.at, stop));
     this.at = stop + 1;
     return value;
   }
 
   string(count: number, what = 'name'): string {
-    return text.decode(this.take(count, what));
+    return textFrom(this.take(count, what));
   }
 
   expect(value: number, what: string): void {

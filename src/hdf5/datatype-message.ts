@@ -10,7 +10,7 @@ import {
   type StringPad,
 } from '../dtype/model.ts';
 import { bytesFor, ByteWriter } from './byte-writer.ts';
-import type { Cursor } from './cursor.ts';
+import { type Cursor, textFrom } from './cursor.ts';
 
 const MAX_DEPTH = 64;
 const CLASS = {
@@ -58,7 +58,7 @@ export function parseDatatype(cursor: Cursor, depth = 0): FullType {
     case CLASS.opaque: {
       const tag = cursor.take(Math.ceil((bits & 255) / 8) * 8, 'opaque tag');
       const stop = tag.indexOf(0);
-      return { class: 'opaque', size, tag: new TextDecoder().decode(stop < 0 ? tag : tag.subarray(0, stop)) };
+      return { class: 'opaque', size, tag: textFrom(stop < 0 ? tag : tag.subarray(0, stop)) };
     }
     case CLASS.compound:
       return { class: 'compound', size, fields: parseFields(cursor, version, bits & 0xffff, size, depth) };

@@ -53,6 +53,17 @@ export class FileBytes {
     return whole;
   }
 
+  /** The page that holds [address, address + length), if one does and it is in memory; its first byte is at {@link pageStart}. */
+  cached(address: number, length: number): Uint8Array | null {
+    const index = Math.floor(address / this.#paging.size);
+    const page = this.#pages.get(index);
+    return page && address + length - index * this.#paging.size <= page.valid ? page.bytes : null;
+  }
+
+  pageStart(address: number): number {
+    return Math.floor(address / this.#paging.size) * this.#paging.size;
+  }
+
   /** Fills `into` without the detour over pages: for large pieces. */
   *readInto(into: Uint8Array, address: number, what: string): Io<void> {
     this.#check(address, into.length, what);

@@ -1,5 +1,5 @@
 import { ByteWriter } from './byte-writer.ts';
-import type { Cursor } from './cursor.ts';
+import { type Cursor, textFrom } from './cursor.ts';
 
 /** Numbers of the filters we know by name. */
 export const FILTER = { deflate: 1, shuffle: 2, fletcher32: 3, szip: 4, nbit: 5, scaleOffset: 6 } as const;
@@ -27,7 +27,7 @@ export function parseFilters(cursor: Cursor): FilterEntry[] {
     const valueCount = cursor.u16();
     const raw = cursor.take(version === 1 ? Math.ceil(nameLength / 8) * 8 : nameLength, 'filter name');
     const stop = raw.indexOf(0);
-    const name = new TextDecoder().decode(stop < 0 ? raw : raw.subarray(0, stop));
+    const name = textFrom(stop < 0 ? raw : raw.subarray(0, stop));
     const values: number[] = [];
     for (let v = 0; v < valueCount; v++) values.push(cursor.u32());
     if (version === 1 && valueCount % 2 === 1) cursor.skip(4);

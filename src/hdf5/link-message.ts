@@ -1,5 +1,5 @@
 import { ByteWriter, textLength } from './byte-writer.ts';
-import type { Cursor } from './cursor.ts';
+import { type Cursor, textFrom } from './cursor.ts';
 
 /** Where a link leads. */
 export type LinkTarget =
@@ -32,13 +32,13 @@ export function parseLink(cursor: Cursor, addressSize: number): LinkMessage {
   const addressAt = cursor.at - from;
   if (type === 0) return { name, order, target: { kind: 'hard', address: cursor.address(addressSize) }, addressAt };
   const data = cursor.take(cursor.u16(), 'link value');
-  if (type === 1) return { name, order, target: { kind: 'soft', path: new TextDecoder().decode(data) }, addressAt };
+  if (type === 1) return { name, order, target: { kind: 'soft', path: textFrom(data) }, addressAt };
   if (type === 64) return { name, order, target: parseExternal(cursor, data), addressAt };
   return { name, order, target: { kind: 'user', type, data: data.slice() }, addressAt };
 }
 
 function parseExternal(cursor: Cursor, data: Uint8Array): LinkTarget {
-  const [file, path] = new TextDecoder().decode(data.subarray(1)).split('\0');
+  const [file, path] = textFrom(data.subarray(1)).split('\0');
   if (file === undefined || path === undefined) return cursor.fail('external link without a path');
   return { kind: 'external', file, path };
 }

@@ -121,8 +121,11 @@ export class BoxReader {
         if (b - from > WINDOW) break;
         end = b;
       }
-      const bytes = yield* this.#fetch(from, end - from);
-      for (; i < next; i++) this.#copy(blocks[i] as number, start, count, bytes, from, out, at);
+      // A page that is at hand needs no generator: small reads are mostly this.
+      const page = this.#data.file.cached(from, end - from);
+      const bytes = page ?? (yield* this.#fetch(from, end - from));
+      const base = page ? this.#data.file.pageStart(from) : from;
+      for (; i < next; i++) this.#copy(blocks[i] as number, start, count, bytes, base, out, at);
     }
   }
 

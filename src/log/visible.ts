@@ -33,6 +33,7 @@ function compare(index: BlockIndex, candidates: Uint32Array, start: Float64Array
       counts[i * rank + d] = high - low;
     }
   }
+  if (disjoint(starts, counts, n, rank)) return { blocks: candidates, complete: volume(counts, n, rank) === volume(count, 1, rank) };
   const seen = new Uint32Array(n);
   let found = 0;
   for (let i = n - 1; i >= 0; i--) {
@@ -41,6 +42,32 @@ function compare(index: BlockIndex, candidates: Uint32Array, start: Float64Array
   }
   const complete = subtractMany(start, count, { rank, length: n, starts, counts }).length === 0;
   return { blocks: seen.subarray(0, found), complete };
+}
+
+/** Most blocks do not overlap, and to find that out is cheap. */
+function disjoint(starts: Float64Array, counts: Float64Array, n: number, rank: number): boolean {
+  for (let i = 1; i < n; i++) {
+    for (let k = 0; k < i; k++) {
+      let d = 0;
+      for (; d < rank; d++) {
+        const a = starts[i * rank + d] as number;
+        const b = starts[k * rank + d] as number;
+        if (a >= b + (counts[k * rank + d] as number) || b >= a + (counts[i * rank + d] as number)) break;
+      }
+      if (d === rank) return false;
+    }
+  }
+  return true;
+}
+
+function volume(counts: Float64Array, n: number, rank: number): number {
+  let sum = 0;
+  for (let i = 0; i < n; i++) {
+    let product = 1;
+    for (let d = 0; d < rank; d++) product *= counts[i * rank + d] as number;
+    sum += product;
+  }
+  return sum;
 }
 
 let ticks = new Uint8Array(0);

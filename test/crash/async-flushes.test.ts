@@ -61,19 +61,20 @@ describe('asynchronous flushes', () => {
       applyCommit(file, 3);
       const third = file.flushSync();
       expect(commitIn(disk.processImage())).toBe(3);
+      // What was on its way still lands, and changes nothing: also when the memory it came from was free to be used again.
+      for (let n = 4; n <= 9; n++) applyCommit(file, n);
       expect((await first).sequence).toBeLessThan((await second).sequence);
       expect((await second).sequence).toBeLessThan(third.sequence);
       await isEarly;
-      // What was on its way still lands, and changes nothing.
-      applyCommit(file, 4);
       await file.flush();
-      applyCommit(file, 5);
+      expect(commitIn(disk.processImage())).toBe(9);
+      applyCommit(file, 10);
       file.flushSync();
-      expect(commitIn(disk.processImage())).toBe(5);
+      expect(commitIn(disk.processImage())).toBe(10);
       const states = commitsSeen(disk);
       expect(states).toEqual([...states].sort((a, b) => a - b));
       file.closeSync();
-      expect(commitIn(disk.processImage())).toBe(5);
+      expect(commitIn(disk.processImage())).toBe(10);
     }
     expect(takeovers).toBeGreaterThan(5);
   });
@@ -140,7 +141,10 @@ describe('asynchronous flushes', () => {
             expect(commitIn(disk.processImage())).toBeGreaterThanOrEqual(reported);
           }
           for (let i = chance() * 6; i > 1; i--) await new Promise((resolve) => setImmediate(resolve));
-          if (chance() < 0.3) expect(commitOf(file)).toBe(n);
+          if (chance() < 0.3) {
+          disk.heal(); // or the faults would hit the reads
+          expect(commitOf(file)).toBe(n);
+        }
           if (chance() < 0.8) continue;
           await Promise.all(flushes);
           flushes = [];

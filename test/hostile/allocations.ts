@@ -29,7 +29,12 @@ export function watchAllocations(): void {
     const watched = new Proxy(original, {
       construct(target, args: unknown[]) {
         const [first] = args;
-        const length = typeof first === 'number' ? first : first instanceof ArrayBuffer ? 0 : ((first as ArrayLike<number>)?.length ?? 0);
+        const length =
+          typeof first === 'number'
+            ? first
+            : first instanceof ArrayBuffer
+              ? 0
+              : ((first as ArrayLike<number>)?.length ?? 0);
         allocations.largest = Math.max(allocations.largest, length * width);
         allocations.total += length * width;
         return Reflect.construct(target, args);

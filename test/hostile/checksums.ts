@@ -9,7 +9,23 @@ export interface Sealed {
   readonly sumAt: number;
 }
 
-const KINDS = ['OHDR', 'OCHK', 'BTHD', 'BTLF', 'BTIN', 'FRHP', 'FHIB', 'SMTB', 'SMLI', 'FAHD', 'FADB', 'EAHD', 'EAIB', 'EASB', 'EADB'];
+const KINDS = [
+  'OHDR',
+  'OCHK',
+  'BTHD',
+  'BTLF',
+  'BTIN',
+  'FRHP',
+  'FHIB',
+  'SMTB',
+  'SMLI',
+  'FAHD',
+  'FADB',
+  'EAHD',
+  'EAIB',
+  'EASB',
+  'EADB',
+];
 const LONGEST = 8192;
 
 const textAt = (bytes: Uint8Array, at: number): string => String.fromCharCode(...bytes.subarray(at, at + 4));
@@ -56,7 +72,8 @@ function directBlock(bytes: Uint8Array, at: number): Sealed | undefined {
     for (let sumAt = at + 14; sumAt <= at + 21; sumAt++) {
       const copy = bytes.slice(at, at + size);
       copy.fill(0, sumAt - at, sumAt - at + 4);
-      if (viewOf(bytes).getUint32(sumAt, true) === lookup3(copy)) return { kind: 'FHDB', from: at, to: at + size, sumAt };
+      if (viewOf(bytes).getUint32(sumAt, true) === lookup3(copy))
+        return { kind: 'FHDB', from: at, to: at + size, sumAt };
     }
   }
   return undefined;

@@ -32,13 +32,17 @@ export function message(type: number, body: Uint8Array, flags = 0, size = body.l
 }
 
 export const continuation = (address: number, size: number): Uint8Array => message(0x10, pack([8, address], [8, size]));
-export const hard = (name: string | Uint8Array, address: number): Uint8Array => message(6, pack([1, 1], [1, 0], [1, lengthOf(name)], name, [8, address]));
-export const soft = (name: string, path: string): Uint8Array => message(6, pack([1, 1], [1, 8], [1, 1], [1, name.length], name, [2, path.length], path));
-const lengthOf = (name: string | Uint8Array): number => (typeof name === 'string' ? new TextEncoder().encode(name).length : name.length);
+export const hard = (name: string | Uint8Array, address: number): Uint8Array =>
+  message(6, pack([1, 1], [1, 0], [1, lengthOf(name)], name, [8, address]));
+export const soft = (name: string, path: string): Uint8Array =>
+  message(6, pack([1, 1], [1, 8], [1, 1], [1, name.length], name, [2, path.length], path));
+const lengthOf = (name: string | Uint8Array): number =>
+  typeof name === 'string' ? new TextEncoder().encode(name).length : name.length;
 
 export const GROUP = message(2, pack([1, 0], [1, 0], [8, -1], [8, -1]));
 export const SCALAR = pack([1, 2], [1, 0], [1, 0], [1, 0]);
-export const simple = (...sizes: (number | bigint)[]): Uint8Array => pack([1, 2], [1, sizes.length], [1, 0], [1, 1], ...sizes.map((size) => [8, size] as const));
+export const simple = (...sizes: (number | bigint)[]): Uint8Array =>
+  pack([1, 2], [1, sizes.length], [1, 0], [1, 1], ...sizes.map((size) => [8, size] as const));
 
 /** Datatypes, version 3 where that matters. */
 export const INT32 = pack([4, 0x10 | (8 << 8)], [4, 4], [2, 0], [2, 32]);
@@ -46,11 +50,33 @@ export const INT8 = pack([4, 0x10 | (8 << 8)], [4, 1], [2, 0], [2, 8]);
 export const REFERENCE = pack([4, 0x37], [4, 8]);
 export const STRING = pack([4, 0x39 | (1 << 8)], [4, 16], INT8);
 export const vlen = (base: Uint8Array): Uint8Array => pack([4, 0x39], [4, 16], base);
-export const array = (base: Uint8Array, size: number, ...shape: number[]): Uint8Array => pack([4, 0x3a], [4, size], [1, shape.length], ...shape.map((n) => [4, n] as const), base);
+export const array = (base: Uint8Array, size: number, ...shape: number[]): Uint8Array =>
+  pack([4, 0x3a], [4, size], [1, shape.length], ...shape.map((n) => [4, n] as const), base);
 
 /** An attribute message, version 3. */
-export function attribute(name: string | Uint8Array, type: Uint8Array, space: Uint8Array, data: Uint8Array, sharing = 0): Uint8Array {
-  return message(12, pack([1, 3], [1, sharing], [2, lengthOf(name) + 1], [2, type.length], [2, space.length], [1, 1], name, [1, 0], type, space, data));
+export function attribute(
+  name: string | Uint8Array,
+  type: Uint8Array,
+  space: Uint8Array,
+  data: Uint8Array,
+  sharing = 0,
+): Uint8Array {
+  return message(
+    12,
+    pack(
+      [1, 3],
+      [1, sharing],
+      [2, lengthOf(name) + 1],
+      [2, type.length],
+      [2, space.length],
+      [1, 1],
+      name,
+      [1, 0],
+      type,
+      space,
+      data,
+    ),
+  );
 }
 
 /** A version 2 object header with a size of four bytes. */
@@ -63,8 +89,21 @@ export const block = (...messages: Uint8Array[]): Uint8Array => sealed(pack('OCH
 export const HEADER_START = 10;
 
 /** A global heap collection of these objects, 1 and up; `sizes` may lie about their lengths. */
-export function collection(objects: readonly Uint8Array[], size?: number | bigint, sizes: readonly (number | bigint)[] = []): Uint8Array {
-  const body = objects.map((object, i) => pack([2, i + 1], [2, 1], [4, 0], [8, sizes[i] ?? object.length], object, new Uint8Array((8 - (object.length % 8)) % 8)));
+export function collection(
+  objects: readonly Uint8Array[],
+  size?: number | bigint,
+  sizes: readonly (number | bigint)[] = [],
+): Uint8Array {
+  const body = objects.map((object, i) =>
+    pack(
+      [2, i + 1],
+      [2, 1],
+      [4, 0],
+      [8, sizes[i] ?? object.length],
+      object,
+      new Uint8Array((8 - (object.length % 8)) % 8),
+    ),
+  );
   const bytes = pack(...body);
   const total = 16 + bytes.length + 16;
   return pack('GCOL', [4, 1], [8, size ?? total], bytes, [8, 0], [8, 16]);

@@ -5,7 +5,26 @@ import { Cases } from './outcome.ts';
 import { samples } from './samples.ts';
 
 // Values that break arithmetic, and small ones that pass a first check.
-const TELLING = [0n, 1n, 2n, 7n, 8n, 0x7fn, 0x80n, 0xffn, 0xffffn, 0x7fffffffn, 0xfffffff0n, 0xffffffffn, 2n ** 52n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 63n, 2n ** 64n - 2n, 2n ** 64n - 1n];
+const TELLING = [
+  0n,
+  1n,
+  2n,
+  7n,
+  8n,
+  0x7fn,
+  0x80n,
+  0xffn,
+  0xffffn,
+  0x7fffffffn,
+  0xfffffff0n,
+  0xffffffffn,
+  2n ** 52n,
+  2n ** 53n - 1n,
+  2n ** 53n,
+  2n ** 63n,
+  2n ** 64n - 2n,
+  2n ** 64n - 1n,
+];
 
 test('random changes with all checksums made right again', () => {
   const cases = new Cases();
@@ -14,7 +33,9 @@ test('random changes with all checksums made right again', () => {
   const files = samples().map(({ name, bytes }) => {
     const sealed = sealedParts(bytes);
     // Structure is where the fields are: the checksummed parts, or (in old files) everything that is not a row of zeros.
-    const places = [...bytes.keys()].filter((at) => sealed.some(({ from, to }) => at >= from && at < to) || bytes[at] !== 0);
+    const places = [...bytes.keys()].filter(
+      (at) => sealed.some(({ from, to }) => at >= from && at < to) || bytes[at] !== 0,
+    );
     return { name, bytes, sealed, places };
   });
   for (let i = 0; i < repeats(80_000); i++) {

@@ -42,8 +42,10 @@ function checkCommitted(bytes: Uint8Array): void {
 
 /** What is wrong with an error, or nothing. */
 function problemOf(error: unknown, use: Use): string | undefined {
-  if (!isH5LogError(error)) return `raw error: ${error instanceof Error ? `${error.stack} ${(error.cause as Error)?.stack}` : String(error)}`;
-  if (error.code === 'FORMAT') return typeof error.offset === 'number' ? undefined : `FORMAT without an offset: ${error.stack}`;
+  if (!isH5LogError(error))
+    return `raw error: ${error instanceof Error ? `${error.stack} ${(error.cause as Error)?.stack}` : String(error)}`;
+  if (error.code === 'FORMAT')
+    return typeof error.offset === 'number' ? undefined : `FORMAT without an offset: ${error.stack}`;
   if (error.code === 'UNSUPPORTED' || (use === 'append' && error.code === 'LOCKED')) return undefined;
   return `${error.code}: ${error.stack}`;
 }

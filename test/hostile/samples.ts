@@ -60,13 +60,24 @@ function ours(): Uint8Array {
   attributes.set('texts', ['one', 'two', '']);
   attributes.set('nothing', null);
   attributes.set('yes', true);
-  const point = T.compound({ x: 'float64', in: T.compound({ n: 'int16', tag: T.string({ length: 5 }) }), list: T.array('uint8', [3]) });
+  const point = T.compound({
+    x: 'float64',
+    in: T.compound({ n: 'int16', tag: T.string({ length: 5 }) }),
+    list: T.array('uint8', [3]),
+  });
   attributes.set('point', { x: 1.5, in: { n: 7, tag: 'abc' }, list: Uint8Array.of(1, 2, 3) }, { dtype: point });
   attributes.set('color', 1, { dtype: T.enum('int8', { red: 0, green: 1 }) });
   attributes.set('bytes', Uint8Array.of(1, 2), { dtype: T.opaque(2, 'tag') });
   attributes.set('sequence', [Int32Array.of(1, 2)], { dtype: T.vlen('int32') });
   const group = file.createGroup('group');
-  group.createDataset('anchor', { dtype: 'float32', shape: [2, 3], maxShape: [null, 3], fill: 1.5, chunks: [1, 3], filters: ['shuffle', { deflate: 6 }] });
+  group.createDataset('anchor', {
+    dtype: 'float32',
+    shape: [2, 3],
+    maxShape: [null, 3],
+    fill: 1.5,
+    chunks: [1, 3],
+    filters: ['shuffle', { deflate: 6 }],
+  });
   attributes.set('reference', '/group', { dtype: T.reference });
   file.createSoftLink('soft', '/group/anchor');
   file.createExternalLink('external', 'other.h5', '/there');
@@ -75,9 +86,17 @@ function ours(): Uint8Array {
   const space = simpleSpace([2]);
   const type = structure.createDatatype(structure.root, 'type', point);
   structure.createDataset(structure.root, 'typed', { dtype: type, space, layout: { kind: 'unallocated' } });
-  structure.createDataset(structure.root, 'compact', { dtype: 'int16', space, layout: { kind: 'compact', data: new Uint8Array(4) } });
+  structure.createDataset(structure.root, 'compact', {
+    dtype: 'int16',
+    space,
+    layout: { kind: 'compact', data: new Uint8Array(4) },
+  });
   const region = new Region(8, () => [new Uint8Array(8)]);
-  structure.createDataset(structure.root, 'contiguous', { dtype: 'int32', space, layout: { kind: 'contiguous', data: region } });
+  structure.createDataset(structure.root, 'contiguous', {
+    dtype: 'int32',
+    space,
+    layout: { kind: 'contiguous', data: region },
+  });
   const chunk = new Region(4, () => [new Uint8Array(4)]);
   const chunks = [{ at: [0], address: chunk, size: 4, mask: 0 }];
   const layout = { kind: 'chunked', chunk: [1], chunks } as const;
@@ -95,7 +114,10 @@ function oursInBlocks(): Uint8Array {
   const storage = memoryStorage();
   const file = File.createSync(storage);
   for (let i = 0; i < 3; i++) {
-    for (let n = 0; n < 14; n++) file.attributes.set(`attribute ${i} ${n}`, 'some text of a fixed length'.slice(n), { dtype: T.string({ length: 40 }) });
+    for (let n = 0; n < 14; n++)
+      file.attributes.set(`attribute ${i} ${n}`, 'some text of a fixed length'.slice(n), {
+        dtype: T.string({ length: 40 }),
+      });
     file.flushSync();
   }
   file.closeSync();

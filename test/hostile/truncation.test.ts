@@ -7,7 +7,11 @@ test('a file cut at every byte is refused', () => {
   const cases = new Cases();
   for (const { name, bytes } of samples()) {
     for (let size = 0; size < bytes.length; size++) {
-      cases.expect(cases.run(name, `cut to ${size} bytes`, bytes.subarray(0, size)), 'FORMAT', `${name} cut to ${size} bytes`);
+      cases.expect(
+        cases.run(name, `cut to ${size} bytes`, bytes.subarray(0, size)),
+        'FORMAT',
+        `${name} cut to ${size} bytes`,
+      );
     }
   }
   expect(cases.report('cut at every byte')).toEqual([]);

@@ -1,4 +1,4 @@
-import { Dataset } from '../../src/dataset.ts';
+import type { Dataset } from '../../src/dataset.ts';
 import type { File } from '../../src/file.ts';
 import { Group } from '../../src/group.ts';
 

@@ -1,6 +1,22 @@
 import { deflateSync } from 'node:zlib';
 import { afterAll, describe, expect, test } from 'vitest';
-import { array, attribute, Craft, collection, continuation, block, GROUP, hard, header, message, pack, REFERENCE, SCALAR, simple, vlen } from './craft.ts';
+import {
+  array,
+  attribute,
+  block,
+  Craft,
+  collection,
+  continuation,
+  GROUP,
+  hard,
+  header,
+  message,
+  pack,
+  REFERENCE,
+  SCALAR,
+  simple,
+  vlen,
+} from './craft.ts';
 import { Cases, type Ending } from './outcome.ts';
 
 // Larger files, in which every part is sound but the same bytes are to be read over and over: work and memory would grow
@@ -13,7 +29,8 @@ afterAll(() => {
 function greedy(what: string, endings: { read: Ending; append: Ending }, make: () => Uint8Array): void {
   test(what, () => {
     const bytes = make();
-    for (const use of ['read', 'append'] as const) all.expect(all.run(what, `${bytes.length} bytes`, bytes, use), endings[use], `${what}, ${use}`);
+    for (const use of ['read', 'append'] as const)
+      all.expect(all.run(what, `${bytes.length} bytes`, bytes, use), endings[use], `${what}, ${use}`);
     expect(all.problems).toEqual([]);
   });
 }
@@ -28,7 +45,17 @@ function oldGroup(craft: Craft, heap: Uint8Array, names: readonly number[], targ
   const nodes: number[] = [];
   for (let i = 0; i < names.length; i += 1000) {
     const some = names.slice(i, i + 1000);
-    nodes.push(craft.put(pack('SNOD', [1, 1], [1, 0], [2, some.length], ...some.map((name) => pack([8, name], [8, target], [8, 0], [8, 0], [8, 0])))));
+    nodes.push(
+      craft.put(
+        pack(
+          'SNOD',
+          [1, 1],
+          [1, 0],
+          [2, some.length],
+          ...some.map((name) => pack([8, name], [8, target], [8, 0], [8, 0], [8, 0])),
+        ),
+      ),
+    );
   }
   const keys = nodes.map((node) => pack([8, 0], [8, node]));
   const tree = craft.put(pack('TREE', [1, 0], [1, 0], [2, nodes.length], [8, -1], [8, -1], ...keys, [8, 0]));
@@ -41,7 +68,18 @@ describe('the work stays in proportion to the file', () => {
     const empty = craft.put(header(GROUP));
     const heap = new Uint8Array(200_000).fill(0x61);
     heap[heap.length - 1] = 0;
-    return craft.done(craft.put(header(oldGroup(craft, heap, Array.from({ length: 10_000 }, (_, i) => i), empty))));
+    return craft.done(
+      craft.put(
+        header(
+          oldGroup(
+            craft,
+            heap,
+            Array.from({ length: 10_000 }, (_, i) => i),
+            empty,
+          ),
+        ),
+      ),
+    );
   });
   greedy('thousands of groups with the same symbol table', REFUSED, () => {
     const craft = new Craft();
@@ -56,7 +94,9 @@ describe('the work stays in proportion to the file', () => {
     const craft = new Craft();
     const references = pack(...Array.from({ length: 6000 }, () => pack([8, 1])));
     const heap = craft.put(collection([references]));
-    const attributes = Array.from({ length: 100 }, (_, i) => attribute(`a${i}`, vlen(REFERENCE), SCALAR, pack([4, 6000], [8, heap], [4, 1])));
+    const attributes = Array.from({ length: 100 }, (_, i) =>
+      attribute(`a${i}`, vlen(REFERENCE), SCALAR, pack([4, 6000], [8, heap], [4, 1])),
+    );
     return craft.done(craft.put(header(GROUP, ...attributes)));
   });
   greedy('references in arrays 60 deep', FINE, () => {
@@ -94,7 +134,9 @@ describe('the work stays in proportion to the file', () => {
     const chunk = craft.put(deflateSync(new Uint8Array(8 * elements)));
     const size = craft.next - chunk;
     const keys = Array.from({ length: 1000 }, (_, i) => pack([4, size], [4, 0], [8, i * elements], [8, 0], [8, chunk]));
-    const tree = craft.put(pack('TREE', [1, 1], [1, 0], [2, keys.length], [8, -1], [8, -1], ...keys, [8, 0], [8, 0], [8, 0]));
+    const tree = craft.put(
+      pack('TREE', [1, 1], [1, 0], [2, keys.length], [8, -1], [8, -1], ...keys, [8, 0], [8, 0], [8, 0]),
+    );
     const dataset = craft.put(
       header(
         message(1, simple(2 ** 24)),

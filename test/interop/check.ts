@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { h5dump, h5ls, ncdump } from '../oracles.ts';
-import { type Description, h5pyDescribe, Tally, withoutData } from './describe.ts';
+import { type Description, expectSame, h5pyDescribe, Tally, withoutData } from './describe.ts';
 import { type Draft, ourDescribe } from './driver.ts';
 import { wasmCheck } from './wasm.ts';
 
@@ -22,7 +22,7 @@ export async function checkFile(path: string, draft?: Draft, options: CheckOptio
   h5ls('-r', path);
   if (!options.noNetcdf) ncdump('-h', path);
   const seen = h5pyDescribe(path, !options.noData);
-  expect(ourDescribe(path), 'our reader against h5py').toEqual(withoutData(seen));
+  expectSame(ourDescribe(path), withoutData(seen), 'our reader against h5py');
   if (draft) checkMeant(seen, draft);
   const wasm = await wasmCheck(path, seen);
   wasmTally.values += wasm.values;
@@ -40,11 +40,13 @@ function checkMeant(seen: Description, draft: Draft): void {
     if (facts.dataset?.values) data.set(path, facts.dataset.values);
   }
   expect([...attributes.keys()].sort()).toEqual([...draft.attributes.keys()].sort());
-  for (const [key, meant] of draft.attributes) expect(attributes.get(key), key).toEqual(meant);
-  for (const [key, meant] of draft.data) if (data.has(key)) expect(data.get(key), key).toEqual(meant);
+  for (const [key, meant] of draft.attributes) expectSame(attributes.get(key), meant, key);
+  for (const [key, meant] of draft.data) if (data.has(key)) expectSame(data.get(key), meant, key);
 }
 
 /** One line for the run's log. */
 export function printTally(suite: string): void {
-  process.stdout.write(`${suite}: ${tally}; by h5wasm ${wasmTally.values} values (${wasmTally.skipped} it cannot represent)\n`);
+  process.stdout.write(
+    `${suite}: ${tally}; by h5wasm ${wasmTally.values} values (${wasmTally.skipped} it cannot represent)\n`,
+  );
 }

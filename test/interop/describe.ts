@@ -1,4 +1,6 @@
 import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
+import { expect } from 'vitest';
 import { type DType, fullType } from '../../src/dtype/model.ts';
 import { committedType } from '../../src/hdf5/dataset-messages.ts';
 import type { Dataspace } from '../../src/hdf5/dataspace.ts';
@@ -97,7 +99,10 @@ export function plainValue(dtype: DType, value: unknown): Plain {
     case 'opaque':
       return Buffer.from(value as Uint8Array).toString('hex');
     case 'compound':
-      return type.fields.map(({ name, dtype: inner }) => [name, plainValue(inner, (value as Record<string, unknown>)[name])]);
+      return type.fields.map(({ name, dtype: inner }) => [
+        name,
+        plainValue(inner, (value as Record<string, unknown>)[name]),
+      ]);
     case 'vlen':
     case 'array':
       return Array.from(value as ArrayLike<unknown>, (item) => plainValue(type.base, item));
@@ -189,6 +194,11 @@ export class Tally {
   toString(): string {
     return `${this.files} files, ${this.objects} objects, ${this.values} values`;
   }
+}
+
+/** Deep equality that is quick when it holds; the difference is worked out only when it does not. */
+export function expectSame(actual: unknown, meant: unknown, what: string): void {
+  if (!isDeepStrictEqual(actual, meant)) expect(actual, what).toEqual(meant);
 }
 
 /** Without the data of datasets, which our structural reader does not read. */

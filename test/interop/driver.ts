@@ -16,7 +16,15 @@ import { SUPERBLOCK_SIZE } from '../../src/hdf5/superblock.ts';
 import { driveSync, type Io } from '../../src/storage/drive.ts';
 import { nodeStorage } from '../../src/storage/node-file.ts';
 import type { ByteStorage } from '../../src/storage/storage.ts';
-import { type AttributeFacts, type Description, ourDescription, type Plain, plainElements, plainType, plainValue } from './describe.ts';
+import {
+  type AttributeFacts,
+  type Description,
+  ourDescription,
+  type Plain,
+  plainElements,
+  plainType,
+  plainValue,
+} from './describe.ts';
 
 /** A file written at the level of its structure, which remembers what it ought to hold. */
 export class Draft {

@@ -5,22 +5,23 @@ import { afterAll, expect, test } from 'vitest';
 import { File } from '../../src/file.ts';
 import { runSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import { type Description, h5pyDescribes, Tally, withoutData } from './describe.ts';
+import { type Description, expectSame, h5pyDescribes, Tally, withoutData } from './describe.ts';
 import { ourDescribe } from './driver.ts';
 
 const tally = new Tally();
 
 withOracle('python', 'files that h5py writes', () => {
   const folder = temporaryDirectory();
-  const names = JSON.parse(
-    runSync('python', [fileURLToPath(new URL('make.py', import.meta.url)), folder]),
-  ) as string[];
-  const seen = h5pyDescribes(names.map((name) => join(folder, name)), false);
+  const names = JSON.parse(runSync('python', [fileURLToPath(new URL('make.py', import.meta.url)), folder])) as string[];
+  const seen = h5pyDescribes(
+    names.map((name) => join(folder, name)),
+    false,
+  );
   afterAll(() => process.stdout.write(`interop: files of h5py that we read: ${tally}\n`));
 
   test.each(names.map((name, i) => [name, i] as const))('%s is listed as h5py lists it', (name, i) => {
     const theirs = withoutData(seen[i] as Description);
-    expect(ourDescribe(join(folder, name))).toEqual(theirs);
+    expectSame(ourDescribe(join(folder, name)), theirs, name);
     tally.add(theirs);
   });
 
@@ -34,7 +35,9 @@ withOracle('python', 'files that h5py writes', () => {
 
   test.each(['earliest', 'latest'])('File.open lists groups, datasets and attributes of %s', async (libver) => {
     await using file = await File.open(join(folder, `links-${libver}-by-name.h5`));
-    expect([...file.keys()]).toEqual(seen[names.indexOf(`links-${libver}-by-name.h5`)]?.['/']?.links?.map(([name]) => name));
+    expect([...file.keys()]).toEqual(
+      seen[names.indexOf(`links-${libver}-by-name.h5`)]?.['/']?.links?.map(([name]) => name),
+    );
     expect(file.get('soft')?.kind).toBe('group');
     expect(file.get('soft/w/data')?.kind).toBe('dataset');
     expect(file.get('dangling')).toBeUndefined();
@@ -47,10 +50,13 @@ withOracle('python', 'files that h5py writes', () => {
 withOracle('python', "the original's files", () => {
   const folder = fileURLToPath(new URL('../fixtures/original/', import.meta.url));
   const names = readdirSync(folder).filter((name) => name.endsWith('.h5'));
-  const seen = h5pyDescribes(names.map((name) => join(folder, name)), false);
+  const seen = h5pyDescribes(
+    names.map((name) => join(folder, name)),
+    false,
+  );
 
   test.each(names.map((name, i) => [name, i] as const))('%s is listed as h5py lists it', (name, i) => {
-    expect(ourDescribe(join(folder, name))).toEqual(withoutData(seen[i] as Description));
+    expectSame(ourDescribe(join(folder, name)), withoutData(seen[i] as Description), name);
     tally.add(seen[i] as Description);
   });
 

@@ -92,7 +92,8 @@ withOracle('python', 'changes that are refused', () => {
     const draft = Draft.open(path);
     const frozen = FROZEN.includes(name);
     const targets = frozen ? ['/', '/free', '/target/group'] : (CASES[name.replace(/-.*/, '')] as string[]);
-    const refused = (change: () => void): void => expect(change).toThrow(expect.objectContaining({ code: 'UNSUPPORTED' }));
+    const refused = (change: () => void): void =>
+      expect(change).toThrow(expect.objectContaining({ code: 'UNSUPPORTED' }));
     for (const target of targets) {
       refused(() => draft.attribute(target, 'new', 'int32', SCALAR_SPACE, 1));
       if (target === '/') continue;
@@ -100,30 +101,41 @@ withOracle('python', 'changes that are refused', () => {
       refused(() => draft.remove(target));
       if (draft.at(target).kind === 'group') refused(() => draft.group(`${target}/new`));
       if (draft.at(target).kind === 'datatype') {
-        refused(() => draft.dataset('/more', { dtype: draft.at(target), space: simpleSpace([1]), layout: { kind: 'unallocated' } }, 'int8', []));
+        refused(() =>
+          draft.dataset(
+            '/more',
+            { dtype: draft.at(target), space: simpleSpace([1]), layout: { kind: 'unallocated' } },
+            'int8',
+            [],
+          ),
+        );
       }
     }
     draft.close();
     expect(readFileSync(path).equals(old), 'nothing was written').toBe(true);
   });
 
-  test.each(files.filter((name) => !FROZEN.includes(name) && !name.startsWith('root')))('what moves nothing of that is allowed: %s', (name) => {
-    const path = copyOf(name);
-    const before = h5pyDescribe(path);
-    const draft = Draft.open(path);
-    draft.attribute('/', 'new', 'int32', SCALAR_SPACE, 1);
-    draft.attribute('/free', 'new', 'int32', SCALAR_SPACE, 1);
-    if (!name.startsWith('large')) draft.attribute('/refs', 'new', 'int32', SCALAR_SPACE, 1);
-    draft.attribute('/target', 'new', 'int32', SCALAR_SPACE, 1);
-    draft.group('/target/new');
-    draft.remove('/also free');
-    draft.close();
-    const after = h5pyDescribe(path);
-    expect(after['/refs']?.dataset).toEqual(before['/refs']?.dataset);
-    for (const where of ['/target/group', '/target/group/below', '/target/data']) expect(after[where]).toEqual(before[where]);
-    expect(after['/target/new']).toBeDefined();
-    expect(after['/also free']).toBeUndefined();
-  });
+  test.each(files.filter((name) => !FROZEN.includes(name) && !name.startsWith('root')))(
+    'what moves nothing of that is allowed: %s',
+    (name) => {
+      const path = copyOf(name);
+      const before = h5pyDescribe(path);
+      const draft = Draft.open(path);
+      draft.attribute('/', 'new', 'int32', SCALAR_SPACE, 1);
+      draft.attribute('/free', 'new', 'int32', SCALAR_SPACE, 1);
+      if (!name.startsWith('large')) draft.attribute('/refs', 'new', 'int32', SCALAR_SPACE, 1);
+      draft.attribute('/target', 'new', 'int32', SCALAR_SPACE, 1);
+      draft.group('/target/new');
+      draft.remove('/also free');
+      draft.close();
+      const after = h5pyDescribe(path);
+      expect(after['/refs']?.dataset).toEqual(before['/refs']?.dataset);
+      for (const where of ['/target/group', '/target/group/below', '/target/data'])
+        expect(after[where]).toEqual(before[where]);
+      expect(after['/target/new']).toBeDefined();
+      expect(after['/also free']).toBeUndefined();
+    },
+  );
 
   test('a reference as fill value', () => {
     const path = join(folder, 'fill.h5');
@@ -131,11 +143,18 @@ withOracle('python', 'changes that are refused', () => {
     const target = draft.group('/target');
     draft.commit();
     const fill = new Uint8Array(BigUint64Array.of(BigInt(target.address)).buffer);
-    draft.dataset('/refs', { dtype: T.reference, space: simpleSpace([2]), layout: { kind: 'unallocated' }, fill }, T.reference, ['/target', '/target']);
+    draft.dataset(
+      '/refs',
+      { dtype: T.reference, space: simpleSpace([2]), layout: { kind: 'unallocated' }, fill },
+      T.reference,
+      ['/target', '/target'],
+    );
     draft.close();
     expect(h5pyDescribe(path)['/refs']?.dataset?.values).toEqual(['/target', '/target']);
     const again = Draft.open(path);
-    expect(() => again.attribute('/target', 'new', 'int32', SCALAR_SPACE, 1)).toThrow(expect.objectContaining({ code: 'UNSUPPORTED' }));
+    expect(() => again.attribute('/target', 'new', 'int32', SCALAR_SPACE, 1)).toThrow(
+      expect.objectContaining({ code: 'UNSUPPORTED' }),
+    );
     again.attribute('/', 'new', 'int32', SCALAR_SPACE, 1);
     again.close();
     expect(h5pyDescribe(path)['/refs']?.dataset?.values).toEqual(['/target', '/target']);
@@ -145,7 +164,9 @@ withOracle('python', 'changes that are refused', () => {
     const path = copyOf('contiguous-earliest');
     const old = readFileSync(path);
     await using file = await File.open(path, { mode: 'r+' });
-    expect(() => file.group('target/group').attributes.set('a', 1)).toThrow(expect.objectContaining({ code: 'UNSUPPORTED' }));
+    expect(() => file.group('target/group').attributes.set('a', 1)).toThrow(
+      expect.objectContaining({ code: 'UNSUPPORTED' }),
+    );
     expect(() => file.createGroup('target/group/deep/er')).toThrow(expect.objectContaining({ code: 'UNSUPPORTED' }));
     await file.close();
     expect(readFileSync(path).equals(old)).toBe(true);
@@ -202,7 +223,10 @@ for libver in ('earliest', 'latest'):
 
   test('a file that another program has open for writing', async () => {
     const path = join(folder, 'swmr.h5');
-    pythonSync('import sys, os, h5py\nf = h5py.File(sys.argv[1], "w", libver="latest"); f.swmr_mode = True; f.flush(); os._exit(0)', [path]);
+    pythonSync(
+      'import sys, os, h5py\nf = h5py.File(sys.argv[1], "w", libver="latest"); f.swmr_mode = True; f.flush(); os._exit(0)',
+      [path],
+    );
     await expect(File.open(path, { mode: 'r+' })).rejects.toMatchObject({ code: 'LOCKED' });
   });
 

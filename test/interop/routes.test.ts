@@ -52,7 +52,8 @@ withOracle(['h5dump', 'python'], 'every route to a changed object', () => {
       let routes = 0;
       for (const [i, object] of objects.entries()) {
         for (const [other, marks] of Object.entries(each[i]?.routes ?? {})) {
-          for (const mark of marks) expect(mark, `${object} was changed, ${other} is looked at`).toEqual(other === object ? ['mark'] : []);
+          for (const mark of marks)
+            expect(mark, `${object} was changed, ${other} is looked at`).toEqual(other === object ? ['mark'] : []);
           routes += marks.length;
         }
         for (const mark of all.routes[object] ?? []) expect(mark).toEqual(['mark', 'mark 2']);
@@ -63,8 +64,11 @@ withOracle(['h5dump', 'python'], 'every route to a changed object', () => {
       }
       for (const file of [chain, ...copies]) h5dump(file);
       const theirs = h5pyDescribes([chain, ...copies]);
-      for (const [i, file] of [chain, ...copies].entries()) expect(ourDescribe(file)).toEqual(withoutData(theirs[i] ?? {}));
-      process.stdout.write(`interop: ${objects.length} objects changed in ${copies.length + 1} files of ${libver}, seen by ${routes} routes\n`);
+      for (const [i, file] of [chain, ...copies].entries())
+        expect(ourDescribe(file)).toEqual(withoutData(theirs[i] ?? {}));
+      process.stdout.write(
+        `interop: ${objects.length} objects changed in ${copies.length + 1} files of ${libver}, seen by ${routes} routes\n`,
+      );
     },
   );
 });

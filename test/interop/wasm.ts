@@ -1,6 +1,6 @@
 import h5wasm, { type Attribute, type Dataset, Group } from 'h5wasm/node';
 import { expect } from 'vitest';
-import type { Description, Plain } from './describe.ts';
+import { type Description, expectSame, type Plain } from './describe.ts';
 
 const CANNOT = Symbol('h5wasm has no value for this');
 
@@ -10,17 +10,20 @@ export async function wasmCheck(path: string, seen: Description): Promise<{ valu
   const file = new h5wasm.File(path, 'r');
   const count = { values: 0, skipped: 0 };
   try {
-    for (const [where, facts] of Object.entries(seen)) {
+    // Finding one of many links in a header takes libhdf5 a walk over all of them: of large files every tenth object will do.
+    const objects = Object.entries(seen);
+    const step = objects.length > 1000 ? 10 : 1;
+    for (const [where, facts] of objects.filter(([, { links }], i) => i % step === 0 || (links && links.length > 0))) {
       const object = file.get(where);
       if (facts.same !== undefined) continue;
       if (facts.links) {
         expect(object, where).toBeInstanceOf(Group);
         // h5wasm lists by name only.
-        expect([...(object as Group).keys()].sort(), where).toEqual(facts.links.map(([name]) => name).sort());
+        expectSame([...(object as Group).keys()].sort(), facts.links.map(([name]) => name).sort(), where);
       }
       if (facts.kind === 'datatype') continue;
       const attributes = (object as Group | Dataset).attrs;
-      expect(Object.keys(attributes).sort(), where).toEqual((facts.attributes ?? []).map(([name]) => name).sort());
+      expectSame(Object.keys(attributes).sort(), (facts.attributes ?? []).map(([name]) => name).sort(), where);
       for (const [name, type, shape, values] of facts.attributes ?? []) {
         const attribute = attributes[name] as Attribute;
         expect(attribute.shape, `${where} ${name}`).toEqual(shape);
@@ -54,7 +57,7 @@ function compare(
   const value = read();
   const list = shape.length === 0 ? [value] : Array.from(flat(value, type as readonly Plain[], shape.length));
   const plain = list.map((item) => fromWasm(type as readonly Plain[], item));
-  expect(plain, `h5wasm: ${what}`).toEqual(values);
+  expectSame(plain, values, `h5wasm: ${what}`);
   count.values += values.length;
 }
 
@@ -76,7 +79,10 @@ function representable(type: readonly Plain[]): boolean {
     case 'enum':
       return representable(type[1] as readonly Plain[]);
     case 'vlen':
-      return ['integer', 'float'].includes((type[1] as readonly Plain[])[0] as string) && representable(type[1] as readonly Plain[]);
+      return (
+        ['integer', 'float'].includes((type[1] as readonly Plain[])[0] as string) &&
+        representable(type[1] as readonly Plain[])
+      );
     default:
       return false;
   }

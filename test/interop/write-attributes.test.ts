@@ -28,13 +28,27 @@ const NUMBERS: Record<NumberType, ArrayLike<number | bigint>> = {
   float64: [0, -1.5, Number.MAX_VALUE, Number.MIN_VALUE, Number.NEGATIVE_INFINITY, Number.NaN],
 };
 
-const particle = T.compound({ name: T.string({ length: 8 }), position: T.array('float64', [3]), valid: T.bool, count: 'int16' });
+const particle = T.compound({
+  name: T.string({ length: 8 }),
+  position: T.array('float64', [3]),
+  valid: T.bool,
+  count: 'int16',
+});
 const gappy = T.compound(
-  { late: 'uint8', early: T.bigEndian('int32'), inner: T.compound({ x: 'float32', y: 'float32' }, { offsets: { x: 2, y: 9 }, size: 16 }) },
+  {
+    late: 'uint8',
+    early: T.bigEndian('int32'),
+    inner: T.compound({ x: 'float32', y: 'float32' }, { offsets: { x: 2, y: 9 }, size: 16 }),
+  },
   { offsets: { late: 30, early: 3, inner: 10 }, size: 41 },
 );
 const atoms = (n: number): unknown[] =>
-  Array.from({ length: n }, (_, i) => ({ name: `p${i}ä`, position: Float64Array.of(i, i / 3, -i), valid: i % 2 === 0, count: i * 100 }));
+  Array.from({ length: n }, (_, i) => ({
+    name: `p${i}ä`,
+    position: Float64Array.of(i, i / 3, -i),
+    valid: i % 2 === 0,
+    count: i * 100,
+  }));
 const gaps = { late: 200, early: -7, inner: { x: 1.5, y: -2.25 } };
 
 /** Types beside the numbers, each with six values. */
@@ -44,13 +58,28 @@ const OTHERS: [name: string, dtype: DType, values: ArrayLike<unknown>][] = [
   ['variable ascii', T.string({ charset: 'ascii' }), ['', 'a', 'bc', 'def', 'ghij', 'z']],
   ['compound', particle, atoms(6)],
   ['gaps', gappy, Array(6).fill(gaps)],
-  ['compound of texts', T.compound({ id: 'int32', text: T.string(), list: T.vlen('int16') }), Array.from({ length: 6 }, (_, i) => ({ id: i, text: `t${i}`, list: Int16Array.from({ length: i }, (_, k) => k) }))],
+  [
+    'compound of texts',
+    T.compound({ id: 'int32', text: T.string(), list: T.vlen('int16') }),
+    Array.from({ length: 6 }, (_, i) => ({ id: i, text: `t${i}`, list: Int16Array.from({ length: i }, (_, k) => k) })),
+  ],
   ['enum', T.enum('int16', { up: 1, down: -1, none: 300 }), [1, -1, 300, 1, 1, -1]],
   // h5py takes the values of members for int64.
   ['enum 64', T.enum('uint64', { zero: 0, most: 2n ** 63n - 1n }), [0n, 2n ** 63n - 1n, 0n, 0n, 0n, 0n]],
-  ['array', T.array('int32', [2, 3]), Array.from({ length: 6 }, (_, i) => Int32Array.from({ length: 6 }, (_, k) => i * 10 + k))],
+  [
+    'array',
+    T.array('int32', [2, 3]),
+    Array.from({ length: 6 }, (_, i) => Int32Array.from({ length: 6 }, (_, k) => i * 10 + k)),
+  ],
   ['array of texts', T.array(T.string({ length: 4 }), [2]), Array.from({ length: 6 }, (_, i) => [`a${i}`, 'four'])],
-  ['array of compounds', T.array(T.compound({ a: 'int8', b: 'float64' }), [2]), Array.from({ length: 6 }, (_, i) => [{ a: i, b: 0.5 }, { a: -i, b: i }])],
+  [
+    'array of compounds',
+    T.array(T.compound({ a: 'int8', b: 'float64' }), [2]),
+    Array.from({ length: 6 }, (_, i) => [
+      { a: i, b: 0.5 },
+      { a: -i, b: i },
+    ]),
+  ],
   ['opaque', T.opaque(5, 'five bytes'), Array.from({ length: 6 }, (_, i) => Uint8Array.of(0, i, 255, 0, i))],
   ['opaque without tag', T.opaque(3), Array.from({ length: 6 }, (_, i) => Uint8Array.of(i, 1, 2))],
   ['opaque with the longest tag', T.opaque(1, 't'.repeat(247)), Array.from({ length: 6 }, (_, i) => Uint8Array.of(i))],
@@ -58,9 +87,17 @@ const OTHERS: [name: string, dtype: DType, values: ArrayLike<unknown>][] = [
   ['bits 2', T.bitfield(2), [0, 1, 128, 65535, 3, 7]],
   ['bits 4', T.bitfield(4), [0, 1, 128, 2 ** 32 - 1, 3, 7]],
   ['bits 8', T.bitfield(8), [0n, 1n, 128n, 2n ** 64n - 1n, 3n, 7n]],
-  ['sequence', T.vlen('float64'), Array.from({ length: 6 }, (_, i) => Float64Array.from({ length: i }, (_, k) => k / 2))],
+  [
+    'sequence',
+    T.vlen('float64'),
+    Array.from({ length: 6 }, (_, i) => Float64Array.from({ length: i }, (_, k) => k / 2)),
+  ],
   // h5py 3.7 cannot read an empty one of these, not even its own.
-  ['sequence of records', T.vlen(T.compound({ a: 'int8', b: 'float64' })), Array.from({ length: 6 }, (_, i) => Array.from({ length: i + 1 }, (_, k) => ({ a: k, b: i })))],
+  [
+    'sequence of records',
+    T.vlen(T.compound({ a: 'int8', b: 'float64' })),
+    Array.from({ length: 6 }, (_, i) => Array.from({ length: i + 1 }, (_, k) => ({ a: k, b: i }))),
+  ],
 ];
 for (const charset of ['ascii', 'utf8'] as const) {
   for (const pad of ['zero', 'null', 'space'] as const) {
@@ -147,7 +184,10 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'attributes that we write', (
     draft.attribute('/a', 'nowhere', T.reference, simpleSpace([2]), ['', '/a']);
     draft.attribute('/a/b', 'lists', T.vlen(T.reference), simpleSpace([3]), [['/a'], [], ['/a/b', '/']]);
     const pair = T.compound({ to: T.reference, dimension: 'int32' });
-    draft.attribute('/a/b', 'pairs', pair, simpleSpace([2]), [{ to: '/a/data', dimension: 1 }, { to: '/', dimension: 2 }]);
+    draft.attribute('/a/b', 'pairs', pair, simpleSpace([2]), [
+      { to: '/a/data', dimension: 1 },
+      { to: '/', dimension: 2 },
+    ]);
     draft.close();
     await checkFile(path, draft, { noNetcdf: 'netCDF has no type for references' });
   });
@@ -165,7 +205,8 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'attributes that we write', (
     draft.close();
     const seen = await checkFile(path, draft);
     const names = Array.from({ length: 300 }, (_, i) => `n${(i * 7919) % 300}`);
-    for (const where of ['/many', '/data', '/type']) expect(seen[where]?.attributes?.map(([name]) => name)).toEqual(names);
+    for (const where of ['/many', '/data', '/type'])
+      expect(seen[where]?.attributes?.map(([name]) => name)).toEqual(names);
   });
 
   test('names in UTF-8 and long ones; a name of 70,000 bytes is refused', async () => {
@@ -187,7 +228,9 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'attributes that we write', (
     const [path, draft] = fresh('large.h5');
     draft.attribute('/', 'large', 'uint8', simpleSpace([65_400]), new Uint8Array(65_400).fill(7));
     draft.attribute('/', 'text', T.string(), SCALAR_SPACE, 'x'.repeat(200_000));
-    expect(() => draft.attribute('/', 'larger', 'uint8', simpleSpace([65_536]), new Uint8Array(65_536))).toThrow(/65,?535/);
+    expect(() => draft.attribute('/', 'larger', 'uint8', simpleSpace([65_536]), new Uint8Array(65_536))).toThrow(
+      /65,?535/,
+    );
     draft.close();
     await checkFile(path, draft);
   });

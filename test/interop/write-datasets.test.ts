@@ -18,7 +18,8 @@ const fresh = (name: string): [string, Draft] => {
   return [path, Draft.create(path)];
 };
 const next = random(seed('interop: data'));
-const noise = (count: number): Float64Array => Float64Array.from({ length: count }, () => Math.round(next() * 1000) / 8);
+const noise = (count: number): Float64Array =>
+  Float64Array.from({ length: count }, () => Math.round(next() * 1000) / 8);
 const bytesOf = (values: Float64Array): Uint8Array => new Uint8Array(values.buffer);
 
 const DEFLATE: FilterEntry = { id: 1, name: '', flags: 1, values: [6] };
@@ -54,7 +55,13 @@ function chunked(draft: Draft, path: string, { shape, max, chunk, filters = [], 
     return skip?.(at) ? (fill ?? 0) : value;
   });
   const fillBytes = fill === undefined ? {} : { fill: bytesOf(Float64Array.of(fill)) };
-  const dataset = { dtype: 'float64', space: simpleSpace(shape, max), layout: { kind: 'chunked', chunk, chunks }, filters, ...fillBytes } as const;
+  const dataset = {
+    dtype: 'float64',
+    space: simpleSpace(shape, max),
+    layout: { kind: 'chunked', chunk, chunks },
+    filters,
+    ...fillBytes,
+  } as const;
   draft.dataset(path, dataset, 'float64', seen);
 }
 
@@ -73,9 +80,24 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
     ];
     for (const [name, space, count] of spaces) {
       const values = noise(count);
-      draft.dataset(`/contiguous ${name}`, { dtype: 'float64', space, layout: { kind: 'contiguous', data: regionOf(bytesOf(values)) } }, 'float64', values);
-      draft.dataset(`/compact ${name}`, { dtype: 'float64', space, layout: { kind: 'compact', data: bytesOf(values) } }, 'float64', values);
-      draft.dataset(`/unallocated ${name}`, { dtype: 'float64', space, layout: { kind: 'unallocated' } }, 'float64', new Float64Array(count));
+      draft.dataset(
+        `/contiguous ${name}`,
+        { dtype: 'float64', space, layout: { kind: 'contiguous', data: regionOf(bytesOf(values)) } },
+        'float64',
+        values,
+      );
+      draft.dataset(
+        `/compact ${name}`,
+        { dtype: 'float64', space, layout: { kind: 'compact', data: bytesOf(values) } },
+        'float64',
+        values,
+      );
+      draft.dataset(
+        `/unallocated ${name}`,
+        { dtype: 'float64', space, layout: { kind: 'unallocated' } },
+        'float64',
+        new Float64Array(count),
+      );
     }
     draft.close();
     await checkFile(path, draft, { noNetcdf: 'netCDF has no scalars of a null space' });
@@ -94,7 +116,12 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
   test('at an address that another dataset has', async () => {
     const [path, draft] = fresh('address.h5');
     const region = regionOf(bytesOf(Float64Array.of(1, 2, 3, 4, 5, 6)));
-    draft.dataset('/all', { dtype: 'float64', space: simpleSpace([6]), layout: { kind: 'contiguous', data: region } }, 'float64', [1, 2, 3, 4, 5, 6]);
+    draft.dataset(
+      '/all',
+      { dtype: 'float64', space: simpleSpace([6]), layout: { kind: 'contiguous', data: region } },
+      'float64',
+      [1, 2, 3, 4, 5, 6],
+    );
     draft.commit();
     const part = { kind: 'contiguous', data: region.address + 16 } as const;
     draft.dataset('/part', { dtype: 'float64', space: simpleSpace([2]), layout: part }, 'float64', [3, 4]);
@@ -111,7 +138,14 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
       ['text', T.string({ length: 5, pad: 'space' }), ['ab', 'cdefg']],
       ['bool', T.bool, [1, 0]],
       ['enum', T.enum('int8', { red: 1, green: 2 }), [2, 1]],
-      ['record', T.compound({ a: 'int8', b: T.array('float64', [2]) }, { offsets: { a: 1, b: 8 }, size: 32 }), [{ a: 1, b: [1, 2] }, { a: 2, b: [3, 4] }]],
+      [
+        'record',
+        T.compound({ a: 'int8', b: T.array('float64', [2]) }, { offsets: { a: 1, b: 8 }, size: 32 }),
+        [
+          { a: 1, b: [1, 2] },
+          { a: 2, b: [3, 4] },
+        ],
+      ],
       ['opaque', T.opaque(4, 'tag'), [Uint8Array.of(1, 2, 3, 4), Uint8Array.of(5, 6, 7, 8)]],
       ['bits', T.bitfield(2), [1, 65535]],
     ];
@@ -136,9 +170,17 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
     chunked(draft, '/array 1024', { shape: [1024], chunk: [1], filters });
     chunked(draft, '/array 1025', { shape: [1025], chunk: [1], filters, skip: missing });
     chunked(draft, '/array paged', { shape: [90, 90], chunk: [2, 3], filters });
-    for (const count of [1, 64, 65]) chunked(draft, `/tree ${count}`, { shape: [count * 2], max: [null], chunk: [2], filters });
+    for (const count of [1, 64, 65])
+      chunked(draft, `/tree ${count}`, { shape: [count * 2], max: [null], chunk: [2], filters });
     chunked(draft, '/tree 5000', { shape: [100, 100], max: [null, null], chunk: [2, 1], filters });
-    chunked(draft, '/tree missing', { shape: [40, 40], max: [null, 40], chunk: [4, 3], filters, skip: missing, fill: 2.5 });
+    chunked(draft, '/tree missing', {
+      shape: [40, 40],
+      max: [null, 40],
+      chunk: [4, 3],
+      filters,
+      skip: missing,
+      fill: 2.5,
+    });
     chunked(draft, '/tree none', { shape: [40, 40], max: [null, 40], chunk: [4, 3], filters, skip: all });
     chunked(draft, '/tree of no size', { shape: [0, 40], max: [null, 40], chunk: [4, 3], filters });
     draft.close();
@@ -150,12 +192,32 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
     const [path, draft] = fresh('implicit.h5');
     const values = noise(35);
     const region = regionOf(bytesOf(values));
-    draft.dataset('/whole', { dtype: 'float64', space: simpleSpace([35]), layout: { kind: 'contiguous', data: region } }, 'float64', values);
+    draft.dataset(
+      '/whole',
+      { dtype: 'float64', space: simpleSpace([35]), layout: { kind: 'contiguous', data: region } },
+      'float64',
+      values,
+    );
     draft.commit();
-    const chunks: ChunkPlace[] = [0, 1, 2, 3, 4].map((i) => ({ at: [i], address: region.address + i * 56, size: 56, mask: 0 }));
-    draft.dataset('/chunks', { dtype: 'float64', space: simpleSpace([35]), layout: { kind: 'chunked', chunk: [7], chunks } }, 'float64', values);
+    const chunks: ChunkPlace[] = [0, 1, 2, 3, 4].map((i) => ({
+      at: [i],
+      address: region.address + i * 56,
+      size: 56,
+      mask: 0,
+    }));
+    draft.dataset(
+      '/chunks',
+      { dtype: 'float64', space: simpleSpace([35]), layout: { kind: 'chunked', chunk: [7], chunks } },
+      'float64',
+      values,
+    );
     const two: ChunkPlace[] = chunks.map((place, i) => ({ ...place, at: [i, 0] }));
-    draft.dataset('/edge', { dtype: 'float64', space: simpleSpace([5, 6]), layout: { kind: 'chunked', chunk: [1, 7], chunks: two } }, 'float64', values.filter((_, i) => i % 7 < 6));
+    draft.dataset(
+      '/edge',
+      { dtype: 'float64', space: simpleSpace([5, 6]), layout: { kind: 'chunked', chunk: [1, 7], chunks: two } },
+      'float64',
+      values.filter((_, i) => i % 7 < 6),
+    );
     draft.close();
     await checkFile(path, draft);
   });
@@ -165,10 +227,26 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
     const values = noise(8);
     const [first, second] = cutChunks(values, [8], [4], [SHUFFLE, DEFLATE]);
     const raw = bytesOf(values.slice(4));
-    const chunks = [first as ChunkPlace, { at: (second as ChunkPlace).at, address: regionOf(raw), size: raw.length, mask: 3 }];
-    for (const [name, max] of [['/array', [8]], ['/tree', [null]]] as const) {
+    const chunks = [
+      first as ChunkPlace,
+      { at: (second as ChunkPlace).at, address: regionOf(raw), size: raw.length, mask: 3 },
+    ];
+    for (const [name, max] of [
+      ['/array', [8]],
+      ['/tree', [null]],
+    ] as const) {
       const places = chunks.map((place) => ({ ...place }));
-      draft.dataset(name, { dtype: 'float64', space: simpleSpace([8], [...max]), layout: { kind: 'chunked', chunk: [4], chunks: places }, filters: [SHUFFLE, DEFLATE] }, 'float64', values);
+      draft.dataset(
+        name,
+        {
+          dtype: 'float64',
+          space: simpleSpace([8], [...max]),
+          layout: { kind: 'chunked', chunk: [4], chunks: places },
+          filters: [SHUFFLE, DEFLATE],
+        },
+        'float64',
+        values,
+      );
     }
     draft.close();
     await checkFile(path, draft);
@@ -178,21 +256,59 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
     const [path, draft] = fresh('fill.h5');
     const space = simpleSpace([3], [null]);
     const layout = { kind: 'chunked', chunk: [2], chunks: [] } as const;
-    draft.dataset('/set', { dtype: 'float64', space, layout, fill: bytesOf(Float64Array.of(-999)) }, 'float64', [-999, -999, -999]);
+    draft.dataset(
+      '/set',
+      { dtype: 'float64', space, layout, fill: bytesOf(Float64Array.of(-999)) },
+      'float64',
+      [-999, -999, -999],
+    );
     draft.dataset('/default', { dtype: 'float64', space, layout }, 'float64', [0, 0, 0]);
-    draft.dataset('/late', { dtype: 'int16', space: simpleSpace([2]), layout: { kind: 'unallocated' }, fill: Uint8Array.of(7, 1) }, 'int16', [263, 263]);
+    draft.dataset(
+      '/late',
+      { dtype: 'int16', space: simpleSpace([2]), layout: { kind: 'unallocated' }, fill: Uint8Array.of(7, 1) },
+      'int16',
+      [263, 263],
+    );
     const text = T.string({ length: 3 });
-    draft.dataset('/text', { dtype: text, space: simpleSpace([1]), layout: { kind: 'unallocated' }, fill: encodeValues(text, 'abc', 1).bytes }, text, ['abc']);
+    draft.dataset(
+      '/text',
+      {
+        dtype: text,
+        space: simpleSpace([1]),
+        layout: { kind: 'unallocated' },
+        fill: encodeValues(text, 'abc', 1).bytes,
+      },
+      text,
+      ['abc'],
+    );
     const numbers = noise(3);
-    draft.dataset('/undefined', { dtype: 'float64', space: simpleSpace([3]), layout: { kind: 'contiguous', data: regionOf(bytesOf(numbers)) }, fill: 'undefined' }, 'float64', numbers);
+    draft.dataset(
+      '/undefined',
+      {
+        dtype: 'float64',
+        space: simpleSpace([3]),
+        layout: { kind: 'contiguous', data: regionOf(bytesOf(numbers)) },
+        fill: 'undefined',
+      },
+      'float64',
+      numbers,
+    );
     draft.close();
-    await checkFile(path, draft, { noNetcdf: 'ncdump 4.9 crashes on a fill value of a fixed-length string, also of h5py' });
+    await checkFile(path, draft, {
+      noNetcdf: 'ncdump 4.9 crashes on a fill value of a fixed-length string, also of h5py',
+    });
     const script = `
 import sys, json, h5py
 f = h5py.File(sys.argv[1])
 kinds = {h5py.h5d.FILL_VALUE_UNDEFINED: 'undefined', h5py.h5d.FILL_VALUE_DEFAULT: 'default', h5py.h5d.FILL_VALUE_USER_DEFINED: 'set'}
 print(json.dumps({n: kinds[f[n].id.get_create_plist().fill_value_defined()] for n in f}))`;
-    expect(JSON.parse(pythonSync(script, [path]))).toEqual({ set: 'set', default: 'default', late: 'set', text: 'set', undefined: 'undefined' });
+    expect(JSON.parse(pythonSync(script, [path]))).toEqual({
+      set: 'set',
+      default: 'default',
+      late: 'set',
+      text: 'set',
+      undefined: 'undefined',
+    });
   });
 
   test('virtual: of the same file and another, 1, 10 and 1,000 mappings', async () => {
@@ -204,16 +320,39 @@ print(json.dumps({n: kinds[f[n].id.get_create_plist().fill_value_defined()] for 
     const near = noise(2000);
     draft.numbers('/near', 'float64', simpleSpace([2000]), near);
     for (const count of [1, 10, 1000]) {
-      for (const [file, dataset, values] of [['.', '/near', near], ['source.h5', '/far', far]] as const) {
+      for (const [file, dataset, values] of [
+        ['.', '/near', near],
+        ['source.h5', '/far', far],
+      ] as const) {
         // Every second element, and the last one missing: it shows the fill value.
-        const mappings = Array.from({ length: count }, (_, i) => ({ file, dataset, source: { start: [i * 2], count: [1] }, target: { start: [i], count: [1] } }));
+        const mappings = Array.from({ length: count }, (_, i) => ({
+          file,
+          dataset,
+          source: { start: [i * 2], count: [1] },
+          target: { start: [i], count: [1] },
+        }));
         const seen = Array.from({ length: count + 1 }, (_, i) => (i < count ? values[i * 2] : -5));
         const fill = bytesOf(Float64Array.of(-5));
-        draft.dataset(`/${count} of ${file}`, { dtype: 'float64', space: simpleSpace([count + 1]), layout: { kind: 'virtual', mappings }, fill }, 'float64', seen as number[]);
+        draft.dataset(
+          `/${count} of ${file}`,
+          { dtype: 'float64', space: simpleSpace([count + 1]), layout: { kind: 'virtual', mappings }, fill },
+          'float64',
+          seen as number[],
+        );
       }
     }
-    const rows = [0, 1].map((i) => ({ file: '.', dataset: '/near', source: { start: [i * 6], count: [6] }, target: { start: [1 - i, 0, 0], count: [1, 2, 3] } }));
-    draft.dataset('/folded', { dtype: 'float64', space: simpleSpace([2, 2, 3]), layout: { kind: 'virtual', mappings: rows } }, 'float64', [...near.slice(6, 12), ...near.slice(0, 6)]);
+    const rows = [0, 1].map((i) => ({
+      file: '.',
+      dataset: '/near',
+      source: { start: [i * 6], count: [6] },
+      target: { start: [1 - i, 0, 0], count: [1, 2, 3] },
+    }));
+    draft.dataset(
+      '/folded',
+      { dtype: 'float64', space: simpleSpace([2, 2, 3]), layout: { kind: 'virtual', mappings: rows } },
+      'float64',
+      [...near.slice(6, 12), ...near.slice(0, 6)],
+    );
     draft.close();
     await checkFile(path, draft, { noNetcdf: 'netCDF knows no virtual datasets' });
     await checkFile(source, other);
@@ -223,8 +362,15 @@ print(json.dumps({n: kinds[f[n].id.get_create_plist().fill_value_defined()] for 
     const [path, draft] = fresh('far.h5');
     const start = 2 ** 33 + 5;
     draft.numbers('/near', 'float64', simpleSpace([4]), Float64Array.of(1, 2, 3, 4));
-    const mappings = [{ file: '.', dataset: '/near', source: { start: [1], count: [3] }, target: { start: [start], count: [3] } }];
-    draft.dataset('/far', { dtype: 'float64', space: simpleSpace([2 ** 34]), layout: { kind: 'virtual', mappings } }, 'float64', []);
+    const mappings = [
+      { file: '.', dataset: '/near', source: { start: [1], count: [3] }, target: { start: [start], count: [3] } },
+    ];
+    draft.dataset(
+      '/far',
+      { dtype: 'float64', space: simpleSpace([2 ** 34]), layout: { kind: 'virtual', mappings } },
+      'float64',
+      [],
+    );
     draft.close();
     await checkFile(path, draft, { noData: true, noNetcdf: 'netCDF knows no virtual datasets' });
     const script = 'import sys, h5py; a = int(sys.argv[2]); print(h5py.File(sys.argv[1])["far"][a - 1:a + 4].tolist())';
@@ -233,8 +379,17 @@ print(json.dumps({n: kinds[f[n].id.get_create_plist().fill_value_defined()] for 
 
   test('that h5py goes on writing: chunks into each index, a resize, a new member of the group', async () => {
     const [path, draft] = fresh('go-on.h5');
-    for (const [name, max] of [['/array', [200]], ['/tree', [null]]] as const) {
-      chunked(draft, name, { shape: [100], max, chunk: [1], filters: [DEFLATE], skip: ([c]) => (c as number) % 2 === 1 });
+    for (const [name, max] of [
+      ['/array', [200]],
+      ['/tree', [null]],
+    ] as const) {
+      chunked(draft, name, {
+        shape: [100],
+        max,
+        chunk: [1],
+        filters: [DEFLATE],
+        skip: ([c]) => (c as number) % 2 === 1,
+      });
     }
     chunked(draft, '/paged', { shape: [3000], chunk: [1], skip: ([c]) => (c as number) > 2 });
     chunked(draft, '/single', { shape: [4], chunk: [4], filters: [DEFLATE] });
@@ -252,7 +407,9 @@ with h5py.File(sys.argv[1], 'r+') as f:
     const seen = await checkFile(path);
     const seven = '401c000000000000';
     for (const name of ['/array', '/tree']) {
-      const meant = Array.from({ length: 150 }, (_, i) => (i % 2 ? seven : (draft.data.get(name)?.[i] ?? '0000000000000000')));
+      const meant = Array.from({ length: 150 }, (_, i) =>
+        i % 2 ? seven : (draft.data.get(name)?.[i] ?? '0000000000000000'),
+      );
       expect(seen[name]?.dataset?.values).toEqual(meant);
     }
     expect(seen['/paged']?.dataset?.values?.slice(0, 3)).toEqual(draft.data.get('/paged')?.slice(0, 3));

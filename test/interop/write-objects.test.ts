@@ -86,14 +86,19 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'objects that we write', () =
     draft.attribute('/point', 'about', T.string(), SCALAR_SPACE, 'a place');
     const layout = { kind: 'compact', data: new Uint8Array(new Float64Array([1, 2, 3, 4]).buffer) } as const;
     for (const name of ['/a', '/b', '/c']) {
-      draft.dataset(name, { dtype: type, space: simpleSpace([2]), layout }, point, [{ x: 1, y: 2 }, { x: 3, y: 4 }]);
+      draft.dataset(name, { dtype: type, space: simpleSpace([2]), layout }, point, [
+        { x: 1, y: 2 },
+        { x: 3, y: 4 },
+      ]);
     }
     draft.commit();
     draft.remove('/c');
     draft.close();
     const seen = await checkFile(path, draft);
     expect(seen['/point']?.count).toBe(3);
-    const same = pythonSync('import sys, h5py; f = h5py.File(sys.argv[1]); print(f["a"].id.get_type().committed())', [path]);
+    const same = pythonSync('import sys, h5py; f = h5py.File(sys.argv[1]); print(f["a"].id.get_type().committed())', [
+      path,
+    ]);
     expect(same.trim()).toBe('True');
   });
 
@@ -117,7 +122,14 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'objects that we write', () =
           paths.push(name);
         } else if (choice < 0.8) {
           const where = pick(['/', ...paths]);
-          if (next() < 0.5) draft.attribute(where, `a${Math.floor(next() * 9)}`, T.string(), SCALAR_SPACE, 'x'.repeat(Math.floor(next() * 90)));
+          if (next() < 0.5)
+            draft.attribute(
+              where,
+              `a${Math.floor(next() * 9)}`,
+              T.string(),
+              SCALAR_SPACE,
+              'x'.repeat(Math.floor(next() * 90)),
+            );
           else {
             const values = Int32Array.from({ length: Math.ceil(next() * 40) }, (_, i) => i);
             draft.attribute(where, `a${Math.floor(next() * 9)}`, 'int32', simpleSpace([values.length]), values);
@@ -125,7 +137,8 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'objects that we write', () =
         } else if (choice < 0.9) {
           const where = pick(paths);
           draft.remove(where);
-          for (const gone of paths.filter((p) => p === where || p.startsWith(`${where}/`))) paths.splice(paths.indexOf(gone), 1);
+          for (const gone of paths.filter((p) => p === where || p.startsWith(`${where}/`)))
+            paths.splice(paths.indexOf(gone), 1);
         } else {
           const leaves = paths.filter((p) => p.startsWith('/d'));
           if (leaves.length === 0) continue;
