@@ -17,6 +17,7 @@ import { plainTarget, type WriteTarget } from './storage/target.ts';
 export class File extends Group {
   readonly #jobs: JobQueue<Commit>;
   #closing: Promise<void> | null = null;
+  #released = false;
   #unwatch: (() => void) | null = null;
 
   private constructor(session: Session, commitOnSignal = false) {
@@ -123,15 +124,15 @@ export class File extends Group {
 
   #job(progress: CommitInProgress): Job<Commit> {
     return {
-      start: () => this.session.write(progress),
-      done: () => this.session.succeeded(progress),
+      start: (patient) => this.session.write(progress, patient),
+      done: (_commit, overtaken) => this.session.succeeded(progress, overtaken),
       failed: () => this.session.failed(progress),
     };
   }
 
   /** Commits what is pending, cuts the file to size and gives the lock up. Objects of the file can still be read. */
   async close(): Promise<void> {
-    if (this.session.closed) return;
+    if (this.#released) return;
     this.#closing ??= this.#finish().finally(() => {
       this.#closing = null;
     });
@@ -139,15 +140,33 @@ export class File extends Group {
   }
 
   async #finish(): Promise<void> {
-    if (this.mode === 'r+') await this.flush();
-    await driveAsync(this.session.storage, this.session.finish());
-    this.#release();
+    if (this.mode === 'r+') await this.#flushAll();
+    if (this.#released) return;
+    try {
+      await driveAsync(this.session.storage, this.session.finish());
+    } catch (error) {
+      if (this.#released) return;
+      this.session.closed = false;
+      throw error;
+    }
+    if (!this.#released) this.#release();
     await this.session.storage.close();
   }
 
+  /** Until nothing is left, also of what was posted meanwhile. Then, in the same breath, changes are refused. */
+  async #flushAll(): Promise<void> {
+    for (let last = this.flush() as Promise<Commit> | undefined; last; ) {
+      await last;
+      if (this.#released) return;
+      const more = this.session.plan();
+      last = more ? this.#jobs.add(this.#job(more)) : this.#jobs.last;
+    }
+    this.session.closed = true;
+  }
+
   closeSync(): void {
-    if (this.session.closed) return;
-    if (this.mode === 'r+') this.flushSync();
+    if (this.#released) return;
+    if (this.mode === 'r+' && !this.session.closed) this.flushSync();
     driveSync(this.session.storage, this.session.finish());
     this.#release();
     this.session.storage.blocking?.close();
@@ -164,6 +183,7 @@ export class File extends Group {
 
   #release(): void {
     this.#unwatch?.();
+    this.#released = true;
     this.session.closed = true;
     this.session.target?.release();
   }

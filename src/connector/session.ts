@@ -85,8 +85,8 @@ export class Session {
     session.beginLog();
     const first = session.plan();
     if (first) {
-      yield* session.write(first);
-      session.succeeded(first);
+      yield* session.write(first, false);
+      session.succeeded(first, false);
     }
     return session;
   }
@@ -121,7 +121,7 @@ export class Session {
 
   /** Where the numbering goes on. A state that other software made counts as a commit, too. */
   #lookAtHistory(): void {
-    const records = this.log?.history ?? [];
+    const records = this.log?.history() ?? [];
     const record = records[records.length - 1];
     if (!record) return;
     this.last = commitOf(record);
@@ -131,7 +131,7 @@ export class Session {
 
   /** Moves to the state of an earlier commit. */
   *#goBack(sequence: number): Io<void> {
-    const records = this.log?.history ?? [];
+    const records = this.log?.history() ?? [];
     const record = records.find((candidate) => candidate.sequence === sequence);
     if (!record) {
       if (sequence === this.last.sequence) return;
@@ -246,16 +246,16 @@ export class Session {
     return { commit, planned, flush };
   }
 
-  *write({ commit, planned, flush }: CommitInProgress): Io<Commit> {
+  *write({ commit, planned, flush }: CommitInProgress, patient: boolean): Io<Commit> {
     const committer = this.#committer as Committer;
-    if (flush && this.log) yield* writeFlush(this.log, committer, flush);
+    if (flush && this.log) yield* writeFlush(this.log, committer, flush, patient);
     else yield* committer.write(planned);
     return commit;
   }
 
-  succeeded({ commit, flush }: CommitInProgress): void {
+  succeeded({ commit, flush }: CommitInProgress, overtaken: boolean): void {
     this.last = commit;
-    if (flush && this.log) flushDone(this.log, flush);
+    if (flush && this.log) flushDone(this.log, flush, overtaken);
   }
 
   failed({ commit, planned, flush }: CommitInProgress): void {
@@ -266,7 +266,7 @@ export class Session {
   }
 
   commits(): Commit[] {
-    const list = (this.log?.history ?? []).map(commitOf);
+    const list = (this.log?.history() ?? []).map(commitOf);
     if (list.length > 0 && (list[list.length - 1] as Commit).sequence < this.last.sequence) list.push(this.last);
     return list;
   }

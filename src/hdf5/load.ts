@@ -2,6 +2,7 @@ import { formatError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
 import { attributeName, parseAttribute, parseAttributeInfo } from './attribute-message.ts';
 import { readBtree2 } from './btree2.ts';
+import { ByteWriter } from './byte-writer.ts';
 import { Budget } from './budget.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
 import type { FileBytes } from './file-bytes.ts';
@@ -89,6 +90,10 @@ export class ObjectLoader {
         const block = blocks?.[raw.chunk];
         if (block) spoil(block);
         yield* this.#generated(node, message, raw);
+        continue;
+      }
+      if (raw.type === MESSAGE.time && header.version === 1) {
+        keepTime(node, new Cursor(raw.body, raw.offset));
         continue;
       }
       keep(message, blocks?.[raw.chunk] ?? null);
@@ -285,6 +290,16 @@ function compareNames(a: string, b: string): number {
     if (x !== y) return x >= 0xd800 && y >= 0xd800 ? ((x + 0x2000) & 0xffff) - ((y + 0x2000) & 0xffff) : x - y;
   }
   return a.length - b.length;
+}
+
+/** A version 2 header has times of its own, and libhdf5 looks for them nowhere else: access, modification, change, birth. */
+function keepTime(node: ObjectNode, cursor: Cursor): void {
+  cursor.expect(1, 'version of the modification time');
+  cursor.skip(3);
+  const seconds = cursor.u32();
+  node.flags |= 0x20;
+  const times = new ByteWriter(16);
+  node.extras = times.u32(seconds).u32(seconds).u32(seconds).u32(seconds).done();
 }
 
 function spoil(block: HeaderBlock): void {

@@ -86,8 +86,10 @@ export class Arena {
   }
 
   /** Everything in order, for writing. */
-  bytes(): Uint8Array[] {
-    return this.#parts.map(({ chunk, from, to, lent }) => (chunk ? chunk.subarray(from, to) : (lent as LentPart).bytes()));
+  *contents(): Iterable<{ bytes: Uint8Array; lent: boolean }> {
+    for (const { chunk, from, to, lent } of this.#parts) {
+      yield chunk ? { bytes: chunk.subarray(from, to), lent: false } : { bytes: (lent as LentPart).bytes(), lent: true };
+    }
   }
 
   /** The bytes [at, at + count), copied together only if they lie in several parts. */

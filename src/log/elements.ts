@@ -28,14 +28,13 @@ export class Elements {
     return this.native !== undefined && arrayKind(data) === this.native;
   }
 
-  /** Encodes `count` items of `data` from index `from` on into `out`. */
-  encode(data: unknown, from: number, count: number, out: Uint8Array, at: number): void {
+  /** Encodes `data`, which is `count` elements, into `out`. */
+  encode(data: unknown, count: number, out: Uint8Array, at: number): void {
     if (this.#isNumber && isNumbers(data)) {
-      packNumbers(data, from, count, this.dtype, out, at);
+      packNumbers(data, 0, count, this.dtype, out, at);
       return;
     }
-    const items = from === 0 && lengthOf(data) === count ? data : (data as unknown[]).slice(from, from + count);
-    const { bytes, references } = encodeValues(this.dtype, items, count);
+    const { bytes, references } = encodeValues(this.dtype, data, count);
     if (references.length > 0) throw new H5LogError('UNSUPPORTED', 'references cannot be logged');
     out.set(bytes, at);
   }
@@ -48,6 +47,7 @@ export class Elements {
     const type = fullType(this.dtype);
     if (type.class === 'opaque' || type.class === 'array') {
       const first = (data as ArrayLike<unknown>)[0];
+      if (length === 0 && Array.isArray(data)) return 0;
       if (!Array.isArray(first) && !ArrayBuffer.isView(first)) return 1;
     }
     return length;

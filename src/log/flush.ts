@@ -37,12 +37,13 @@ export interface FlushPlan {
   readonly before: LogState;
   readonly after: LogState;
   readonly data: readonly Uint8Array[];
+  /** Those of the data that belong to the caller. */
+  readonly lent: ReadonlySet<Uint8Array>;
   readonly dataSize: number;
   /** Filled while the data is written: with the records it replaces, which flushes before this one may have yet to fill, and its own. */
   readonly record: Uint8Array;
   readonly merged: readonly TierItem[];
   readonly parts: readonly IndexPart[];
-  history: CommitRecord | null;
 }
 
 /** Everything that waits becomes one append: data, table, commit record, structure. Undefined: there is nothing to commit. */
@@ -126,11 +127,11 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
     before,
     after,
     data: builder.data,
+    lent: builder.lent,
     dataSize: builder.size,
     record,
     merged: old,
     parts: builder.parts,
-    history: null,
   };
 }
 
@@ -168,6 +169,7 @@ class FlushBuilder {
   readonly table: TableWriter;
   readonly data: Uint8Array[] = [];
   readonly parts: IndexPart[] = [];
+  readonly lent = new Set<Uint8Array>();
   size = 0;
   readonly #start: number;
 
@@ -190,7 +192,8 @@ class FlushBuilder {
     for (const run of stage.runs) {
       const starts = run.shared ? run.shared.starts : stage.starts;
       const counts = run.shared ? run.shared.counts : stage.counts;
-      const single = !merge && !run.shared;
+      // Blocks of a scalar take no bytes in a table: a list of them could not be told from damage.
+      const single = rank === 0 || (!merge && !run.shared);
       for (let from = run.from; from < run.to; ) {
         let to = from;
         let bytes = 0;
@@ -207,7 +210,10 @@ class FlushBuilder {
         from = to;
       }
     }
-    this.data.push(...stage.arena.bytes());
+    for (const { bytes, lent } of stage.arena.contents()) {
+      this.data.push(bytes);
+      if (lent) this.lent.add(bytes);
+    }
     this.size += stage.arena.size;
   }
 
@@ -269,26 +275,36 @@ function volume(counts: Float64Array, k: number, rank: number, size: number): nu
 
 // ------------------------------------------------------------------ writing
 
-/** Writes a planned flush. May be started again from the beginning. */
-export function* writeFlush(log: Log, committer: Committer, plan: FlushPlan): Io<void> {
+/**
+ * Writes a planned flush. May be started again from the beginning. `patient`: a blocking call may overtake it, after which a
+ * caller may change buffers it lent while a write of ours still reads them; those are copied first, piece by piece.
+ */
+export function* writeFlush(log: Log, committer: Committer, plan: FlushPlan, patient: boolean): Io<void> {
   const { planned } = plan;
   const { base } = committer.appender;
   const sums = log.options.checksum ? checksummer : null;
   const dataSum = sums?.();
   yield* committer.write(planned, function* (append) {
     let at = base + append.at;
-    for (const part of plan.data) {
-      for (let from = 0; from < part.length; from += PIECE) {
-        const piece = part.subarray(from, from + PIECE);
-        const write = { op: 'write', parts: [piece], offset: at } as const;
-        yield dataSum ? { ...write, meanwhile: () => dataSum.update(piece) } : write;
-        at += piece.length;
-      }
+    const pieces = new Pieces(plan.data, plan.lent, patient && plan.lent.size > 0 ? log.takeCopies(PIECE) : null);
+    for (let parts = pieces.next(); parts.length > 0; ) {
+      const current = parts;
+      const size = current.reduce((sum, part) => sum + part.length, 0);
+      yield {
+        op: 'write',
+        parts: current,
+        offset: at,
+        meanwhile: () => {
+          if (dataSum) for (const part of current) dataSum.update(part);
+          parts = pieces.next();
+        },
+      };
+      at += size;
     }
     const rest = append.parts.slice(plan.data.length);
     const restSum = sums?.();
     for (const part of rest) if (part !== plan.record) restSum?.update(part);
-    plan.history = {
+    const record: CommitRecord = {
       sequence: plan.sequence,
       time: plan.time,
       requests: plan.requests,
@@ -304,16 +320,54 @@ export function* writeFlush(log: Log, committer: Committer, plan: FlushPlan): Io
       if (bytes) plan.record.set(bytes, filled);
       filled += size;
     }
-    plan.record.set(encodeRecord(plan.history), filled);
+    plan.record.set(encodeRecord(record), filled);
     yield { op: 'write', parts: rest, offset: at };
   });
 }
 
+/** Data in portions of about {@link PIECE} bytes: many small parts together, large ones cut. */
+class Pieces {
+  readonly #data: readonly Uint8Array[];
+  readonly #lent: ReadonlySet<Uint8Array>;
+  /** Where lent parts are copied to, in turn: one is filled while the other is written. */
+  readonly #copies: readonly [Uint8Array, Uint8Array] | null;
+  #turn: 0 | 1 = 0;
+  #part = 0;
+  #from = 0;
+
+  constructor(data: readonly Uint8Array[], lent: ReadonlySet<Uint8Array>, copies: readonly [Uint8Array, Uint8Array] | null) {
+    this.#data = data;
+    this.#lent = lent;
+    this.#copies = copies;
+  }
+
+  next(): Uint8Array[] {
+    const parts: Uint8Array[] = [];
+    this.#turn = this.#turn === 0 ? 1 : 0;
+    const copy = this.#copies?.[this.#turn];
+    for (let size = 0; size < PIECE && parts.length < 512 && this.#part < this.#data.length; ) {
+      const part = this.#data[this.#part] as Uint8Array;
+      const piece = part.subarray(this.#from, this.#from + PIECE - size);
+      if (copy && this.#lent.has(part)) {
+        copy.set(piece, size);
+        parts.push(copy.subarray(size, size + piece.length));
+      } else parts.push(piece);
+      size += piece.length;
+      this.#from += piece.length;
+      if (this.#from < part.length) continue;
+      this.#part++;
+      this.#from = 0;
+    }
+    return parts;
+  }
+}
+
 /** The flush is in the file: its blocks can be found, its memory can be used again. */
-export function flushDone(log: Log, plan: FlushPlan): void {
+export function flushDone(log: Log, plan: FlushPlan, overtaken: boolean): void {
   log.data.file.end = Math.max(log.data.file.end, plan.planned.append.end + (log.committer?.appender.base ?? 0));
-  if (plan.history) log.history.push(plan.history);
+  if (overtaken) log.forgetCopies();
   log.tables.items = plan.after.tables;
+  log.records = plan.after.records;
   for (const { dataset, blocks, offset, stored } of plan.parts) {
     const { index } = dataset;
     if (!index) continue;
@@ -327,9 +381,12 @@ export function flushDone(log: Log, plan: FlushPlan): void {
       at += volume(blocks.counts, i * rank, rank, dataset.elements.size);
     }
   }
+  const indexed = new Set(plan.parts.map(({ dataset }) => dataset));
   for (const stage of plan.stages) {
     log.underWay.splice(log.underWay.indexOf(stage), 1);
-    log.release(stage);
+    // An index that a read made while the flush was on its way knows nothing of it.
+    for (const { dataset } of stage.datasets) if (!indexed.has(dataset)) dataset.index = null;
+    log.release(stage, !overtaken);
   }
 }
 

@@ -121,7 +121,7 @@ export class LogDataset {
     } else arena.chunk.set(bytesOf(data), arena.used);
     arena.advance(bytes);
     stage.accept(bytes);
-    this.log.posted(1);
+    this.log.posted(1, bytes);
   }
 
   #useChunk(chunk: Uint8Array, like: TypedArray): void {
@@ -140,7 +140,8 @@ export class LogDataset {
     if (have !== expected) throw wrongLength(this.path, have, expected);
     if (blocks.size === 0) return;
     const bytes = blocks.size * this.elements.size;
-    if (options.copy === false && ArrayBuffer.isView(given)) this.#lend(given as TypedArray, blocks, memory ?? null, bytes);
+    const lent = options.copy === false && ArrayBuffer.isView(given);
+    if (lent) this.#lend(given as TypedArray, blocks, memory ?? null, bytes);
     else {
       this.log.claim(bytes, this);
       const stage = this.stage();
@@ -150,7 +151,7 @@ export class LogDataset {
       arena.advance(bytes);
     }
     this.#acceptBlocks(blocks, bytes);
-    this.log.posted(1);
+    this.log.posted(1, lent ? 0 : bytes);
   }
 
   #acceptBlocks(blocks: Blocks, bytes: number): void {
@@ -179,13 +180,13 @@ export class LogDataset {
     const { size } = this.elements;
     if (!memory && !blocks.order) {
       if (this.elements.isNative(data)) out.set(bytesOf(data), at);
-      else this.elements.encode(data, 0, blocks.size, out, at);
+      else this.elements.encode(data, blocks.size, out, at);
       return;
     }
     // Rare: the elements have to be put in order. Everything is converted first, then picked.
     const total = this.elements.count(data);
     const all = new Uint8Array(total * size);
-    this.elements.encode(data, 0, total, all, 0);
+    this.elements.encode(data, total, all, 0);
     const picked = memory ? pick(all, memory.blocks, size, memory.shape) : all;
     if (!blocks.order) out.set(picked, at);
     else for (let i = 0; i < blocks.size; i++) out.set(picked.subarray((blocks.order[i] as number) * size, ((blocks.order[i] as number) + 1) * size), at + i * size);
@@ -211,11 +212,10 @@ export class LogDataset {
     });
   }
 
-  /** Posts fill over a box. */
+  /** Posts fill over a box, whatever the buffer limit: a resize is done as a whole. */
   postFill({ start, count }: { start: readonly number[]; count: readonly number[] }): void {
     const size = sizeOf(count);
     const bytes = size * this.elements.size;
-    this.log.claim(bytes, this);
     const stage = this.stage();
     stage.arena.reserve(bytes);
     fillWith(stage.arena.chunk, stage.arena.used, size, this.elements.size, this.fill);
@@ -224,7 +224,7 @@ export class LogDataset {
     stage.starts.set(start, stage.length * start.length);
     stage.counts.set(count, stage.length * start.length);
     stage.accept(bytes);
-    this.log.posted(1);
+    this.log.posted(1, bytes);
   }
 
   /** The stage was replaced by another. */
@@ -244,7 +244,8 @@ export class LogDataset {
     if (have !== size) throw wrongLength(this.path, have, size);
     if (size === 0) return;
     const bytes = size * this.elements.size;
-    if (!copy && ArrayBuffer.isView(data)) {
+    const lent = !copy && ArrayBuffer.isView(data);
+    if (lent) {
       const blocks = { size, order: null } as Blocks;
       this.#lend(data as TypedArray, blocks, null, bytes);
     } else {
@@ -256,11 +257,11 @@ export class LogDataset {
       const { arena } = stage;
       arena.reserve(bytes);
       if (this.elements.isNative(data)) arena.chunk.set(bytesOf(data), arena.used);
-      else this.elements.encode(data, 0, size, arena.chunk, arena.used);
+      else this.elements.encode(data, size, arena.chunk, arena.used);
       arena.advance(bytes);
     }
     stage.acceptMany(length, bytes);
-    this.log.posted(length);
+    this.log.posted(length, lent ? 0 : bytes);
   }
 }
 

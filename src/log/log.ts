@@ -46,7 +46,9 @@ export class Log {
   readonly tables: Tables;
   counts: LogCounts;
   state: LogState = { logs: [], tables: [], records: [] };
-  history: CommitRecord[] = [];
+  /** Commit records that are in the file. */
+  records: readonly TierItem[] = [];
+  #history: { of: readonly TierItem[]; records: CommitRecord[] } | null = null;
   /** Flushes, for posts that find no room. */
   makeRoom: (() => void) | null = null;
   /** Posts since the last flush; those of flushes that failed, oldest first; those of flushes under way. */
@@ -56,6 +58,7 @@ export class Log {
   readonly #datasets = new Map<ObjectNode, LogDataset>();
   readonly #byId = new Map<number, LogDataset>();
   #held = 0;
+  #copies: readonly [Uint8Array, Uint8Array] | null = null;
 
   constructor(structure: Structure, committer: Committer | null, counts: LogCounts, options: LogOptions) {
     this.structure = structure;
@@ -79,7 +82,16 @@ export class Log {
     for (let k = 0; node.links.has(`${SERIES.records}${k}`); k++) records = yield* this.#series(node, SERIES.records, k + 1, true);
     this.state = { logs, tables, records };
     this.tables.items = tables;
-    for (const { bytes, address } of records) if (bytes) this.history.push(...parseRecords(bytes, address));
+    this.records = records;
+  }
+
+  /** The commits that the file knows of, oldest first. */
+  history(): readonly CommitRecord[] {
+    if (this.#history?.of !== this.records) {
+      const records = this.records.flatMap(({ bytes, address }) => (bytes ? parseRecords(bytes, address) : []));
+      this.#history = { of: this.records, records };
+    }
+    return this.#history.records;
   }
 
   *#series(group: ObjectNode, prefix: string, count: number, read: boolean): Io<TierItem[]> {
@@ -144,7 +156,7 @@ export class Log {
     return stage;
   }
 
-  /** Makes sure that so many bytes more may be kept. */
+  /** Makes sure that so many bytes more may be kept; they count once they are {@link posted}. */
   claim(bytes: number, dataset: LogDataset): void {
     const { bufferLimit, flushWhenFull } = this.options;
     const makeRoom = flushWhenFull ? this.makeRoom : null;
@@ -153,7 +165,6 @@ export class Log {
       const text = `${dataset.path}: ${bytes} bytes more than the ${this.#held} pending exceed the bufferLimit of ${bufferLimit}; flush and try again`;
       throw new H5LogError('BUFFER_FULL', text, { object: dataset.path });
     }
-    this.#held += bytes;
   }
 
   /** Kept bytes were replaced by others. */
@@ -161,15 +172,27 @@ export class Log {
     this.#held += now - old;
   }
 
-  posted(requests: number): void {
+  /** Requests were added to the current stage, with so many bytes that are kept here. */
+  posted(requests: number, bytes: number): void {
     this.current.requests += requests;
+    this.#held += bytes;
   }
 
-  /** Bytes of a stage were committed, or dropped. */
-  release(stage: Stage): void {
+  /** Two buffers for copies of lent data; those of a flush that was overtaken may still be read from and are not used again. */
+  takeCopies(size: number): readonly [Uint8Array, Uint8Array] {
+    this.#copies ??= [new Uint8Array(size), new Uint8Array(size)];
+    return this.#copies;
+  }
+
+  forgetCopies(): void {
+    this.#copies = null;
+  }
+
+  /** Bytes of a stage were committed. Memory that a write may still be reading from is not used again. */
+  release(stage: Stage, reuse: boolean): void {
     for (const { arena } of stage.datasets) {
       this.#held -= arena.held;
-      arena.release();
+      if (reuse) arena.release();
     }
   }
 

@@ -135,8 +135,9 @@ export class Stage {
     return this.#datasets.values();
   }
 
+  /** A refused or empty post may have begun a dataset's part and left nothing in it. */
   get isEmpty(): boolean {
-    return this.#datasets.size === 0;
+    return this.requests === 0;
   }
 
   of(dataset: LogDataset): DatasetStage | undefined {

@@ -1,6 +1,6 @@
 import { deflate } from '#platform';
 import { putU64 } from '../hdf5/byte-writer.ts';
-import { ENTRY, ENTRY_HEADER, type EntryBlocks, type NewEntry, type TableOptions } from './table-format.ts';
+import { ENTRY, ENTRY_HEADER, type NewEntry, type TableOptions } from './table-format.ts';
 
 const ZLIB_LEVEL = 1; // nearly as small as 6 and five to nine times as fast
 /** A reference costs 8 bytes; selections of up to that many (scalars, one-dimensional records) are never shared. */
@@ -64,7 +64,7 @@ export class TableWriter {
     return list?.find(({ rank, selection }) => {
       if (rank !== entry.shape.length) return false;
       const isRecord = (selection.flags & ENTRY.record) !== 0;
-      return isRecord === (entry.records && oneRecord(entry.blocks)) && fitsSteps(selection, entry);
+      return isRecord === isRecordEntry(entry) && fitsSteps(selection, entry);
     });
   }
 
@@ -156,9 +156,10 @@ function push<K>(map: Map<K, Shared[]>, key: K, shared: Shared): void {
   else map.set(key, [shared]);
 }
 
-/** Whether all blocks lie in the same record. */
-function oneRecord({ rank, starts, counts, from, to }: EntryBlocks): boolean {
-  if (rank === 0) return false;
+/** Whether all blocks lie in the same record. Several blocks of a single element each would take no bytes: they are no record. */
+function isRecordEntry({ records, blocks }: NewEntry): boolean {
+  const { rank, starts, counts, from, to } = blocks;
+  if (!records || rank === 0 || (rank === 1 && to - from > 1)) return false;
   const record = starts[from * rank];
   for (let i = from; i < to; i++) if (counts[i * rank] !== 1 || starts[i * rank] !== record) return false;
   return true;
@@ -185,7 +186,7 @@ function encodeSelection(entry: NewEntry, mayEncode: boolean): Selection {
   const { blocks, shape } = entry;
   const { rank, starts, counts, from, to } = blocks;
   const count = to - from;
-  const isRecord = entry.records && oneRecord(blocks);
+  const isRecord = isRecordEntry(entry);
   const first = isRecord ? 1 : 0;
   const dims = rank - first;
   const multi = count > 1;

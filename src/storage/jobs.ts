@@ -4,9 +4,10 @@ import type { ByteStorage } from './storage.ts';
 
 /** Work on a storage that is done as a whole or not at all, in turn. `start` may be called twice: see {@link JobQueue}. */
 export interface Job<T> {
-  start(): Io<T>;
-  /** Called once, with what `start` gave. */
-  done(value: T): void;
+  /** `patient`: other code may run, and another start take over, before the work is done. */
+  start(patient: boolean): Io<T>;
+  /** Called once, with what `start` gave. `overtaken`: an earlier start may still have a write under way. */
+  done(value: T, overtaken: boolean): void;
   /** Called once, when the job, or one before it, failed. */
   failed(error: unknown): void;
 }
@@ -57,8 +58,8 @@ export class JobQueue<T> {
     while (this.#entries.length > 0) {
       const entry = this.#entries[0] as Entry<T>;
       try {
-        const value = driveSync(this.#storage, entry.job.start());
-        this.#settle(entry, value);
+        const value = driveSync(this.#storage, entry.job.start(false));
+        this.#settle(entry, value, this.#running);
       } catch (error) {
         this.#fail(error);
         throw error;
@@ -74,12 +75,12 @@ export class JobQueue<T> {
   #doSync(job: Job<T>): T {
     let value: T;
     try {
-      value = driveSync(this.#storage, job.start());
+      value = driveSync(this.#storage, job.start(false));
     } catch (error) {
       job.failed(error);
       throw error;
     }
-    job.done(value);
+    job.done(value, false);
     return value;
   }
 
@@ -88,8 +89,8 @@ export class JobQueue<T> {
     while (this.#entries.length > 0) {
       const entry = this.#entries[0] as Entry<T>;
       try {
-        const value = await driveAsync(this.#storage, entry.job.start(), undefined, () => entry.settled);
-        if (!entry.settled) this.#settle(entry, value as T);
+        const value = await driveAsync(this.#storage, entry.job.start(true), undefined, () => entry.settled);
+        if (!entry.settled) this.#settle(entry, value as T, false);
       } catch (error) {
         if (!entry.settled) this.#fail(error);
       }
@@ -97,10 +98,10 @@ export class JobQueue<T> {
     this.#running = false;
   }
 
-  #settle(entry: Entry<T>, value: T): void {
+  #settle(entry: Entry<T>, value: T, overtaken: boolean): void {
     entry.settled = true;
     this.#entries.shift();
-    entry.job.done(value);
+    entry.job.done(value, overtaken);
     entry.resolve(value);
   }
 

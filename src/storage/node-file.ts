@@ -55,13 +55,21 @@ export function nodeStorage(
 
 function blockingHalf(handle: Handle, writable: boolean): BlockingStorage {
   const { fd, name } = handle;
+  // A file system that does not count links says 0 from the beginning.
+  const counted = writable && fs.fstatSync(fd).nlink > 0;
+  const size = (): number => {
+    const stat = fs.fstatSync(fd);
+    // What is written now would be gone with the descriptor.
+    if (counted && stat.nlink === 0) throw new H5LogError('STORAGE', `${name} was removed or replaced`, { file: name });
+    return stat.size;
+  };
   const change = (doing: string, offset: number | undefined, work: () => void): void =>
     handle.runSync(doing, offset, () => {
       if (!writable) throw readOnlyError(name);
       work();
     });
   return {
-    size: () => handle.runSync('size', undefined, () => fs.fstatSync(fd).size),
+    size: () => handle.runSync('size', undefined, size),
     read: (into, offset) => handle.runSync('read', offset, () => fillSync(handle, into, offset)),
     write: (parts, offset) => change('write', offset, () => putSync(handle, parts, offset)),
     truncate: (size) =>

@@ -83,7 +83,7 @@ describe('asynchronous flushes', () => {
     '%s: when one fails those behind it fail, and all is pending again',
     async (durability) => {
       let failures = 0;
-      for (let at = 0; at < (durability === 'power' ? 16 : 8); at++) {
+      for (let at = 0; at < (durability === 'power' ? 24 : 16); at++) {
         const disk = faultyStorage({ seed: chosen + at, delays: true });
         const file = await File.create(disk, { durability });
         // Far enough for deletions, moves and headers of several blocks.
@@ -142,9 +142,9 @@ describe('asynchronous flushes', () => {
           }
           for (let i = chance() * 6; i > 1; i--) await new Promise((resolve) => setImmediate(resolve));
           if (chance() < 0.3) {
-          disk.heal(); // or the faults would hit the reads
-          expect(commitOf(file)).toBe(n);
-        }
+            disk.heal(); // or the faults would hit the reads
+            expect(commitOf(file)).toBe(n);
+          }
           if (chance() < 0.8) continue;
           await Promise.all(flushes);
           flushes = [];

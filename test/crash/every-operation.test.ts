@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { File } from '../../src/index.ts';
-import { type FaultyStorage, faultyStorage, variants } from '../../src/storage/faulty.ts';
+import { type Fault, type FaultyStorage, faultyStorage, variants } from '../../src/storage/faulty.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { h5dump, oracle, pythonSync, withOracle } from '../oracles.ts';
 import { full, seed } from '../seed.ts';
@@ -60,23 +60,15 @@ async function workload(
   return reports;
 }
 
-/** A flush that fails: at a write, a sync (where there is one) or the flip. Everything stays pending. */
+/** A flush that fails: at a write of data, of structure or the superblock, or at a sync (where there is one). */
 async function failOnce(disk: Disk, file: File, i: number): Promise<void> {
   const { write, sync } = disk.counts;
-  const synced = sync > 0;
-  const faults = [
-    { op: 'write', at: write, landed: 'torn' },
-    // The flip. Sectors are written whole or not at all, and so is the superblock.
-    { op: 'write', at: write + 1, landed: 'torn' },
-    ...(synced
-      ? ([
-          { op: 'sync', at: sync },
-          { op: 'sync', at: sync + 1 },
-        ] as const)
-      : []),
-  ] as const;
-  disk.fail(faults[i % faults.length] as (typeof faults)[number]);
-  const failed = i % 8 < 4 ? file.flush() : (async () => file.flushSync())();
+  // Sectors are written whole or not at all, and so is the superblock. A commit has at least four writes.
+  const writes = [0, 1, 2, 3].map((k) => ({ op: 'write', at: write + k, landed: 'torn' }) as const);
+  const syncs = sync > 0 ? [0, 1].map((k) => ({ op: 'sync', at: sync + k }) as const) : [];
+  const faults = [...syncs, ...writes];
+  disk.fail(faults[i % faults.length] as Fault);
+  const failed = i % 2 === 0 ? file.flush() : (async () => file.flushSync())();
   await expect(failed).rejects.toMatchObject({ code: 'STORAGE' });
   disk.heal();
 }

@@ -132,6 +132,22 @@ describe('closing', () => {
     expect(commitOf(File.openSync(path))).toBe(2);
   });
 
+  test('blocking, while an asynchronous close is on its way, ends both', async () => {
+    for (let turns = 0; turns < 12; turns++) {
+      const disk = faultyStorage({ seed: turns, delays: true });
+      const file = await File.create(disk, { durability: 'power' });
+      applyCommit(file, 1);
+      const closing = file.close();
+      for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
+      file.closeSync();
+      expect(commitOf(File.openSync(memoryStorage(disk.processImage())))).toBe(1);
+      await closing;
+      expect(file.closed).toBe(true);
+      const { length } = disk.processImage();
+      expect(Buffer.from(disk.processImage()).readBigUInt64LE(28)).toBe(BigInt(length));
+    }
+  });
+
   test.each(['power', 'process'] as const)(
     '%s: what changes meanwhile is committed or refused, never dropped',
     async (durability) => {
@@ -255,8 +271,12 @@ describe('the order of a commit', () => {
     if (operation.kind !== 'write') return operation.kind;
     return operation.offset === 0 ? 'flip' : 'write';
   };
-  /** Not the changes of size, which come when they come. */
-  const steps = (log: readonly Operation[]): string[] => log.map(named).filter((name) => name !== 'truncate');
+  /** Writes in a row count as one; changes of size come when they come. */
+  const steps = (log: readonly Operation[]): string[] =>
+    log
+      .map(named)
+      .filter((name) => name !== 'truncate')
+      .filter((name, i, all) => name !== 'write' || all[i - 1] !== 'write');
 
   test.each(['flush', 'flushSync'] as const)('with power, %s writes, syncs, flips, syncs', async (flush) => {
     const disk = faultyStorage({ delays: true });

@@ -111,22 +111,30 @@ export function collection(
 
 /** A file under construction: everything is put where the last thing ended, or at a place of its own. */
 export class Craft {
-  #bytes: Uint8Array = new Uint8Array(48);
+  #bytes = new Uint8Array(1024);
+  #length = 48;
 
   /** Where the next part will lie. */
   get next(): number {
-    return this.#bytes.length;
+    return this.#length;
   }
 
   put(bytes: Uint8Array): number {
-    const at = this.next;
-    this.#bytes = pack(this.#bytes, bytes);
+    const at = this.reserve(bytes.length);
+    this.write(at, bytes);
     return at;
   }
 
   /** Room for something that is known later. */
   reserve(size: number): number {
-    return this.put(new Uint8Array(size));
+    const at = this.#length;
+    this.#length += size;
+    if (this.#length > this.#bytes.length) {
+      const grown = new Uint8Array(2 * this.#length);
+      grown.set(this.#bytes);
+      this.#bytes = grown;
+    }
+    return at;
   }
 
   write(at: number, bytes: Uint8Array): void {
@@ -134,8 +142,8 @@ export class Craft {
   }
 
   done(root: number, extension = -1): Uint8Array {
-    this.#bytes.set(encodeSuperblock({ base: 0, end: this.next, root, extension }));
-    return this.#bytes;
+    this.write(0, encodeSuperblock({ base: 0, end: this.next, root, extension }));
+    return this.#bytes.slice(0, this.#length);
   }
 }
 

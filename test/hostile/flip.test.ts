@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { full, random, seed } from '../seed.ts';
-import { Cases } from './outcome.ts';
-import { samples } from './samples.ts';
+import { Cases, PATIENCE } from './outcome.ts';
+import { samples, stride } from './samples.ts';
 
 const files = samples();
 const next = random(seed('flipped bits'));
@@ -14,10 +14,10 @@ describe('an intact file', () => {
   });
 });
 
-test('a flipped bit in every byte', () => {
+test('a flipped bit in every byte', PATIENCE, () => {
   const cases = new Cases();
   for (const { name, bytes } of files) {
-    for (let at = 0; at < bytes.length; at++) {
+    for (let at = Math.floor(next() * stride(name)); at < bytes.length; at += stride(name)) {
       for (const bit of full ? [0, 1, 2, 3, 4, 5, 6, 7] : [Math.floor(next() * 8)]) {
         const flipped = bytes.slice();
         flipped[at] = (flipped[at] as number) ^ (1 << bit);

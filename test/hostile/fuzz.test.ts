@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { random, repeats, seed } from '../seed.ts';
 import { reseal, sealedParts } from './checksums.ts';
-import { Cases } from './outcome.ts';
+import { Cases, PATIENCE } from './outcome.ts';
 import { samples } from './samples.ts';
 
 // Values that break arithmetic, and small ones that pass a first check.
@@ -26,7 +26,7 @@ const TELLING = [
   2n ** 64n - 1n,
 ];
 
-test('random changes with all checksums made right again', () => {
+test('random changes with all checksums made right again', PATIENCE, () => {
   const cases = new Cases();
   const next = random(seed('fuzzed files'));
   const pick = <V>(list: readonly V[]): V => list[Math.floor(next() * list.length)] as V;

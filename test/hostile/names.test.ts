@@ -20,8 +20,8 @@ describe('names from a file', () => {
     const file = open(
       craft.done(craft.put(header(GROUP, ...links, ...attributes, attribute('point', type, SCALAR, data)))),
     );
-    expect([...file.keys()]).toEqual(SPECIAL);
-    expect([...file.attributes.keys()]).toEqual([...SPECIAL, 'point']);
+    expect([...file.keys()].sort()).toEqual([...SPECIAL].sort());
+    expect([...file.attributes.keys()].sort()).toEqual([...SPECIAL, 'point'].sort());
     for (const name of SPECIAL) {
       expect(file.get(name)?.kind).toBe('group');
       expect(file.attributes.get(name)).toBe(7);
@@ -69,8 +69,8 @@ describe('groups in a circle', () => {
     file.createGroup('new');
     file.closeSync();
     const after = open(storage.bytes());
-    expect([...after.keys()]).toEqual(['again', 'new']);
-    expect([...after.group('again/up').keys()]).toEqual(['again', 'new']);
+    expect([...after.keys()].sort()).toEqual(['again', 'new']);
+    expect([...after.group('again/up').keys()].sort()).toEqual(['again', 'new']);
   });
 
   test('20,000 deep are removed', () => {

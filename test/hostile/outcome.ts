@@ -1,6 +1,7 @@
 import { isH5LogError } from '../../src/errors.ts';
 import { File } from '../../src/file.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
+import { full } from '../seed.ts';
 import { allocations, resetAllocations, watchAllocations } from './allocations.ts';
 import { Walk } from './walk.ts';
 
@@ -10,6 +11,9 @@ watchAllocations();
 const PAGE = 64 * 1024;
 const GROWTH = 4 * 2 ** 20;
 const MOST_MS = 1000;
+
+/** For a test of many cases: eight bits of a byte take eight times as long as one. */
+export const PATIENCE = { timeout: full ? 3_600_000 : 180_000 };
 
 export type Use = 'read' | 'append';
 export type Ending = 'opened' | 'FORMAT' | 'UNSUPPORTED' | 'LOCKED';

@@ -4,6 +4,7 @@ import { File } from '../../src/file.ts';
 import { simpleSpace } from '../../src/hdf5/dataspace.ts';
 import { Region } from '../../src/hdf5/object-node.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
+import { full } from '../seed.ts';
 
 /** A good file of a few KiB that the tests damage. */
 export interface Sample {
@@ -41,6 +42,25 @@ export function samples(): Sample[] {
     { name: 'ours, appended to earliest', bytes: appended() },
     ...STORED.map((name) => ({ name, bytes: stored(name) })),
   ];
+}
+
+/** Ten of different kinds, which are damaged at every byte in every run; the others at every eighth unless it is a full one. */
+const ALWAYS = [
+  'ours',
+  'ours, after many commits',
+  'earliest',
+  'references',
+  'dense-links',
+  'types',
+  'four-byte-sizes',
+  'superblock-1',
+  'user-block',
+  'memsel_1r',
+];
+
+/** How far apart the bytes are at which a sample is damaged. */
+export function stride(name: string): number {
+  return full || ALWAYS.includes(name) ? 1 : 8;
 }
 
 /** A sample by its name. */

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { full, random, seed } from '../seed.ts';
 import { type Sealed, sealedParts } from './checksums.ts';
-import { Cases } from './outcome.ts';
+import { Cases, PATIENCE } from './outcome.ts';
 import { samples } from './samples.ts';
 
 // What a reader of structure must look at, and where the format keeps a checksum. Indexes of chunks are data's business.
 const WANTED = ['superblock', 'OHDR', 'OCHK', 'BTHD', 'BTLF', 'BTIN', 'FRHP', 'FHIB', 'FHDB', 'SMTB'];
 const next = random(seed('flips under a checksum'));
 
-test('a flipped bit under a checksum is FORMAT wherever the structure is in use', () => {
+test('a flipped bit under a checksum is FORMAT wherever the structure is in use', PATIENCE, () => {
   const cases = new Cases();
   const reached = new Map<string, number>();
   for (const { name, bytes } of samples()) {

@@ -3,12 +3,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { T } from '../../src/dtype/construct.ts';
+import { File } from '../../src/file.ts';
 import { SCALAR_SPACE, simpleSpace } from '../../src/hdf5/dataspace.ts';
 import type { ObjectNode } from '../../src/hdf5/object-node.ts';
 import { h5dump, pythonSync, runSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { type Description, expectSame, h5pyDescribes, Tally, withoutData } from './describe.ts';
 import { cutChunks, Draft, ourDescribe, regionOf } from './driver.ts';
+import { wasmCheck } from './wasm.ts';
 
 const tally = new Tally();
 
@@ -170,8 +172,9 @@ withOracle(['h5dump', 'python'], 'files of h5py that we append to', () => {
     changes.set(name, seen.size - refused);
   });
 
-  test('then h5py sees all changes, and nothing else changed', () => {
+  test('then h5py and h5wasm see all changes, and nothing else changed', async () => {
     for (const [i, now] of h5pyDescribes(made.map(everything)).entries()) {
+      await wasmCheck(everything(made[i] as string), withoutData(now));
       tally.add(now);
       let changed = 0;
       for (const facts of Object.values(now)) {
@@ -188,20 +191,70 @@ withOracle(['h5dump', 'python'], 'files of h5py that we append to', () => {
   test('what libhdf5 keeps about an object stays: limits, comments, times', () => {
     const script = `
 import sys, json, ctypes, h5py
-from h5py import h5g, h5o
+from h5py import h5g
 hdf5 = ctypes.CDLL(next(word for word in open('/proc/self/maps').read().split() if 'libhdf5' in word and '_hl' not in word))
 def facts(path):
     with h5py.File(path) as f:
         g = f['settings'].id.get_create_plist()
         limits = [ctypes.c_uint(), ctypes.c_uint()]
         hdf5.H5Pget_link_phase_change(ctypes.c_int64(g.id), *[ctypes.byref(n) for n in limits])
-        d = h5o.get_info(f['with times'].id)
-        return [[n.value for n in limits], g.get_link_creation_order(), g.get_attr_phase_change(), h5g.get_comment(f.id, b'z').decode(), d.mtime != 0, f['elsewhere'].external]
+        d = h5g.get_objinfo(f['with times'].id)
+        return [[n.value for n in limits], g.get_link_creation_order(), g.get_attr_phase_change(), d.mtime, f['elsewhere'].external]
 print(json.dumps([facts(p) for p in sys.argv[1:]]))`;
     const names = made.filter((name) => name.startsWith('links'));
     const old = JSON.parse(pythonSync(script, names.map(original))) as unknown[];
     expect(JSON.parse(pythonSync(script, names.map(everything)))).toEqual(old);
+    for (const name of names) expect(h5dump('-H', everything(name))).toContain('COMMENT "about z"');
   });
+
+  test.each(['links-earliest-by-name.h5', 'links-latest-ordered.h5', 'space-page.h5', 'block-2048-earliest.h5'])(
+    '%s: through File, as users do it',
+    async (name) => {
+      const path = join(folder, `file-${name}`);
+      copyFileSync(original(name), path);
+      {
+        await using file = await File.open(path, { mode: 'r+' });
+        file.attributes.set('by us', 'h5log');
+        file.group('z/y').attributes.set('numbers', Float32Array.of(1, 2));
+        file.dataset('alias').attributes.set('flag', true);
+        file.createGroup('new/deep/er').attributes.set('n', 5n);
+        file.createSoftLink('new/soft', '/z');
+        file.createHardLink('new/hard', '/z/y/x/w/data');
+        file.createExternalLink('new/out', 'other.h5', '/a');
+        file.move('größe', 'new/size');
+        await file.flush();
+        file.delete('dangling');
+        file.dataset('new/size').attributes.set('moved', 1);
+      }
+      const old = readFileSync(original(name));
+      const at = old.indexOf('\x89HDF', 0, 'latin1');
+      expect(
+        readFileSync(path)
+          .subarray(at + 48, old.length)
+          .equals(old.subarray(at + 48)),
+      ).toBe(true);
+      const [now] = h5pyDescribes([path]) as [Description];
+      expectSame(ourDescribe(path), withoutData(now), name);
+      const was = before[made.indexOf(name)] as Description;
+      expect(now['/new']?.links?.map(([link, kind]) => `${link} ${kind}`).sort()).toEqual([
+        'deep hard',
+        'hard hard',
+        'out external',
+        'size hard',
+        'soft soft',
+      ]);
+      expect(now['/new/size']?.dataset).toEqual(was['/größe']?.dataset);
+      expect(now['/dangling']).toBeUndefined();
+      expect(now['/alias']?.count).toBe((was['/alias']?.count ?? 0) + 1);
+      const untouched = ['/日本 😀', '/of type', '/z/y/x/w', '/settings', '/with times'];
+      for (const where of untouched) expect(now[where], where).toEqual(was[where]);
+      const names = (facts: Description[string] | undefined): string[] =>
+        facts?.attributes?.map(([attribute]) => attribute) ?? [];
+      expect(names(now['/z/y'])).toEqual(['numbers']);
+      expect(names(now['/alias'])).toEqual(['flag']);
+      expect(names(now['/new/size'])).toEqual(['moved']);
+    },
+  );
 
   test('a tree of chunks in a file whose trees have another fan-out', () => {
     const path = join(folder, 'fan-out.h5');
