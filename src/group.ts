@@ -160,6 +160,8 @@ export class Group {
     this.session.writable();
     const { parent, name } = this.#existing(path);
     this.session.structure.removeLink(parent, name);
+    const { log } = this.session;
+    if (log?.rewrite) this.session.now(log.loadTables());
   }
 
   #existing(path: string): { parent: ObjectNode; name: string } {

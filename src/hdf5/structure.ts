@@ -38,6 +38,8 @@ export class Structure {
   /** Why nothing at all may move, if so. */
   frozen: string | null = null;
   writable = false;
+  /** Told of every object that loses its last link. */
+  released: ((node: ObjectNode) => void) | null = null;
   /** Children of a node in the file's version 1 B-trees of chunks. */
   chunkFanout = 2 * DEFAULT_K.chunk;
   /** How a path given as the value of a reference reads in the file, and back. */
@@ -328,6 +330,7 @@ export class Structure {
   }
 
   #release(node: ObjectNode, released: ObjectNode[]): void {
+    this.released?.(node);
     this.dirty.delete(node);
     node.dirty = true; // nothing that happens to it from now on is written
     for (const link of [...node.links.values()]) this.#cut(node, link, released);

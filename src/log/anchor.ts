@@ -9,7 +9,7 @@ import { encodeFillValue, fillValue } from './fill-value.ts';
 
 const DIMS = '_dims';
 const MAX_DIMS = '_mdims';
-const ID = '_ID';
+export const ID = '_ID';
 /** Chunk shape and filters, which the original loses: kept in attributes because it cannot stand a filter message. */
 const CHUNKS = '_chunks';
 const FILTERS = '_filters';

@@ -9,6 +9,7 @@ import { CONFIG, logGroup, writeCounts } from './layout.ts';
 import { type Log, type LogState, SERIES, SMALL } from './log.ts';
 import type { LogDataset } from './log-dataset.ts';
 import { filteredPieces } from './pieces.ts';
+import { clipReturned } from './resize.ts';
 import { type DatasetStage, Stage } from './stage.ts';
 import { MOST_DATA_BYTES, type EntryBlocks } from './table-format.ts';
 import { mergeTables } from './table-merge.ts';
@@ -56,8 +57,11 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
   const builder = new FlushBuilder(log, start);
   for (const part of inOrder(stages)) if (!part.dataset.deleted) builder.add(part);
 
-  const group = logGroup(structure);
   let { logs, tables, records } = before;
+  const table = planTable(log, builder, start);
+
+  // Nothing above changes anything, so that whatever fails there leaves everything pending.
+  const group = logGroup(structure);
   const append = (prefix: string, size: number, parts: () => readonly Uint8Array[], index: number): Region => {
     const region = new Region(size, parts);
     structure.createDataset(group, `${prefix}${index}`, {
@@ -85,19 +89,17 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
       allocation: 'early',
     });
     logs = [...kept, { address: first, size: start + builder.size - first, weight: logWeight(logs, count), bytes: EMPTY }];
-
-    const table = builder.table.finish();
-    const merged = mergeable(tables, table.length);
-    const tableAt = start + builder.size;
-    let bytes = table;
-    if (merged > 0) {
-      const old = tables.slice(tables.length - merged) as readonly (TierItem & { bytes: Uint8Array })[];
-      bytes = mergeTables([...old, { bytes: table, address: tableAt }], (id) => log.shapeOf(id), log.options.table);
-      dropItems(structure, group, SERIES.tables, tables.length, merged);
-      tables = tables.slice(0, tables.length - merged);
+  }
+  if (table) {
+    const { bytes, merged } = table;
+    dropItems(structure, group, SERIES.tables, tables.length, merged);
+    tables = tables.slice(0, tables.length - merged);
+    if (bytes) {
+      append(SERIES.tables, bytes.length, () => [bytes], tables.length);
+      const address = start + builder.size;
+      tables = [...tables, { address, size: bytes.length, weight: bytes.length, bytes: bytes.length <= SMALL ? bytes : null }];
     }
-    append(SERIES.tables, bytes.length, () => [bytes], tables.length);
-    tables = [...tables, { address: tableAt, size: bytes.length, weight: bytes.length, bytes: bytes.length <= SMALL ? bytes : null }];
+    log.rewrite = false;
   }
 
   const size = recordSize(1);
@@ -135,6 +137,19 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
   };
 }
 
+/** The table of the flush, and how many of those before it are merged into it; null bytes: nothing is left of them. */
+function planTable(log: Log, builder: FlushBuilder, start: number): { bytes: Uint8Array | null; merged: number } | null {
+  const { tables } = log.state;
+  const fresh = builder.size > 0 ? builder.table.finish() : null;
+  const rewrite = log.rewrite && tables.length > 0 && tables.every((item) => item.bytes);
+  if (!fresh && !rewrite) return null;
+  const merged = rewrite ? tables.length : mergeable(tables, fresh?.length ?? 0);
+  if (merged === 0) return { bytes: fresh, merged };
+  const parts = tables.slice(tables.length - merged).map(({ bytes, address }) => ({ bytes: bytes ?? EMPTY, address }));
+  if (fresh) parts.push({ bytes: fresh, address: start + builder.size });
+  return { bytes: mergeTables(parts, (id) => log.shapeOf(id), log.options.table), merged };
+}
+
 const EMPTY = new Uint8Array(0);
 
 /** Log datasets merge by number, not by size: nothing of them is rewritten. */
@@ -146,8 +161,8 @@ function logWeight(logs: readonly TierItem[], merged: number): number {
 
 function configOf(log: Log): number {
   const { table } = log.options;
-  const kept = log.counts.config & ~(CONFIG.encode | CONFIG.share | CONFIG.zip);
-  return kept | (table.encode ? CONFIG.encode : 0) | (table.share ? CONFIG.share : 0) | (table.compressFrom < Infinity ? CONFIG.zip : 0);
+  // What is in the file already stays; the original looks for references only where the bit for them is set.
+  return log.counts.config | (table.encode ? CONFIG.encode : 0) | (table.share ? CONFIG.share : 0) | (table.compressFrom < Infinity ? CONFIG.zip : 0);
 }
 
 /** The parts of all stages, datasets in the order of their first post, each dataset's posts in theirs. */
@@ -411,6 +426,9 @@ export function flushFailed(log: Log, committer: Committer, plan: FlushPlan): vo
     });
   }
   log.counts = { ...log.counts, logs: plan.before.logs.length, tables: plan.before.tables.length };
-  for (const stage of plan.stages) log.underWay.splice(log.underWay.indexOf(stage), 1);
+  for (const stage of plan.stages) {
+    log.underWay.splice(log.underWay.indexOf(stage), 1);
+    clipReturned(stage);
+  }
   log.waiting = [...plan.stages, ...log.waiting];
 }

@@ -3,7 +3,7 @@ import type { Committer } from '../hdf5/commit.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
 import type { Structure } from '../hdf5/structure.ts';
 import { complete, type Io } from '../storage/drive.ts';
-import { readAnchor } from './anchor.ts';
+import { ID, readAnchor } from './anchor.ts';
 import { ArenaPool } from './arena.ts';
 import { LogData } from './box-read.ts';
 import { type CommitRecord, parseRecords } from './commit-record.ts';
@@ -49,6 +49,8 @@ export class Log {
   /** Commit records that are in the file. */
   records: readonly TierItem[] = [];
   #history: { of: readonly TierItem[]; records: CommitRecord[] } | null = null;
+  /** A dataset was deleted: entries that others refer to may be its own, so the tables are written anew. */
+  rewrite = false;
   /** Flushes, for posts that find no room. */
   makeRoom: (() => void) | null = null;
   /** Posts since the last flush; those of flushes that failed, oldest first; those of flushes under way. */
@@ -69,6 +71,9 @@ export class Log {
     // Entries name file offsets, not addresses.
     this.data = new LogData(0, base + end);
     this.tables = new Tables(this.data, []);
+    structure.released = (node) => {
+      if (node.kind === 'dataset' && node.attributes.has(ID)) this.rewrite = true;
+    };
   }
 
   /** Finds logs, tables and commit records in the structure. */
@@ -83,6 +88,16 @@ export class Log {
     this.state = { logs, tables, records };
     this.tables.items = tables;
     this.records = records;
+  }
+
+  /** Brings all tables into memory, so that the next flush can write them anew. */
+  *loadTables(): Io<void> {
+    const tables: TierItem[] = [];
+    for (const item of this.state.tables) {
+      const bytes = item.bytes ?? (yield* this.data.file.read(item.address, item.size, 'metadata table')).slice();
+      tables.push({ ...item, bytes });
+    }
+    this.state = { ...this.state, tables };
   }
 
   /** The commits that the file knows of, oldest first. */

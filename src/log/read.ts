@@ -11,6 +11,7 @@ import type { BlockIndex } from './block-index.ts';
 import { BoxReader } from './box-read.ts';
 import { bytesOf, type LogDataset, type MemoryLayout } from './log-dataset.ts';
 import { applyPatches, pendingIn } from './overlay.ts';
+import type { TierItem } from './tiers.ts';
 
 export interface ReadRequest {
   readonly memory?: MemoryLayout;
@@ -30,6 +31,8 @@ export class Reading {
   readonly #packed: Uint8Array<ArrayBuffer>;
   readonly #index: BlockIndex | null;
   readonly #limit: number;
+  /** The tables as they are when the read is asked for: what is flushed while it waits is not for it. */
+  readonly #tables: readonly TierItem[];
   readonly #patches: ReturnType<typeof pendingIn>[];
 
   private constructor(dataset: LogDataset, blocks: Blocks, request: ReadRequest, patient: boolean) {
@@ -46,6 +49,7 @@ export class Reading {
     this.#packed = direct ? (bytesOf(request.into) as Uint8Array<ArrayBuffer>) : new Uint8Array(blocks.size * elements.size);
     this.#index = dataset.index;
     this.#limit = dataset.index?.length ?? 0;
+    this.#tables = dataset.log.tables.items;
     const stages = dataset.log.stagesOf(dataset);
     this.#patches = [];
     if (stages.length > 0) {
@@ -79,7 +83,7 @@ export class Reading {
     const whole = blocks.size === 0 ? null : yield* this.#wholeIndex();
     for (let i = 0; i < blocks.length; i++) {
       const { start, count } = boxAt(blocks, i);
-      const index = whole ?? (yield* log.tables.index(this.#dataset, { low: start, high: start.map((s, d) => s + (count[d] as number)) }));
+      const index = whole ?? (yield* log.tables.index(this.#dataset, { low: start, high: start.map((s, d) => s + (count[d] as number)) }, this.#tables));
       const reader = new BoxReader(log.data, index, whole && whole === this.#index ? this.#limit : index.length, layout);
       yield* reader.read(start, count, this.#packed, at);
       const patches = this.#patches[i];
@@ -92,10 +96,10 @@ export class Reading {
   *#wholeIndex(): Io<BlockIndex | null> {
     if (this.#index) return this.#index;
     const { log } = this.#dataset;
-    const { items } = log.tables;
-    const bytes = (yield* log.tables.count(this.#dataset)) * (16 * this.#dataset.shape.length + 16);
+    const items = this.#tables;
+    const bytes = (yield* log.tables.count(this.#dataset, items)) * (16 * this.#dataset.shape.length + 16);
     if (bytes > log.options.indexLimit) return null;
-    const index = yield* log.tables.index(this.#dataset, null);
+    const index = yield* log.tables.index(this.#dataset, null, items);
     // A flush that ended meanwhile is not in it: then it serves for this read only.
     if (log.tables.items === items && !this.#dataset.index) this.#dataset.index = index;
     return index;

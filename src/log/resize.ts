@@ -38,7 +38,7 @@ function* coverWithFill(dataset: LogDataset, start: Float64Array, count: Float64
   const rank = start.length;
   const high = start.map((s, d) => s + (count[d] as number));
   const { log } = dataset;
-  const index = yield* log.tables.index(dataset, { low: start, high });
+  const index = yield* log.tables.index(dataset, { low: start, high }, log.tables.items);
   const boxes: { start: number[]; count: number[] }[] = [];
   const add = (starts: Float64Array, counts: Float64Array, k: number): void => {
     const low: number[] = [];
@@ -69,6 +69,22 @@ function clipPending(dataset: LogDataset, shape: readonly number[]): void {
     if (part) stage.set(clipped(part, stage, shape));
   }
   dataset.forgetStage();
+}
+
+/** Posts that come back from a failed flush are cut to what their datasets have become meanwhile. */
+export function clipReturned(stage: Stage): void {
+  for (const part of [...stage.datasets]) if (isOutside(part)) stage.set(clipped(part, stage, part.dataset.shape));
+}
+
+function isOutside(part: DatasetStage): boolean {
+  const { shape } = part.dataset;
+  return part.runs.some(({ shared, from, to }) => {
+    const { starts, counts } = shared ?? part;
+    for (let i = from; i < to; i++) {
+      if (shape.some((size, d) => (starts[i * shape.length + d] as number) + (counts[i * shape.length + d] as number) > size)) return true;
+    }
+    return false;
+  });
 }
 
 function clipped(part: DatasetStage, stage: Stage, shape: readonly number[]): DatasetStage {

@@ -11,13 +11,13 @@ export interface EntryShape {
 
 /**
  * Several tables as one with one section, entries in ascending file offset (the order of writing). Entries of datasets that
- * are gone are left out; a selection that others referred to moves to the first of those that are left.
+ * are gone are left out; a selection that others referred to moves to the first of those that are left. Null: no entry is left.
  */
 export function mergeTables(
   tables: readonly { bytes: Uint8Array; address: number }[],
   shapeOf: (id: number) => EntryShape | undefined,
   options: TableOptions,
-): Uint8Array {
+): Uint8Array | null {
   const entries: NewEntry[] = [];
   for (const { bytes, address } of tables) {
     const table = new Table(bytes, address);
@@ -32,6 +32,7 @@ export function mergeTables(
       entries.push({ id: raw.id, shape, records: dataset.records, blocks, key: null, offset: raw.offset, size: raw.size });
     }
   }
+  if (entries.length === 0) return null;
   entries.sort((a, b) => a.offset - b.offset);
   const writer = new TableWriter(options);
   for (const entry of entries) writer.add(entry);

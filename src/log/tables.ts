@@ -53,11 +53,14 @@ export class Tables {
     return opened;
   }
 
-  /** The committed blocks of a dataset: all of them, or only those that meet the box [low, high), one entry at a time. */
-  *index(dataset: LogDataset, box: { low: Float64Array; high: Float64Array } | null): Io<BlockIndex> {
+  /**
+   * The committed blocks of a dataset: all of them, or only those that meet the box [low, high), one entry at a time.
+   * `items` are the tables as they were when somebody asked: they stay in the file when others take their place.
+   */
+  *index(dataset: LogDataset, box: { low: Float64Array; high: Float64Array } | null, items: readonly TierItem[]): Io<BlockIndex> {
     const rank = dataset.shape.length;
     const index = new BlockIndex(rank);
-    for (const item of this.items) {
+    for (const item of items) {
       const { table, entries } = yield* this.#table(item);
       for (const at of entries.get(dataset.id) ?? []) {
         const entry = table.entryAt(at);
@@ -72,9 +75,9 @@ export class Tables {
   }
 
   /** How many blocks of a dataset the tables hold. */
-  *count(dataset: LogDataset): Io<number> {
+  *count(dataset: LogDataset, items: readonly TierItem[]): Io<number> {
     let blocks = 0;
-    for (const item of this.items) {
+    for (const item of items) {
       const { table, entries } = yield* this.#table(item);
       for (const at of entries.get(dataset.id) ?? []) blocks += table.entryAt(at).count;
     }

@@ -65,6 +65,15 @@ export class Draft {
     }
   }
 
+  /** Closes the file and opens it again; what it ought to hold is remembered. */
+  reopen(path: string): Draft {
+    this.close();
+    const draft = Draft.open(path);
+    for (const [key, value] of this.attributes) draft.attributes.set(key, value);
+    for (const [key, value] of this.data) draft.data.set(key, value);
+    return draft;
+  }
+
   get root(): ObjectNode {
     return this.structure.root;
   }

@@ -8,7 +8,7 @@ import { random, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { checkFile, printTally } from './check.ts';
 import { h5pyDescribe } from './describe.ts';
-import { Draft, ourDescribe } from './driver.ts';
+import { Draft, ourDescribe, regionOf } from './driver.ts';
 
 const folder = temporaryDirectory();
 const fresh = (name: string): [string, Draft] => {
@@ -102,8 +102,8 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'objects that we write', () =
     expect(same.trim()).toBe('True');
   });
 
-  test('many commits with changes in between: new, deleted, moved, replaced by other sizes', async () => {
-    const [path, draft] = fresh('changes.h5');
+  test('many commits and sessions with changes in between: new, deleted, moved, replaced by other sizes', async () => {
+    let [path, draft] = fresh('changes.h5');
     const next = random(seed('interop: changes'));
     const pick = <V>(list: readonly V[]): V => list[Math.floor(next() * list.length)] as V;
     const paths: string[] = [];
@@ -149,6 +149,7 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'objects that we write', () =
         }
       }
       draft.commit();
+      if (next() < 0.2) draft = draft.reopen(path);
       if (commit % repeats(150) === 7) {
         draft.storage.blocking?.sync();
         await checkFile(path, draft);
@@ -156,6 +157,47 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'objects that we write', () =
     }
     draft.close();
     await checkFile(path, draft);
+  });
+
+  test('what was refused leaves nothing behind', async () => {
+    const [path, draft] = fresh('refused.h5');
+    draft.group('/taken');
+    draft.datatype('/type', 'int32');
+    draft.commit();
+    const dataset = {
+      dtype: 'float64',
+      space: simpleSpace([1]),
+      layout: { kind: 'contiguous', data: regionOf(new Uint8Array(8)) },
+    } as const;
+    const exists = expect.objectContaining({ code: 'EXISTS' });
+    expect(() => draft.group('/taken')).toThrow(exists);
+    expect(() => draft.datatype('/taken', 'int8')).toThrow(exists);
+    expect(() => draft.dataset('/taken', dataset, 'float64', [0])).toThrow(exists);
+    expect(() => draft.dataset('/taken', { ...dataset, dtype: draft.at('/type') }, 'float64', [0])).toThrow(exists);
+    expect(() => draft.link('/taken', draft.at('/type'))).toThrow(exists);
+    expect(() => draft.move('/type', '/taken')).toThrow(exists);
+    expect(() => draft.group(`/${'y'.repeat(70_000)}`)).toThrow(/at most 65535/);
+    expect(draft.commit()).toBe(0);
+    draft.close();
+    const seen = await checkFile(path, draft, { noNetcdf: 'netCDF knows no committed numbers' });
+    expect(seen['/type']?.count).toBe(1);
+  });
+
+  test('bytes that two datasets share stay when one of them goes', async () => {
+    const [path, draft] = fresh('shared-bytes.h5');
+    const data = regionOf(new Uint8Array(Float64Array.of(1, 2, 3).buffer));
+    for (const name of ['/one', '/two']) {
+      draft.dataset(
+        name,
+        { dtype: 'float64', space: simpleSpace([3]), layout: { kind: 'contiguous', data } },
+        'float64',
+        [1, 2, 3],
+      );
+    }
+    draft.remove('/one');
+    draft.close();
+    const seen = await checkFile(path, draft);
+    expect(seen['/two']?.dataset?.values).toHaveLength(3);
   });
 
   test('thousands of commits on a root with 10,000 links', async () => {

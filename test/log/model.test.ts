@@ -46,15 +46,24 @@ const setups: fc.Arbitrary<Setup> = fc
     },
   }));
 
-const kinds: fc.Arbitrary<StepKind> = fc.oneof(
-  ...Object.entries(WEIGHTS).map(([kind, weight]) => ({ weight, arbitrary: fc.constant(kind as StepKind) })),
-);
-const steps: fc.Arbitrary<Step> = fc.record({ kind: kinds, seed: number });
+const kinds = (weights: Readonly<Record<StepKind, number>>): fc.Arbitrary<StepKind> =>
+  fc.oneof(
+    ...Object.entries(weights).map(([kind, weight]) => ({ weight: weight * 10, arbitrary: fc.constant(kind as StepKind) })),
+  );
 const begin: fc.Arbitrary<Step> = fc.record({ kind: fc.constant('create' as const), seed: number });
 
-const programs = fc
-  .tuple(setups, fc.array(begin, { minLength: 1, maxLength: 4 }), fc.array(steps, { minLength: 1, maxLength: 45, size: 'max' }))
-  .map(([setup, first, rest]) => ({ setup, steps: [...first, ...rest] }));
+/** A number of datasets to begin with, then steps of a program of some character. */
+const programs = fc.oneof(
+  ...Object.values(WEIGHTS).map((weights, i) =>
+    fc
+      .tuple(
+        setups,
+        fc.array(begin, { minLength: 1, maxLength: 4 }),
+        fc.array(fc.record({ kind: kinds(weights), seed: number }), { minLength: 1, maxLength: i === 2 ? 20 : 45, size: 'max' }),
+      )
+      .map(([setup, first, rest]) => ({ setup, steps: [...first, ...rest] })),
+  ),
+);
 
 test('random programs do to a file what they do to arrays in memory', { timeout: 3_600_000 }, async () => {
   const folder = temporaryDirectory();

@@ -20,14 +20,22 @@ export interface Step {
   readonly seed: number;
 }
 
-export type StepKind = Exclude<keyof typeof WEIGHTS, never>;
-
-/** How often each kind of step comes. */
-export const WEIGHTS = {
+/** How often each kind of step comes, in programs of different character. */
+const plain = {
   create: 6, write: 26, shared: 5, many: 8, resize: 7, attribute: 3, remove: 2, move: 2, hardLink: 1,
   flushSync: 5, flush: 5, flushLater: 8, settle: 3, failing: 5, read: 14, readLater: 8, readMany: 5,
-  reopen: 3, reader: 3, commits: 2, burst: 1,
-} as const;
+  reopen: 3, reader: 3, commits: 2, burst: 0.3,
+};
+export type StepKind = keyof typeof plain;
+export const WEIGHTS: Readonly<Record<string, Readonly<Record<StepKind, number>>>> = {
+  plain,
+  /** Much is under way at the same time, and fails. */
+  races: { ...plain, resize: 16, flushLater: 22, flush: 1, flushSync: 3, failing: 12, readLater: 16, shared: 2, many: 3, reopen: 1, reader: 1 },
+  /** Few datasets, many flushes: tables and logs are merged again and again. */
+  tiers: { ...plain, create: 1, burst: 8, remove: 4, reopen: 8 },
+  /** Selections that tables can share, and records. */
+  sharing: { ...plain, create: 12, shared: 40, write: 8, flushSync: 12, remove: 6 },
+};
 
 /** Figures of a whole test run. */
 export const figures = { programs: 0, steps: 0, compared: 0, commits: 0, failures: 0, refused: 0 };
@@ -352,10 +360,10 @@ export class Machine {
     const disk = this.#disk;
     if (!disk) return;
     const op = pick(random, ['write', 'write', 'sync', 'truncate'] as const);
-    const fault = { op, at: disk.counts[op] + below(random, 3), times: 1 + below(random, 2), code: pick(random, ['ENOSPC', 'EIO']) };
+    const fault = { op, at: disk.counts[op] + below(random, 3), times: 1 + below(random, 2), code: pick(random, ['ENOSPC', 'EIO']), landed: pick(random, ['none', 'torn'] as const) };
     if (chance(random, 0.5)) {
       this.#armed = true;
-      disk.fail({ ...fault, landed: pick(random, ['none', 'prefix', 'torn']) });
+      disk.fail(fault);
       return;
     }
     await this.settle();
