@@ -1,8 +1,9 @@
 import { figures } from './report.ts';
 import { log } from './log.ts';
+import { memory } from './memory.ts';
 import { structure } from './structure.ts';
 
-const suites: Readonly<Record<string, () => void | Promise<void>>> = { structure, log };
+const suites: Readonly<Record<string, () => void | Promise<void>>> = { structure, log, memory };
 
 const [wanted] = process.argv.slice(2).filter((argument) => !argument.startsWith('-'));
 for (const [name, run] of Object.entries(suites)) {

@@ -2,7 +2,7 @@ import { createTarget, openTarget, readTarget, watchProcess } from '#platform';
 import type { Communicator } from './comm/communicator.ts';
 import { solo } from './comm/solo.ts';
 import { checkOptions, type CommonOptions, type CreateOptions, type OpenOptions } from './connector/options.ts';
-import { indexLimit, tableOptions } from './connector/environment.ts';
+import { connectorFromEnvironment, indexLimit, tableOptions } from './connector/environment.ts';
 import { type Commit, type CommitInProgress, Session, type SessionOptions } from './connector/session.ts';
 import { H5LogError } from './errors.ts';
 import { Group } from './group.ts';
@@ -275,6 +275,9 @@ const isWeb = (source: string | URL): boolean => /^https?:\/\//i.test(String(sou
 
 function checkComm(options: CommonOptions): void {
   checkOptions(options);
+  if ((options.connector ?? connectorFromEnvironment()) === 'native') {
+    throw new H5LogError('UNSUPPORTED', 'the native connector is not part of this version; leave connector out, or choose log');
+  }
   if (options.comm && options.comm.size > 1) throw new H5LogError('UNSUPPORTED', 'files of several ranks are not supported yet');
 }
 

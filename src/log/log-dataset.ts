@@ -227,9 +227,9 @@ export class LogDataset {
     this.log.posted(1, bytes);
   }
 
-  /** The stage was replaced by another. */
-  forgetStage(): void {
-    this.#stage = null;
+  /** The stage was flushed, or replaced by another. */
+  forgetStage(stage: DatasetStage): void {
+    if (this.#stage === stage) this.#stage = null;
   }
 
   /** Posts n blocks, in the caller's order. */

@@ -205,9 +205,10 @@ export class Log {
 
   /** Bytes of a stage were committed. Memory that a write may still be reading from is not used again. */
   release(stage: Stage, reuse: boolean): void {
-    for (const { arena } of stage.datasets) {
-      this.#held -= arena.held;
-      if (reuse) arena.release();
+    for (const part of stage.datasets) {
+      this.#held -= part.arena.held;
+      if (reuse) part.arena.release();
+      part.dataset.forgetStage(part);
     }
   }
 

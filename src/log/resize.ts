@@ -1,3 +1,4 @@
+import type { Boxes } from '../space/boxes.ts';
 import { gather } from '../space/copy.ts';
 import { clip, subtractMany } from '../space/cut.ts';
 import type { Io } from '../storage/drive.ts';
@@ -33,32 +34,40 @@ export function* resizeDataset(dataset: LogDataset, shape: readonly number[]): I
   }
 }
 
-/** Posts fill over the parts of committed blocks, and of those under way, that lie in a box. */
+/**
+ * Posts fill over what committed blocks, and those under way, cover of a box: over each element once, however many blocks lie
+ * there, or every shrinking and growing again would double the posts of the next.
+ */
 function* coverWithFill(dataset: LogDataset, start: Float64Array, count: Float64Array): Io<void> {
   const rank = start.length;
   const high = start.map((s, d) => s + (count[d] as number));
   const { log } = dataset;
   const index = yield* log.tables.index(dataset, { low: start, high }, log.tables.items);
-  const boxes: { start: number[]; count: number[] }[] = [];
-  const add = (starts: Float64Array, counts: Float64Array, k: number): void => {
-    const low: number[] = [];
-    const size: number[] = [];
-    for (let d = 0; d < rank; d++) {
-      const from = Math.max(start[d] as number, starts[k + d] as number);
-      low.push(from);
-      size.push(Math.min(high[d] as number, (starts[k + d] as number) + (counts[k + d] as number)) - from);
-    }
-    if (size.every((n) => n > 0)) boxes.push({ start: low, count: size });
-  };
-  for (let i = 0; i < index.length; i++) add(index.starts, index.counts, i * rank);
+  const lists: Boxes[] = [{ rank, length: index.length, starts: index.starts, counts: index.counts }];
   for (const stage of log.underWay) {
     const part = stage.of(dataset);
-    for (const run of part?.runs ?? []) {
-      const { starts, counts } = run.shared ?? (part as DatasetStage);
-      for (let i = run.from; i < run.to; i++) add(starts, counts, i * rank);
+    for (const { shared, from, to } of part?.runs ?? []) {
+      const { starts, counts } = shared ?? (part as DatasetStage);
+      lists.push({ rank, length: to - from, starts: starts.subarray(from * rank), counts: counts.subarray(from * rank) });
     }
   }
-  for (const box of boxes) dataset.postFill(box);
+  // What is left of the box without its gaps.
+  const parts = subtractMany(start, count, subtractMany(start, count, joined(rank, lists)));
+  for (let k = 0; k < parts.length * rank; k += rank) {
+    dataset.postFill({ start: [...parts.starts.subarray(k, k + rank)], count: [...parts.counts.subarray(k, k + rank)] });
+  }
+}
+
+function joined(rank: number, lists: readonly Boxes[]): Boxes {
+  const length = lists.reduce((sum, list) => sum + list.length, 0);
+  const [starts, counts] = [new Float64Array(length * rank), new Float64Array(length * rank)];
+  let at = 0;
+  for (const list of lists) {
+    starts.set(list.starts.subarray(0, list.length * rank), at);
+    counts.set(list.counts.subarray(0, list.length * rank), at);
+    at += list.length * rank;
+  }
+  return { rank, length, starts, counts };
 }
 
 /** Cuts everything that is pending for a dataset to a smaller shape. */
@@ -66,9 +75,10 @@ function clipPending(dataset: LogDataset, shape: readonly number[]): void {
   const { log } = dataset;
   for (const stage of [...log.waiting, log.current]) {
     const part = stage.of(dataset);
-    if (part) stage.set(clipped(part, stage, shape));
+    if (!part) continue;
+    stage.set(clipped(part, stage, shape));
+    dataset.forgetStage(part);
   }
-  dataset.forgetStage();
 }
 
 /** Posts that come back from a failed flush are cut to what their datasets have become meanwhile. */

@@ -20,6 +20,7 @@ export class Tables {
   readonly #data: LogData;
   items: readonly TierItem[];
   readonly #open = new Map<TierItem, OpenTable>();
+  readonly #large = new WeakMap<TierItem, WeakRef<OpenTable>>();
   #bytes = 0;
 
   constructor(data: LogData, items: readonly TierItem[]) {
@@ -28,7 +29,7 @@ export class Tables {
   }
 
   *#table(item: TierItem): Io<OpenTable> {
-    const known = this.#open.get(item);
+    const known = this.#open.get(item) ?? this.#large.get(item)?.deref();
     if (known) return known;
     let { bytes } = item;
     if (!bytes) {
@@ -43,6 +44,16 @@ export class Tables {
       else entries.set(id, [at]);
     }
     const opened = { table, size: item.size, entries };
+    this.#keep(item, opened);
+    return opened;
+  }
+
+  /** Small tables stay; a large one is kept only as long as memory is not needed otherwise. */
+  #keep(item: TierItem, opened: OpenTable): void {
+    if (item.size > KEPT / 4) {
+      this.#large.set(item, new WeakRef(opened));
+      return;
+    }
     for (const [oldest, { size }] of this.#open) {
       if (this.#bytes + item.size <= KEPT) break;
       this.#open.delete(oldest);
@@ -50,7 +61,6 @@ export class Tables {
     }
     this.#open.set(item, opened);
     this.#bytes += item.size;
-    return opened;
   }
 
   /**

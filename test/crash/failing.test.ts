@@ -6,7 +6,7 @@ import { seed } from '../seed.ts';
 import { commitIn } from './images.ts';
 import { applyCommit, commitOf } from './states.ts';
 
-const COMMITS = 5;
+const COMMITS = 4;
 const chosen = seed('a failure at every operation');
 
 interface Way {
@@ -43,8 +43,9 @@ async function commitsWith(fault: Fault, way: Way, durability: 'power' | 'proces
       file.attributes.delete('more');
       await way.flush(file);
     }
+    if (disk.injected === 0) continue;
     expect(commitIn(disk.processImage())).toBe(n);
-    if (durability === 'power' && disk.injected > 0) expect(commitIn(disk.image('none'))).toBe(n);
+    if (durability === 'power') expect(commitIn(disk.image('none'))).toBe(n);
   }
   try {
     await file.close();

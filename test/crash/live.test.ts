@@ -109,6 +109,6 @@ withOracle(['python', 'h5dump'], 'readers beside a writer', () => {
     }
     console.log(`h5log beside a writer: ${opens} opens, 0 failures; ${writing.commits()} commits`);
     await stop(writing);
-    expect(opens).toBeGreaterThan(20);
+    expect(opens).toBeGreaterThan(5);
   });
 });

@@ -1,0 +1,54 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { File } from 'h5log';
+import { report } from './report.ts';
+
+const BLOCKS = 4_000_000;
+const MIB = 2 ** 20;
+
+/** Memory of posting many small blocks and flushing them, in a process of its own: what it takes beyond an idle one. */
+export function memory(): void {
+  const folder = mkdtempSync(join(tmpdir(), 'h5log-bench-'));
+  try {
+    const path = join(folder, 'memory.h5');
+    const child = spawnSync(process.execPath, [...process.execArgv, fileURLToPath(import.meta.url), path], { encoding: 'utf8' });
+    if (child.status !== 0) throw new Error(child.stderr);
+    const { idle, posted, flushed, read } = JSON.parse(child.stdout) as Record<string, number>;
+    const pending = (BLOCKS * 24) / MIB;
+    const allowed = pending + 64 + (BLOCKS * 100) / MIB;
+    const beyond = (rss: number | undefined): number => ((rss ?? 0) - (idle ?? 0)) / MIB;
+    report(`4,000,000 posts of 1x3 float64 (${pending.toFixed(0)} MiB): memory after posting`, beyond(posted), 'MiB', { limit: allowed });
+    report('  peak up to the flush', beyond(flushed), 'MiB', { limit: allowed });
+    report('  peak with the index of a read', beyond(read), 'MiB', { limit: allowed });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function child(path: string): void {
+  const peak = (): number => process.resourceUsage().maxRSS * 1024;
+  const warm = File.createSync(`${path}.warm`);
+  warm.createDataset('x', { dtype: 'float64', shape: [10, 3] }).write(new Float64Array(30));
+  warm.closeSync();
+  const idle = peak();
+  const file = File.createSync(path);
+  const dataset = file.createDataset('x', { dtype: 'float64', shape: [BLOCKS, 3] });
+  const where = { start: [0, 0], count: [1, 3] };
+  const data = new Float64Array(3);
+  for (let i = 0; i < BLOCKS; i++) {
+    where.start[0] = (i * 7919) % BLOCKS; // neighbours never follow one another, so that none are joined
+    dataset.write(data, where);
+  }
+  const posted = peak();
+  file.flushSync();
+  const flushed = peak();
+  for (let i = 0; i < 10; i++) dataset.readSync({ start: [i * 1000, 0], count: [10, 3] });
+  console.log(JSON.stringify({ idle, posted, flushed, read: peak() }));
+  file.closeSync();
+}
+
+const [, script, path] = process.argv;
+if (script === fileURLToPath(import.meta.url) && path) child(path);
