@@ -94,7 +94,8 @@ function smallBlocks(folder: string): void {
     start = performance.now();
     const all = again.readSync();
     whole.push(performance.now() - start);
-    for (let i = 0; i < ROWS; i += 997) if (all[3 * i] !== i || all[3 * i + 2] !== -i) throw new Error(`row ${i} is wrong`);
+    for (let i = 0; i < ROWS; i += 997)
+      if (all[3 * i] !== i || all[3 * i + 2] !== -i) throw new Error(`row ${i} is wrong`);
     const box = { start: [0, 0], count: [10, 3] };
     start = performance.now();
     for (let i = 0; i < 20_000; i++) {
@@ -115,7 +116,12 @@ async function stream(folder: string): Promise<void> {
   const block = 2 ** 20 / 8;
   const source = new Float64Array(GIB / 8).map((_, i) => i * 0.25);
   const plain: number[] = [];
-  const forms: Record<string, number[]> = { 'async, copy: false': [], 'sync, copy: false': [], 'sync, copy: false, no checksum': [], 'sync, copied': [] };
+  const forms: Record<string, number[]> = {
+    'async, copy: false': [],
+    'sync, copy: false': [],
+    'sync, copy: false, no checksum': [],
+    'sync, copied': [],
+  };
   for (let round = 0; round < 5; round++) {
     plain.push(plainWrites(join(folder, 'plain'), source));
     for (const form of Object.keys(forms)) {
@@ -134,12 +140,21 @@ async function stream(folder: string): Promise<void> {
       rmSync(path);
     }
   }
-  const limits: Record<string, number> = { 'async, copy: false': 1.15, 'sync, copy: false': 1.6, 'sync, copy: false, no checksum': 1.15 };
+  const limits: Record<string, number> = {
+    'async, copy: false': 1.15,
+    'sync, copy: false': 1.6,
+    'sync, copy: false, no checksum': 1.15,
+  };
   report('1 GiB by fs.writeSync in pieces of 8 MiB (best of 5)', Math.min(...plain), 'ms');
   for (const [form, times] of Object.entries(forms)) {
     const limit = limits[form];
     report(`1 GiB in 1 MiB blocks, ${form} (best of 5)`, Math.min(...times), 'ms');
-    report(`  against the plain writes`, Math.min(...times) / Math.min(...plain), 'x', limit === undefined ? {} : { limit });
+    report(
+      `  against the plain writes`,
+      Math.min(...times) / Math.min(...plain),
+      'x',
+      limit === undefined ? {} : { limit },
+    );
   }
 }
 
@@ -178,5 +193,7 @@ function manyFlushes(folder: string): void {
   report('  median of the last 1,000', median(lasts), 'ms');
   report('  last / first, medians', median(lasts) / median(firsts), 'x', { limit: 1.5 });
   report('  last / first, sums', sum(lasts) / sum(firsts), 'x', { limit: 1.5 });
-  report('  growth a flush beyond the data', (statSync(path).size - Math.min(before, 0)) / flushes - 1024, 'bytes', { limit: 2048 });
+  report('  growth a flush beyond the data', (statSync(path).size - Math.min(before, 0)) / flushes - 1024, 'bytes', {
+    limit: 2048,
+  });
 }

@@ -14,13 +14,17 @@ export function memory(): void {
   const folder = mkdtempSync(join(tmpdir(), 'h5log-bench-'));
   try {
     const path = join(folder, 'memory.h5');
-    const child = spawnSync(process.execPath, [...process.execArgv, fileURLToPath(import.meta.url), path], { encoding: 'utf8' });
+    const child = spawnSync(process.execPath, [...process.execArgv, fileURLToPath(import.meta.url), path], {
+      encoding: 'utf8',
+    });
     if (child.status !== 0) throw new Error(child.stderr);
     const { idle, posted, flushed, read } = JSON.parse(child.stdout) as Record<string, number>;
     const pending = (BLOCKS * 24) / MIB;
     const allowed = pending + 64 + (BLOCKS * 100) / MIB;
     const beyond = (rss: number | undefined): number => ((rss ?? 0) - (idle ?? 0)) / MIB;
-    report(`4,000,000 posts of 1x3 float64 (${pending.toFixed(0)} MiB): memory after posting`, beyond(posted), 'MiB', { limit: allowed });
+    report(`4,000,000 posts of 1x3 float64 (${pending.toFixed(0)} MiB): memory after posting`, beyond(posted), 'MiB', {
+      limit: allowed,
+    });
     report('  peak up to the flush', beyond(flushed), 'MiB', { limit: allowed });
     report('  peak with the index of a read', beyond(read), 'MiB', { limit: allowed });
   } finally {

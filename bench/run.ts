@@ -1,6 +1,6 @@
-import { figures } from './report.ts';
 import { log } from './log.ts';
 import { memory } from './memory.ts';
+import { figures } from './report.ts';
 import { structure } from './structure.ts';
 
 const suites: Readonly<Record<string, () => void | Promise<void>>> = { structure, log, memory };

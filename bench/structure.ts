@@ -1,8 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { File } from 'h5log';
-import { T } from 'h5log';
+import { File, T } from 'h5log';
 import { simpleSpace } from '../src/hdf5/dataspace.ts';
 import { Region } from '../src/hdf5/object-node.ts';
 import { LOG_GROUP, logGroup, writeCounts } from '../src/log/layout.ts';
@@ -35,8 +34,12 @@ function manyDatasets(folder: string): void {
     times.push(performance.now() - start);
     file.closeSync();
   }
-  report('1,000 datasets with 3 attributes each, created and committed (first)', times[0] as number, 'ms', { limit: 60 });
-  report('1,000 datasets with 3 attributes each, created and committed (median of 5)', median(times), 'ms', { limit: 60 });
+  report('1,000 datasets with 3 attributes each, created and committed (first)', times[0] as number, 'ms', {
+    limit: 60,
+  });
+  report('1,000 datasets with 3 attributes each, created and committed (median of 5)', median(times), 'ms', {
+    limit: 60,
+  });
 }
 
 const COMMITS = 10_000;

@@ -1,6 +1,6 @@
 import type { Session } from './connector/session.ts';
-import { arrayKind } from './dtype/convert.ts';
 import { checkType, T } from './dtype/construct.ts';
+import { arrayKind } from './dtype/convert.ts';
 import { type DType, fullType, type TypedArray } from './dtype/model.ts';
 import { H5LogError } from './errors.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from './hdf5/dataspace.ts';
@@ -100,12 +100,17 @@ export class ObjectAttributes implements Attributes {
   delete(name: string): void {
     const { session, node, path } = this.#owner;
     session.writable();
-    if (!this.has(name)) throw new H5LogError('NOT_FOUND', `${path} has no attribute ${name}`, { file: session.storage.name, object: path });
+    if (!this.has(name))
+      throw new H5LogError('NOT_FOUND', `${path} has no attribute ${name}`, {
+        file: session.storage.name,
+        object: path,
+      });
     session.structure.deleteAttribute(node, this.#stored(name));
   }
 
   #stored(name: string): string {
-    if (typeof name !== 'string' || name === '' || name.includes('\0')) throw new H5LogError('OPTION', `${JSON.stringify(name)} is not a name for an attribute`);
+    if (typeof name !== 'string' || name === '' || name.includes('\0'))
+      throw new H5LogError('OPTION', `${JSON.stringify(name)} is not a name for an attribute`);
     return this.#owner.session.names.stored(name);
   }
 }
@@ -113,7 +118,11 @@ export class ObjectAttributes implements Attributes {
 /** Says which attribute of which object it was. */
 function located(error: unknown, file: string, path: string, name: string): unknown {
   if (!(error instanceof H5LogError) || error.object !== undefined) return error;
-  return new H5LogError(error.code, `attribute ${name} of ${path}: ${error.message}`, { file, object: path, cause: error });
+  return new H5LogError(error.code, `attribute ${name} of ${path}: ${error.message}`, {
+    file,
+    object: path,
+    cause: error,
+  });
 }
 
 function typeOf(name: string, value: unknown): DType {
@@ -141,7 +150,10 @@ function typeOf(name: string, value: unknown): DType {
       if (only === 'bigint') return (value as bigint[]).some((item) => item > 2n ** 63n - 1n) ? 'uint64' : 'int64';
     }
   }
-  throw new H5LogError('DTYPE', `attribute ${name}: a type for ${Array.isArray(value) ? 'this array' : `this ${typeof value}`} must be given as { dtype }`);
+  throw new H5LogError(
+    'DTYPE',
+    `attribute ${name}: a type for ${Array.isArray(value) ? 'this array' : `this ${typeof value}`} must be given as { dtype }`,
+  );
 }
 
 function spaceOf(name: string, value: unknown, dtype: DType, shape: readonly number[] | undefined): Dataspace {
@@ -150,7 +162,10 @@ function spaceOf(name: string, value: unknown, dtype: DType, shape: readonly num
   if (shape === undefined) return length === undefined ? SCALAR_SPACE : simpleSpace([length]);
   const sizes = checkShape(shape);
   if (sizeOf(sizes) !== (length ?? 1)) {
-    throw new H5LogError('SHAPE', `attribute ${name}: ${length ?? 1} values do not fit the shape [${sizes.join(', ')}]`);
+    throw new H5LogError(
+      'SHAPE',
+      `attribute ${name}: ${length ?? 1} values do not fit the shape [${sizes.join(', ')}]`,
+    );
   }
   return sizes.length === 0 ? SCALAR_SPACE : simpleSpace(sizes);
 }

@@ -63,8 +63,11 @@ export class Dataset<D extends DType = DType> {
   get node(): ObjectNode {
     if (this.#generation !== this.session.generation) {
       const node = this.session.find(this.session.structure.root, this.path);
-      if (!node || node.kind !== 'dataset') {
-        throw new H5LogError('NOT_FOUND', `${this.path} is no longer a dataset`, { file: this.session.storage.name, object: this.path });
+      if (node?.kind !== 'dataset') {
+        throw new H5LogError('NOT_FOUND', `${this.path} is no longer a dataset`, {
+          file: this.session.storage.name,
+          object: this.path,
+        });
       }
       this.#node = node;
       this.#generation = this.session.generation;
@@ -83,7 +86,10 @@ export class Dataset<D extends DType = DType> {
     if (this.#logged?.node === node) return this.#logged;
     this.#logged = this.session.logDataset(node, this.path) ?? null;
     if (this.#logged) return this.#logged;
-    throw new H5LogError('UNSUPPORTED', `${this.path} is not a dataset of the log`, { file: this.session.storage.name, object: this.path });
+    throw new H5LogError('UNSUPPORTED', `${this.path} is not a dataset of the log`, {
+      file: this.session.storage.name,
+      object: this.path,
+    });
   }
 
   get dtype(): D {
@@ -204,10 +210,15 @@ export function defineDataset<D extends DType>(
   path: string,
   options: DatasetOptions<D>,
 ): { create(session: Session, parent: ObjectNode, name: string): ObjectNode } {
-  if (typeof options !== 'object' || options === null) throw new H5LogError('OPTION', `${path}: { dtype, shape } are needed`, { object: path });
+  if (typeof options !== 'object' || options === null)
+    throw new H5LogError('OPTION', `${path}: { dtype, shape } are needed`, { object: path });
   const dtype = checkType(options.dtype);
   if (containsVlen(dtype) || containsReference(dtype)) {
-    throw new H5LogError('UNSUPPORTED', `${path}: a dataset of a log cannot hold ${describeType(dtype)}, because variable-length data and references are not logged yet`, { object: path });
+    throw new H5LogError(
+      'UNSUPPORTED',
+      `${path}: a dataset of a log cannot hold ${describeType(dtype)}, because variable-length data and references are not logged yet`,
+      { object: path },
+    );
   }
   const shape = checkShape(options.shape);
   const maxShape = checkMaxShape(options.maxShape, shape);
@@ -227,7 +238,11 @@ export function defineDataset<D extends DType>(
 
 function checkChunks(path: string, chunks: readonly number[], shape: readonly number[]): number[] {
   const sizes = checkShape(chunks);
-  if (sizes.length !== shape.length) throw new H5LogError('SHAPE', `${path}: chunks of ${sizes.length} dimensions for a dataset of ${shape.length}`, { object: path });
-  if (sizes.some((size) => size === 0)) throw new H5LogError('SHAPE', `${path}: a chunk cannot have a dimension of 0`, { object: path });
+  if (sizes.length !== shape.length)
+    throw new H5LogError('SHAPE', `${path}: chunks of ${sizes.length} dimensions for a dataset of ${shape.length}`, {
+      object: path,
+    });
+  if (sizes.some((size) => size === 0))
+    throw new H5LogError('SHAPE', `${path}: a chunk cannot have a dimension of 0`, { object: path });
   return sizes;
 }

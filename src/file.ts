@@ -1,8 +1,8 @@
 import { createTarget, openTarget, readTarget, watchProcess } from '#platform';
 import type { Communicator } from './comm/communicator.ts';
 import { solo } from './comm/solo.ts';
-import { checkOptions, type CommonOptions, type CreateOptions, type OpenOptions } from './connector/options.ts';
 import { connectorFromEnvironment, indexLimit, tableOptions } from './connector/environment.ts';
+import { type CommonOptions, type CreateOptions, checkOptions, type OpenOptions } from './connector/options.ts';
 import { type Commit, type CommitInProgress, Session, type SessionOptions } from './connector/session.ts';
 import { H5LogError } from './errors.ts';
 import { Group } from './group.ts';
@@ -36,22 +36,34 @@ export class File extends Group {
   /** Makes a new file, replacing what is at that path once the new one is whole. */
   static async create(target: string | URL | ByteStorage, options: CreateOptions = {}): Promise<File> {
     const opening = beginCreate(target, options);
-    return new File(await opening.settle(() => driveAsync(opening.storage, Session.create(opening.session))), options.commitOnSignal);
+    return new File(
+      await opening.settle(() => driveAsync(opening.storage, Session.create(opening.session))),
+      options.commitOnSignal,
+    );
   }
 
   static createSync(target: string | URL | ByteStorage, options: CreateOptions = {}): File {
     const opening = beginCreate(target, options);
-    return new File(opening.settleSync(() => driveSync(opening.storage, Session.create(opening.session))), options.commitOnSignal);
+    return new File(
+      opening.settleSync(() => driveSync(opening.storage, Session.create(opening.session))),
+      options.commitOnSignal,
+    );
   }
 
   static async open(source: string | URL | Blob | ByteStorage, options: OpenOptions = {}): Promise<File> {
     const opening = beginOpen(source, options);
-    return new File(await opening.settle(() => driveAsync(opening.storage, Session.open(opening.session))), options.commitOnSignal);
+    return new File(
+      await opening.settle(() => driveAsync(opening.storage, Session.open(opening.session))),
+      options.commitOnSignal,
+    );
   }
 
   static openSync(source: string | URL | ByteStorage, options: OpenOptions = {}): File {
     const opening = beginOpen(source, options);
-    return new File(opening.settleSync(() => driveSync(opening.storage, Session.open(opening.session))), options.commitOnSignal);
+    return new File(
+      opening.settleSync(() => driveSync(opening.storage, Session.open(opening.session))),
+      options.commitOnSignal,
+    );
   }
 
   get connector(): 'log' | 'native' {
@@ -97,7 +109,13 @@ export class File extends Group {
   }
 
   /** Commits as another process makes them: the file is looked at again and again, every `interval` milliseconds. */
-  async *watch({ signal, interval = 100 }: { signal?: AbortSignal; interval?: number } = {}): AsyncIterableIterator<Commit> {
+  async *watch({
+    signal,
+    interval = 100,
+  }: {
+    signal?: AbortSignal;
+    interval?: number;
+  } = {}): AsyncIterableIterator<Commit> {
     let seen = this.sequence;
     while (!this.closed && !signal?.aborted) {
       if (await this.refresh()) {
@@ -205,7 +223,13 @@ class Opening {
   readonly #isNew: boolean;
   readonly #ownsStorage: boolean;
 
-  constructor(storage: ByteStorage, target: WriteTarget | null, isNew: boolean, ownsStorage: boolean, options: CommonOptions) {
+  constructor(
+    storage: ByteStorage,
+    target: WriteTarget | null,
+    isNew: boolean,
+    ownsStorage: boolean,
+    options: CommonOptions,
+  ) {
     this.storage = storage;
     this.#target = target;
     this.#isNew = isNew;
@@ -253,7 +277,13 @@ class Opening {
     this.#target?.release();
     if (!(error instanceof H5LogError) || error.file !== undefined) return error;
     const { offset, object, rank, cause } = error;
-    return new H5LogError(error.code, `${this.storage.name}: ${error.message}`, { file: this.storage.name, offset, object, rank, cause: cause ?? error });
+    return new H5LogError(error.code, `${this.storage.name}: ${error.message}`, {
+      file: this.storage.name,
+      offset,
+      object,
+      rank,
+      cause: cause ?? error,
+    });
   }
 }
 
@@ -276,9 +306,13 @@ const isWeb = (source: string | URL): boolean => /^https?:\/\//i.test(String(sou
 function checkComm(options: CommonOptions): void {
   checkOptions(options);
   if ((options.connector ?? connectorFromEnvironment()) === 'native') {
-    throw new H5LogError('UNSUPPORTED', 'the native connector is not part of this version; leave connector out, or choose log');
+    throw new H5LogError(
+      'UNSUPPORTED',
+      'the native connector is not part of this version; leave connector out, or choose log',
+    );
   }
-  if (options.comm && options.comm.size > 1) throw new H5LogError('UNSUPPORTED', 'files of several ranks are not supported yet');
+  if (options.comm && options.comm.size > 1)
+    throw new H5LogError('UNSUPPORTED', 'files of several ranks are not supported yet');
 }
 
 function beginCreate(target: string | URL | ByteStorage, options: CreateOptions): Opening {
@@ -295,7 +329,8 @@ function beginOpen(source: string | URL | Blob | ByteStorage, options: OpenOptio
   checkComm(options);
   const writing = options.mode === 'r+';
   if (writing && options.asOf !== undefined) throw new H5LogError('OPTION', 'an earlier state (asOf) can only be read');
-  if (options.asOf !== undefined && !Number.isInteger(options.asOf)) throw new H5LogError('OPTION', `asOf must be a sequence number, got ${String(options.asOf)}`);
+  if (options.asOf !== undefined && !Number.isInteger(options.asOf))
+    throw new H5LogError('OPTION', `asOf must be a sequence number, got ${String(options.asOf)}`);
   if (isPath(source)) {
     if (isWeb(source)) return readOnly(httpStorage(source), writing, options);
     if (!writing) return new Opening(readTarget(source), null, false, true, options);
@@ -314,6 +349,12 @@ function readOnly(storage: ByteStorage, writing: boolean, options: OpenOptions):
 
 function checkStorage(source: unknown): void {
   const storage = source as Partial<ByteStorage> | null;
-  if (typeof storage === 'object' && storage !== null && typeof storage.read === 'function' && typeof storage.size === 'function') return;
+  if (
+    typeof storage === 'object' &&
+    storage !== null &&
+    typeof storage.read === 'function' &&
+    typeof storage.size === 'function'
+  )
+    return;
   throw new H5LogError('OPTION', 'a path, a URL, a Blob or a storage is needed');
 }

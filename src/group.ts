@@ -37,7 +37,7 @@ export class Group {
   get node(): ObjectNode {
     if (this.#generation !== this.session.generation) {
       const node = this.session.find(this.session.structure.root, this.path);
-      if (!node || node.kind !== 'group') throw this.#error('NOT_FOUND', `${this.path} is no longer a group`, this.path);
+      if (node?.kind !== 'group') throw this.#error('NOT_FOUND', `${this.path} is no longer a group`, this.path);
       this.#node = node;
       this.#generation = this.session.generation;
     }
@@ -52,7 +52,11 @@ export class Group {
   group(path: string): Group {
     const found = this.get(path);
     if (found instanceof Group) return found;
-    throw this.#error('NOT_FOUND', found ? `${this.#absolute(path)} is a dataset, not a group` : `there is no group ${this.#absolute(path)}`, path);
+    throw this.#error(
+      'NOT_FOUND',
+      found ? `${this.#absolute(path)} is a dataset, not a group` : `there is no group ${this.#absolute(path)}`,
+      path,
+    );
   }
 
   dataset(path: string): Dataset;
@@ -60,7 +64,11 @@ export class Group {
   dataset(path: string, dtype?: DType): Dataset {
     const found = this.get(path);
     if (!(found instanceof Dataset)) {
-      throw this.#error('NOT_FOUND', found ? `${this.#absolute(path)} is a group, not a dataset` : `there is no dataset ${this.#absolute(path)}`, path);
+      throw this.#error(
+        'NOT_FOUND',
+        found ? `${this.#absolute(path)} is a group, not a dataset` : `there is no dataset ${this.#absolute(path)}`,
+        path,
+      );
     }
     if (dtype !== undefined) found.mustBe(dtype);
     return found;
@@ -150,7 +158,10 @@ export class Group {
     const { structure } = this.session;
     const source = this.#existing(from);
     const inside = this.#absolute(to).startsWith(`${this.#absolute(from)}/`);
-    if (inside) throw new H5LogError('OPTION', `${this.#absolute(from)} cannot be moved into itself`, { object: this.#absolute(from) });
+    if (inside)
+      throw new H5LogError('OPTION', `${this.#absolute(from)} cannot be moved into itself`, {
+        object: this.#absolute(from),
+      });
     const { parent, name } = this.#place(to);
     structure.moveLink(source.parent, source.name, parent, name);
   }
@@ -166,11 +177,14 @@ export class Group {
 
   #existing(path: string): { parent: ObjectNode; name: string } {
     const { session } = this;
-    const components = checkedPath(path).split('/').filter((part) => part !== '' && part !== '.');
+    const components = checkedPath(path)
+      .split('/')
+      .filter((part) => part !== '' && part !== '.');
     const last = components.pop();
     const above = session.find(path.startsWith('/') ? session.structure.root : this.node, components.join('/'));
     const name = last === undefined || !above ? undefined : session.storedIn(above, last);
-    if (!above || name === undefined || !above.links.has(name)) throw this.#error('NOT_FOUND', `there is no ${this.#absolute(path)}`, path);
+    if (!above || name === undefined || !above.links.has(name))
+      throw this.#error('NOT_FOUND', `there is no ${this.#absolute(path)}`, path);
     return { parent: above, name };
   }
 
@@ -178,24 +192,32 @@ export class Group {
   #place(path: string): { parent: ObjectNode; name: string } {
     const { session } = this;
     session.writable();
-    const components = checkedPath(path).split('/').filter((part) => part !== '' && part !== '.');
+    const components = checkedPath(path)
+      .split('/')
+      .filter((part) => part !== '' && part !== '.');
     const last = components.pop();
     if (last === undefined) throw this.#error('EXISTS', `${this.#absolute(path)} exists already`, path);
     let parent = path.startsWith('/') ? session.structure.root : this.node;
     const missing: string[] = [];
     for (const component of components) {
       const next = missing.length > 0 ? undefined : session.find(parent, component);
-      if (next && next.kind !== 'group') throw this.#error('EXISTS', `${component} on the way to ${this.#absolute(path)} is not a group`, path);
+      if (next && next.kind !== 'group')
+        throw this.#error('EXISTS', `${component} on the way to ${this.#absolute(path)} is not a group`, path);
       if (next) parent = next;
       else {
         // A link that leads nowhere is in the way as well.
         if (missing.length === 0 && parent.links.has(session.storedIn(parent, component))) {
-          throw this.#error('NOT_FOUND', `the link ${component} on the way to ${this.#absolute(path)} leads nowhere`, path);
+          throw this.#error(
+            'NOT_FOUND',
+            `the link ${component} on the way to ${this.#absolute(path)} leads nowhere`,
+            path,
+          );
         }
         missing.push(component);
       }
     }
-    if (missing.length === 0 && parent.links.has(session.storedIn(parent, last))) throw this.#error('EXISTS', `${this.#absolute(path)} exists already`, path);
+    if (missing.length === 0 && parent.links.has(session.storedIn(parent, last)))
+      throw this.#error('EXISTS', `${this.#absolute(path)} exists already`, path);
     for (const component of missing) parent = session.structure.createGroup(parent, session.names.stored(component));
     return { parent, name: session.names.stored(last) };
   }

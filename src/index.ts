@@ -1,4 +1,4 @@
-export type { AttributeValue, Attributes } from './attributes.ts';
+export type { Attributes, AttributeValue } from './attributes.ts';
 export type { Communicator } from './comm/communicator.ts';
 export { solo } from './comm/solo.ts';
 export type { CommonOptions, CreateOptions, OpenOptions } from './connector/options.ts';

@@ -6,7 +6,10 @@ import type { ByteStorage } from './storage/storage.ts';
 // What a page cannot do says so; what it can is done without anything of Node.
 
 function needsNode(what: string): never {
-  throw new H5LogError('UNSUPPORTED', `${what} needs Node.js; in a browser open a Blob, a URL or a storage of your own`);
+  throw new H5LogError(
+    'UNSUPPORTED',
+    `${what} needs Node.js; in a browser open a Blob, a URL or a storage of your own`,
+  );
 }
 
 export function nodeStorage(_path: string | URL, _mode: string): ByteStorage {

@@ -2,9 +2,9 @@ import { createCipheriv } from 'node:crypto';
 import { deflateSync, inflateSync } from 'node:zlib';
 import { formatError } from './errors.ts';
 
-export { createTarget, openTarget, readTarget } from './storage/node-target.ts';
 export { nodeStorage } from './storage/node-file.ts';
 export { watchProcess } from './storage/node-lifetime.ts';
+export { createTarget, openTarget, readTarget } from './storage/node-target.ts';
 
 /** Inflates a zlib stream of at most `limit` bytes. */
 export function inflate(bytes: Uint8Array, limit: number): Uint8Array {

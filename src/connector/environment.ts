@@ -16,7 +16,10 @@ function flag(name: string, otherwise: boolean): boolean {
 export function tableOptions(options: CreateOptions): TableOptions {
   const table = options.table ?? {};
   for (const [name, value] of Object.entries(table)) {
-    const right = name === 'compress' ? typeof value === 'boolean' || (typeof value === 'number' && value >= 0) : typeof value === 'boolean';
+    const right =
+      name === 'compress'
+        ? typeof value === 'boolean' || (typeof value === 'number' && value >= 0)
+        : typeof value === 'boolean';
     if (!['merge', 'encode', 'share', 'compress'].includes(name) || (value !== undefined && !right)) {
       throw new H5LogError('OPTION', `table.${name} cannot be ${String(value)}`);
     }
@@ -38,7 +41,8 @@ export function indexLimit(options: CommonOptions): number {
   const value = environment('H5VL_LOG_IDX_BSIZE');
   if (value === undefined || value === '') return Infinity;
   const bytes = Number(value);
-  if (!Number.isInteger(bytes)) throw new H5LogError('OPTION', `H5VL_LOG_IDX_BSIZE must be a number of bytes, got ${JSON.stringify(value)}`);
+  if (!Number.isInteger(bytes))
+    throw new H5LogError('OPTION', `H5VL_LOG_IDX_BSIZE must be a number of bytes, got ${JSON.stringify(value)}`);
   return bytes < 0 ? Infinity : bytes;
 }
 

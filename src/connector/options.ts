@@ -40,11 +40,15 @@ const CHOICES: Readonly<Record<string, readonly unknown[]>> = {
 
 /** Refuses values that an option cannot have. */
 export function checkOptions(options: CommonOptions & { mode?: unknown; exclusive?: unknown }): void {
-  if (typeof options !== 'object' || options === null) throw new H5LogError('OPTION', `options must be an object, got ${String(options)}`);
+  if (typeof options !== 'object' || options === null)
+    throw new H5LogError('OPTION', `options must be an object, got ${String(options)}`);
   for (const [name, allowed] of Object.entries(CHOICES)) {
     const value = (options as Readonly<Record<string, unknown>>)[name];
     if (value !== undefined && !allowed.includes(value)) {
-      throw new H5LogError('OPTION', `${name} must be ${allowed.map((choice) => JSON.stringify(choice)).join(' or ')}, got ${show(value)}`);
+      throw new H5LogError(
+        'OPTION',
+        `${name} must be ${allowed.map((choice) => JSON.stringify(choice)).join(' or ')}, got ${show(value)}`,
+      );
     }
   }
   for (const name of ['bufferLimit', 'indexLimit', 'timeout'] as const) {

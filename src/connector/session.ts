@@ -125,7 +125,8 @@ export class Session {
     const record = records[records.length - 1];
     if (!record) return;
     this.last = commitOf(record);
-    if (record.root !== this.structure.root.address) this.last = { sequence: record.sequence + 1, time: new Date(), bytes: 0, requests: 0 };
+    if (record.root !== this.structure.root.address)
+      this.last = { sequence: record.sequence + 1, time: new Date(), bytes: 0, requests: 0 };
     this.#next = this.last.sequence + 1;
   }
 
@@ -148,7 +149,8 @@ export class Session {
   *refresh(): Io<boolean> {
     const opened = yield* openStructure();
     const { bytes } = opened.superblock;
-    if (bytes.length === this.#superblock.length && bytes.every((byte, i) => byte === this.#superblock[i])) return false;
+    if (bytes.length === this.#superblock.length && bytes.every((byte, i) => byte === this.#superblock[i]))
+      return false;
     yield* this.#adopt(opened);
     this.generation++;
     return true;
@@ -166,7 +168,8 @@ export class Session {
   /** Throws unless the file may be changed. */
   writable(): Committer {
     if (this.closed) throw new H5LogError('CLOSED', `${this.storage.name} is closed`, { file: this.storage.name });
-    if (!this.#committer) throw new H5LogError('READ_ONLY', `${this.storage.name} is open for reading only`, { file: this.storage.name });
+    if (!this.#committer)
+      throw new H5LogError('READ_ONLY', `${this.storage.name} is open for reading only`, { file: this.storage.name });
     return this.#committer;
   }
 
@@ -242,7 +245,12 @@ export class Session {
     const flush = this.log ? planFlush(this.log, committer, this.#next, time) : null;
     if (flush === undefined || (!flush && !committer.pending)) return undefined;
     const planned = flush ? flush.planned : committer.plan();
-    const commit = { sequence: this.#next++, time: new Date(time), bytes: planned.bytes, requests: flush?.requests ?? 0 };
+    const commit = {
+      sequence: this.#next++,
+      time: new Date(time),
+      bytes: planned.bytes,
+      requests: flush?.requests ?? 0,
+    };
     return { commit, planned, flush };
   }
 

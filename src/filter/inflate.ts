@@ -5,13 +5,17 @@ import { formatError } from '../errors.ts';
  * were asked to block cannot wait for it.
  */
 
-const LENGTH_BASE = [3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258];
+const LENGTH_BASE = [
+  3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258,
+];
 const LENGTH_EXTRA = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0];
 const DISTANCE_BASE = [
-  1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289,
-  16385, 24577,
+  1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145,
+  8193, 12289, 16385, 24577,
 ];
-const DISTANCE_EXTRA = [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13];
+const DISTANCE_EXTRA = [
+  0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13,
+];
 const CODE_ORDER = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
 /** A canonical Huffman code: how many codes of each length, and the symbols in order. */
@@ -138,7 +142,10 @@ class Inflater {
       lengths.fill(value, i, i + times);
       i += times;
     }
-    this.#compressed(makeCode(lengths.subarray(0, literals)), makeCode(lengths.subarray(literals, literals + distances)));
+    this.#compressed(
+      makeCode(lengths.subarray(0, literals)),
+      makeCode(lengths.subarray(literals, literals + distances)),
+    );
   }
 
   #compressed(lengths: Code, distances: Code): void {
@@ -169,7 +176,8 @@ class Inflater {
     const [b3, b2, b1, b0] = [this.#input[at], this.#input[at + 1], this.#input[at + 2], this.#input[at + 3]];
     if (b0 === undefined) throw formatError('compressed data ends too early');
     const stored = (((b3 as number) << 24) | ((b2 as number) << 16) | ((b1 as number) << 8) | b0) >>> 0;
-    if (stored !== adler32(this.out.subarray(0, this.length))) throw formatError('checksum of compressed data is wrong');
+    if (stored !== adler32(this.out.subarray(0, this.length)))
+      throw formatError('checksum of compressed data is wrong');
   }
 }
 

@@ -14,7 +14,13 @@ export type Inflate = (bytes: Uint8Array, limit: number) => Uint8Array;
 export type Deflate = (bytes: Uint8Array, level: number) => Uint8Array;
 
 /** Undoes the filters of one chunk, the last one first. Bit i of `mask` says that filter i was left out. */
-export function unfilter(bytes: Uint8Array, filters: readonly FilterStep[], mask: number, size: number, inflate: Inflate): Uint8Array {
+export function unfilter(
+  bytes: Uint8Array,
+  filters: readonly FilterStep[],
+  mask: number,
+  size: number,
+  inflate: Inflate,
+): Uint8Array {
   let data = bytes;
   for (let i = filters.length - 1; i >= 0; i--) {
     const filter = filters[i] as FilterStep;

@@ -125,7 +125,11 @@ export class Appender {
     const isOurs = now.every((byte, i) => byte === this.#superblock[i] || byte === this.#begun?.[i]);
     if (size !== this.#size || count < now.length || !isOurs) {
       const what = size === this.#size ? 'superblock' : `size (${this.#size} bytes, now ${size})`;
-      throw new H5LogError('STORAGE', `another program changed the file: its ${what} is not what h5log left; nothing was committed`, { file: this.#name });
+      throw new H5LogError(
+        'STORAGE',
+        `another program changed the file: its ${what} is not what h5log left; nothing was committed`,
+        { file: this.#name },
+      );
     }
   }
 

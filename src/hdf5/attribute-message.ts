@@ -33,7 +33,8 @@ export function parseAttribute(cursor: Cursor, lengthSize: number): AttributeMes
   const from = cursor.at;
   const version = cursor.u8();
   if (version < 1 || version > 3) cursor.fail(`attribute version ${version} is not known`);
-  const flags = version === 1 ? (cursor.skip(1), 0) : cursor.u8();
+  const second = cursor.u8();
+  const flags = version === 1 ? 0 : second; // reserved in version 1
   const nameSize = cursor.u16();
   const typeSize = cursor.u16();
   const spaceSize = cursor.u16();
@@ -46,7 +47,10 @@ export function parseAttribute(cursor: Cursor, lengthSize: number): AttributeMes
   return {
     name,
     type: flags & 1 ? { sharedAt: typeAt - from, sharedSize: typeSize } : parseDatatype(part(typeAt, typeSize)),
-    space: flags & 2 ? { sharedAt: spaceAt - from, sharedSize: spaceSize } : parseDataspace(part(spaceAt, spaceSize), lengthSize),
+    space:
+      flags & 2
+        ? { sharedAt: spaceAt - from, sharedSize: spaceSize }
+        : parseDataspace(part(spaceAt, spaceSize), lengthSize),
     dataAt: cursor.at - from,
   };
 }
@@ -57,12 +61,23 @@ export function attributeSize(type: FullType, space: Dataspace): number {
 }
 
 /** A version 3 attribute message; `data` is the value in its file form. */
-export function encodeAttribute(name: string, dtype: DType, space: Dataspace, data: Uint8Array): { body: Uint8Array; dataAt: number } {
+export function encodeAttribute(
+  name: string,
+  dtype: DType,
+  space: Dataspace,
+  data: Uint8Array,
+): { body: Uint8Array; dataAt: number } {
   const length = textLength(name);
   const type = encodeDatatype(dtype);
   const extent = encodeDataspace(space);
   const out = new ByteWriter(16 + length + type.length + extent.length + data.length);
-  out.u8(3).u8(0).u16(length + 1).u16(type.length).u16(extent.length).u8(length === name.length ? 0 : 1);
+  out
+    .u8(3)
+    .u8(0)
+    .u16(length + 1)
+    .u16(type.length)
+    .u16(extent.length)
+    .u8(length === name.length ? 0 : 1);
   out.text(name).u8(0).put(type).put(extent);
   const dataAt = out.length;
   return { body: out.put(data).done(), dataAt };

@@ -24,14 +24,28 @@ export function attributeParts(attribute: Attribute, lengthSize: number): Attrib
   const content = attribute.message.content;
   const { offset } = attribute.message;
   const parsed = parseAttribute(new Cursor(content, offset), lengthSize);
-  const type = 'sharedAt' in parsed.type ? parseDatatype(new Cursor(must(attribute.sharedType, offset), offset)) : parsed.type;
-  const space = 'sharedAt' in parsed.space ? parseDataspace(new Cursor(must(attribute.sharedSpace, offset), offset), lengthSize) : parsed.space;
+  const type =
+    'sharedAt' in parsed.type ? parseDatatype(new Cursor(must(attribute.sharedType, offset), offset)) : parsed.type;
+  const space =
+    'sharedAt' in parsed.space
+      ? parseDataspace(new Cursor(must(attribute.sharedSpace, offset), offset), lengthSize)
+      : parsed.space;
   const count = elementCount(space);
   const size = count * type.size;
   if (parsed.dataAt + size > content.length) {
-    throw formatError(`attribute ${attribute.name} holds ${content.length - parsed.dataAt} bytes, its shape asks for ${size}`, offset);
+    throw formatError(
+      `attribute ${attribute.name} holds ${content.length - parsed.dataAt} bytes, its shape asks for ${size}`,
+      offset,
+    );
   }
-  return { type, dtype: publicType(type), space, count, dataAt: parsed.dataAt, data: content.subarray(parsed.dataAt, parsed.dataAt + size) };
+  return {
+    type,
+    dtype: publicType(type),
+    space,
+    count,
+    dataAt: parsed.dataAt,
+    data: content.subarray(parsed.dataAt, parsed.dataAt + size),
+  };
 }
 
 function must(bytes: Uint8Array | null, offset: number): Uint8Array {

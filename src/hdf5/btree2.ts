@@ -1,9 +1,9 @@
 import { formatError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
 import type { Budget } from './budget.ts';
+import { bytesFor } from './byte-writer.ts';
 import { lookup3 } from './checksum.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
-import { bytesFor } from './byte-writer.ts';
 import type { FileBytes } from './file-bytes.ts';
 
 interface Tree {
@@ -16,8 +16,17 @@ interface Tree {
 }
 
 /** All records of a version 2 B-tree, in key order, each as a cursor over its bytes. Its nodes count against the budget. */
-export function* readBtree2(file: FileBytes, address: number, expectedType: readonly number[], budget: Budget): Io<Cursor[]> {
-  const header = yield* file.cursor(address, 4 + 1 + 1 + 4 + 2 + 2 + 2 + file.addressSize + 2 + file.lengthSize + 4, 'B-tree header');
+export function* readBtree2(
+  file: FileBytes,
+  address: number,
+  expectedType: readonly number[],
+  budget: Budget,
+): Io<Cursor[]> {
+  const header = yield* file.cursor(
+    address,
+    4 + 1 + 1 + 4 + 2 + 2 + 2 + file.addressSize + 2 + file.lengthSize + 4,
+    'B-tree header',
+  );
   header.signature('BTHD');
   header.expect(0, 'version of the B-tree');
   const type = header.u8();
@@ -35,7 +44,8 @@ export function* readBtree2(file: FileBytes, address: number, expectedType: read
   if (root === UNDEFINED || total === 0) return records;
   const tree = layoutOf(file, type, nodeSize, recordSize, depth);
   yield* readNode(file, tree, root, rootCount, depth, records, budget);
-  if (records.length !== total) throw formatError(`B-tree with ${records.length} records where ${total} are announced`, file.base + address);
+  if (records.length !== total)
+    throw formatError(`B-tree with ${records.length} records where ${total} are announced`, file.base + address);
   return records;
 }
 
@@ -63,7 +73,8 @@ function* readNode(
   records: Cursor[],
   budget: Budget,
 ): Io<void> {
-  if (count > (tree.maxRecords[depth] ?? 0)) throw formatError(`B-tree node with ${count} records`, file.base + address);
+  if (count > (tree.maxRecords[depth] ?? 0))
+    throw formatError(`B-tree node with ${count} records`, file.base + address);
   const node = yield* file.cursor(address, tree.nodeSize, 'B-tree node');
   budget.spend(tree.nodeSize, address, 'B-tree nodes');
   node.signature(depth === 0 ? 'BTLF' : 'BTIN');

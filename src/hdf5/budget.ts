@@ -24,6 +24,7 @@ export class Budget {
 
   spend(bytes: number, address: number, what: string): void {
     this.#spent += bytes;
-    if (this.#spent > this.#file.end) throw formatError(`${what} that overlap: together they are longer than the file`, this.#file.base + address);
+    if (this.#spent > this.#file.end)
+      throw formatError(`${what} that overlap: together they are longer than the file`, this.#file.base + address);
   }
 }

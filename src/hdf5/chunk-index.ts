@@ -45,11 +45,16 @@ export function buildChunkIndex(grid: ChunkGrid, chunks: readonly ChunkPlace[]):
   const total = counts.reduce((product, n) => product * n, 1);
   const first = chunks[0];
   if (total === 1 && grid.shape.every((size, d) => size === grid.maxShape[d])) {
-    if (!first) return { index: { kind: 'single', address: UNDEFINED, filtered: grid.filtered ? { size: 0, mask: 0 } : null }, region: null };
+    if (!first)
+      return {
+        index: { kind: 'single', address: UNDEFINED, filtered: grid.filtered ? { size: 0, mask: 0 } : null },
+        region: null,
+      };
     const filtered = grid.filtered ? { size: first.size, mask: first.mask } : null;
     return { index: { kind: 'single', address: addressOf(first.address), filtered }, region: regionOf(first.address) };
   }
-  if (inSequence(grid, chunks, counts, total)) return { index: { kind: 'implicit', address: addressOf((first as ChunkPlace).address) }, region: null };
+  if (inSequence(grid, chunks, counts, total))
+    return { index: { kind: 'implicit', address: addressOf((first as ChunkPlace).address) }, region: null };
   return fixedArray(grid, chunks, counts, total);
 }
 
@@ -72,7 +77,12 @@ function position(at: readonly number[], counts: readonly number[]): number {
 
 // ------------------------------------------------------------------ fixed array
 
-function fixedArray(grid: ChunkGrid, chunks: readonly ChunkPlace[], counts: readonly number[], total: number): BuiltIndex {
+function fixedArray(
+  grid: ChunkGrid,
+  chunks: readonly ChunkPlace[],
+  counts: readonly number[],
+  total: number,
+): BuiltIndex {
   const chunkBytes = grid.chunk.reduce((product, n) => product * n, grid.elementSize);
   // libhdf5 keeps one byte more than the unfiltered size needs, because filters may make a chunk larger.
   const sizeBytes = Math.min(8, 1 + Math.floor((Math.floor(Math.log2(chunkBytes)) + 8) / 8));
@@ -86,12 +96,23 @@ function fixedArray(grid: ChunkGrid, chunks: readonly ChunkPlace[], counts: read
 
   function encode(): Uint8Array {
     const at = region.address;
-    const head = new ByteWriter(header).text('FAHD').u8(0).u8(grid.filtered ? 1 : 0).u8(entry).u8(PAGE_BITS).u64(total).u64(at + header);
+    const head = new ByteWriter(header)
+      .text('FAHD')
+      .u8(0)
+      .u8(grid.filtered ? 1 : 0)
+      .u8(entry)
+      .u8(PAGE_BITS)
+      .u64(total)
+      .u64(at + header);
     head.u32(lookup3(head.done()));
     const bytes = new Uint8Array(header + body);
     bytes.set(head.done());
     const block = bytes.subarray(header);
-    const start = new ByteWriter(prefix).text('FADB').u8(0).u8(grid.filtered ? 1 : 0).u64(at);
+    const start = new ByteWriter(prefix)
+      .text('FADB')
+      .u8(0)
+      .u8(grid.filtered ? 1 : 0)
+      .u64(at);
     block.set(start.done());
     const entryAt = entryPositions(prefix, entry, pages, perPage);
     const view = new DataView(bytes.buffer, header);
@@ -100,7 +121,8 @@ function fixedArray(grid: ChunkGrid, chunks: readonly ChunkPlace[], counts: read
       const where = entryAt(position(chunk.at, counts));
       putU64(view, where, addressOf(chunk.address));
       if (!grid.filtered) continue;
-      for (let b = 0, rest = chunk.size; b < sizeBytes; b++, rest = Math.floor(rest / 256)) view.setUint8(where + 8 + b, rest % 256);
+      for (let b = 0, rest = chunk.size; b < sizeBytes; b++, rest = Math.floor(rest / 256))
+        view.setUint8(where + 8 + b, rest % 256);
       view.setUint32(where + 8 + sizeBytes, chunk.mask, true);
     }
     if (pages === 0) view.setUint32(body - 4, lookup3(block, 0, body - 4), true);
@@ -116,7 +138,15 @@ function entryPositions(prefix: number, entry: number, pages: number, perPage: n
   return (i) => prefix + 4 + i * entry + Math.floor(i / perPage) * 4;
 }
 
-function sealPages(block: Uint8Array, view: DataView, prefix: number, entry: number, total: number, perPage: number, pages: number): void {
+function sealPages(
+  block: Uint8Array,
+  view: DataView,
+  prefix: number,
+  entry: number,
+  total: number,
+  perPage: number,
+  pages: number,
+): void {
   // Which pages were ever written, most significant bit first.
   for (let page = 0; page < pages; page++) {
     const byte = 14 + (page >> 3);
@@ -145,13 +175,15 @@ function btree1(grid: ChunkGrid, chunks: readonly ChunkPlace[]): BuiltIndex {
   if (chunks.length === 0) return { index: { kind: 'btree1', address: UNDEFINED }, region: null };
   const { fanout } = grid;
   for (const chunk of chunks) {
-    if (chunk.size > 0xffffffff) throw new H5LogError('UNSUPPORTED', `a chunk of ${chunk.size} bytes; at most 4 GiB are possible`);
+    if (chunk.size > 0xffffffff)
+      throw new H5LogError('UNSUPPORTED', `a chunk of ${chunk.size} bytes; at most 4 GiB are possible`);
   }
   const sorted = [...chunks].sort(compareChunks);
   const keySize = 8 + 8 * (grid.chunk.length + 1);
   const nodeSize = 24 + fanout * 8 + (fanout + 1) * keySize;
   const levels: number[] = [Math.ceil(sorted.length / fanout)];
-  while ((levels[levels.length - 1] as number) > 1) levels.push(Math.ceil((levels[levels.length - 1] as number) / fanout));
+  while ((levels[levels.length - 1] as number) > 1)
+    levels.push(Math.ceil((levels[levels.length - 1] as number) / fanout));
   const nodes = levels.reduce((sum, n) => sum + n, 0);
   const region: Region = new Region(nodes * nodeSize, () => [encode()]);
 
@@ -165,7 +197,8 @@ function btree1(grid: ChunkGrid, chunks: readonly ChunkPlace[]): BuiltIndex {
       firstOf[level] = nodeAt;
       nodeAt += levels[level] as number;
     }
-    const addressOfNode = (level: number, i: number): number => region.address + ((firstOf[level] as number) + i) * nodeSize;
+    const addressOfNode = (level: number, i: number): number =>
+      region.address + ((firstOf[level] as number) + i) * nodeSize;
     for (let level = 0; level < levels.length; level++) {
       const perChild = fanout ** level;
       const count = levels[level] as number;
@@ -206,4 +239,3 @@ function putKey(view: DataView, at: number, chunk: ChunkPlace, grid: ChunkGrid, 
   putU64(view, where, beyond * grid.elementSize);
   return where + 8;
 }
-

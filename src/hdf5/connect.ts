@@ -2,15 +2,23 @@ import { containsReference } from '../dtype/describe.ts';
 import type { DType } from '../dtype/model.ts';
 import { heapSlots, visitReferences } from '../dtype/values.ts';
 import type { Io } from '../storage/drive.ts';
-import { attributeParts } from './attribute-value.ts';
 import { parseAttribute } from './attribute-message.ts';
+import { attributeParts } from './attribute-value.ts';
 import { Cursor } from './cursor.ts';
 import type { HeapContents, HeapReader } from './heap-reader.ts';
 import { parseLink } from './link-message.ts';
 import type { ObjectLoader } from './load.ts';
 import { located } from './located.ts';
 import { MESSAGE, MESSAGE_FLAG } from './message-types.ts';
-import { type Attribute, type HeaderMessage, type HeapSlot, type ObjectNode, type Relocatable, type TargetSlot, visitTargets } from './object-node.ts';
+import {
+  type Attribute,
+  type HeaderMessage,
+  type HeapSlot,
+  type ObjectNode,
+  type Relocatable,
+  type TargetSlot,
+  visitTargets,
+} from './object-node.ts';
 import { parseShared } from './shared-message.ts';
 
 /** Tells every object that the message points to who points to it. */
@@ -24,7 +32,12 @@ export function renounce(message: HeaderMessage): void {
 }
 
 /** Loads every object that can be reached from the root and finds out who points to whom. `pinned` gets those that cannot move. */
-export function* connectAll(loader: ObjectLoader, root: ObjectNode, heap: HeapReader, pinned: Set<number>): Io<ObjectNode[]> {
+export function* connectAll(
+  loader: ObjectLoader,
+  root: ObjectNode,
+  heap: HeapReader,
+  pinned: Set<number>,
+): Io<ObjectNode[]> {
   const all = new Set<ObjectNode>([root]);
   for (const node of all) {
     for (const link of node.links.values()) {
@@ -39,7 +52,13 @@ export function* connectAll(loader: ObjectLoader, root: ObjectNode, heap: HeapRe
   return [...all];
 }
 
-function* connect(loader: ObjectLoader, node: ObjectNode, heap: HeapReader, contentOf: HeapContents, pinned: Set<number>): Io<void> {
+function* connect(
+  loader: ObjectLoader,
+  node: ObjectNode,
+  heap: HeapReader,
+  contentOf: HeapContents,
+  pinned: Set<number>,
+): Io<void> {
   for (const link of node.links.values()) {
     if (!link.node) continue;
     const { addressAt } = parseLink(new Cursor(link.message.bytes, 0), loader.file.addressSize);
@@ -47,7 +66,13 @@ function* connect(loader: ObjectLoader, node: ObjectNode, heap: HeapReader, cont
     announce(link.message);
   }
   for (const message of node.rest) {
-    const slot = sharedSlot(loader, message.bytes, 0, message.bytes.length, (message.flags & MESSAGE_FLAG.shared) !== 0);
+    const slot = sharedSlot(
+      loader,
+      message.bytes,
+      0,
+      message.bytes.length,
+      (message.flags & MESSAGE_FLAG.shared) !== 0,
+    );
     if (!slot) continue;
     message.targets = [slot];
     announce(message);
@@ -62,7 +87,13 @@ function* connect(loader: ObjectLoader, node: ObjectNode, heap: HeapReader, cont
 }
 
 /** Where the address in a shared record lies, and which object it means. */
-function sharedSlot(loader: ObjectLoader, bytes: Uint8Array, from: number, to: number, isShared: boolean): TargetSlot | null {
+function sharedSlot(
+  loader: ObjectLoader,
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  isShared: boolean,
+): TargetSlot | null {
   if (!isShared) return null;
   const record = parseShared(new Cursor(bytes, 0, from, to), loader.file);
   if (record.kind !== 'object') return null;
@@ -71,7 +102,13 @@ function sharedSlot(loader: ObjectLoader, bytes: Uint8Array, from: number, to: n
   return { at: from + (bytes[from] === 1 ? 8 + loader.file.lengthSize : 2), node };
 }
 
-function* connectAttribute(loader: ObjectLoader, attribute: Attribute, heap: HeapReader, contentOf: HeapContents, pinned: Set<number>): Io<void> {
+function* connectAttribute(
+  loader: ObjectLoader,
+  attribute: Attribute,
+  heap: HeapReader,
+  contentOf: HeapContents,
+  pinned: Set<number>,
+): Io<void> {
   const { message } = attribute;
   const targets: TargetSlot[] = [];
   if (attribute.sharedType || attribute.sharedSpace) {
@@ -104,7 +141,13 @@ function* connectAttribute(loader: ObjectLoader, attribute: Attribute, heap: Hea
 }
 
 /** Which places of some elements hold addresses of known objects, and which heap contents do. */
-function relocations(loader: ObjectLoader, dtype: DType, bytes: Uint8Array, count: number, contentOf: HeapContents): Relocatable {
+function relocations(
+  loader: ObjectLoader,
+  dtype: DType,
+  bytes: Uint8Array,
+  count: number,
+  contentOf: HeapContents,
+): Relocatable {
   const targets: TargetSlot[] = [];
   const slots: HeapSlot[] = [];
   visitReferences(
@@ -119,7 +162,8 @@ function relocations(loader: ObjectLoader, dtype: DType, bytes: Uint8Array, coun
       // A region: the heap holds the object's address and a selection.
       const content = contentOf(address, index);
       const node = content && content.length >= 8 ? loader.nodes.get(new Cursor(content, 0).address(8)) : undefined;
-      if (content && node) slots.push({ at, content: { bytes: content, owned: false, targets: [{ at: 0, node }], heap: [] } });
+      if (content && node)
+        slots.push({ at, content: { bytes: content, owned: false, targets: [{ at: 0, node }], heap: [] } });
     },
   );
   for (const slot of heapSlots(dtype, bytes, count)) {

@@ -79,17 +79,22 @@ export function datasetParts(node: ObjectNode, file: LayoutSizes & { readonly ba
 /** The messages of a new dataset and the regions that go with it. `fanout` is that of the file's chunk trees. */
 export function draftDataset(dataset: NewDataset, fanout: number): { drafts: MessageDraft[]; regions: Region[] } {
   const { space, filters = [] } = dataset;
-  const committed = typeof dataset.dtype === 'object' && 'links' in dataset.dtype ? (dataset.dtype as ObjectNode) : null;
+  const committed =
+    typeof dataset.dtype === 'object' && 'links' in dataset.dtype ? (dataset.dtype as ObjectNode) : null;
   const dtype = committed ? committedType(committed) : (dataset.dtype as DType);
   const { draft, regions } = draftLayout(dataset.layout, space, fullType(dtype).size, filters.length > 0, fanout);
-  const fill: FillMessage = { allocation: dataset.allocation ?? defaultAllocation(dataset.layout), value: dataset.fill ?? 'default' };
+  const fill: FillMessage = {
+    allocation: dataset.allocation ?? defaultAllocation(dataset.layout),
+    value: dataset.fill ?? 'default',
+  };
   const drafts: MessageDraft[] = [
     { type: MESSAGE.dataspace, flags: 0, bytes: encodeDataspace(space) },
     draftType(dtype, committed),
     { type: MESSAGE.fill, flags: MESSAGE_FLAG.constant, bytes: encodeFill(fill) },
     draft,
   ];
-  if (filters.length > 0) drafts.push({ type: MESSAGE.filters, flags: MESSAGE_FLAG.constant, bytes: encodeFilters(filters) });
+  if (filters.length > 0)
+    drafts.push({ type: MESSAGE.filters, flags: MESSAGE_FLAG.constant, bytes: encodeFilters(filters) });
   return { drafts, regions };
 }
 
@@ -115,7 +120,13 @@ function defaultAllocation(layout: NewLayout): AllocationTime {
   return layout.kind === 'compact' ? 'early' : 'late';
 }
 
-function draftLayout(layout: NewLayout, space: Dataspace, elementSize: number, filtered: boolean, fanout: number): { draft: MessageDraft; regions: Region[] } {
+function draftLayout(
+  layout: NewLayout,
+  space: Dataspace,
+  elementSize: number,
+  filtered: boolean,
+  fanout: number,
+): { draft: MessageDraft; regions: Region[] } {
   const size = elementCount(space) * elementSize;
   const draft = (stored: Layout, extra: Partial<MessageDraft> = {}): MessageDraft => ({
     type: MESSAGE.layout,
@@ -127,14 +138,19 @@ function draftLayout(layout: NewLayout, space: Dataspace, elementSize: number, f
     case 'unallocated':
       return { draft: draft({ kind: 'contiguous', address: UNDEFINED, size }), regions: [] };
     case 'compact':
-      if (layout.data.length > 0xfff0) throw new H5LogError('SHAPE', `compact data of ${layout.data.length} bytes; a header holds less than 64 KiB`);
+      if (layout.data.length > 0xfff0)
+        throw new H5LogError('SHAPE', `compact data of ${layout.data.length} bytes; a header holds less than 64 KiB`);
       return { draft: draft({ kind: 'compact', data: layout.data }), regions: [] };
     case 'contiguous': {
       // libhdf5 1.14 refuses an address for data of no size.
       if (size === 0) return { draft: draft({ kind: 'contiguous', address: UNDEFINED, size }), regions: [] };
-      if (typeof layout.data === 'number') return { draft: draft({ kind: 'contiguous', address: layout.data, size }), regions: [] };
+      if (typeof layout.data === 'number')
+        return { draft: draft({ kind: 'contiguous', address: layout.data, size }), regions: [] };
       const targets = [{ at: 2, node: layout.data }];
-      return { draft: draft({ kind: 'contiguous', address: layout.data.address, size }, { targets }), regions: [layout.data] };
+      return {
+        draft: draft({ kind: 'contiguous', address: layout.data.address, size }, { targets }),
+        regions: [layout.data],
+      };
     }
     case 'chunked': {
       if (space.kind !== 'simple') throw new H5LogError('SHAPE', 'only a dataset with dimensions can have chunks');

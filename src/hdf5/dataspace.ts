@@ -43,7 +43,8 @@ export function parseDataspace(cursor: Cursor, lengthSize: number): Dataspace {
     else {
       const size = cursor.address(lengthSize);
       maxShape.push(size < 0 ? null : size);
-      if (size >= 0 && size < (shape[d] as number)) cursor.fail(`dimension ${d} is ${shape[d]}, more than its maximum ${size}`);
+      if (size >= 0 && size < (shape[d] as number))
+        cursor.fail(`dimension ${d} is ${shape[d]}, more than its maximum ${size}`);
     }
   }
   const space: Dataspace = { kind, shape, maxShape };
@@ -53,10 +54,20 @@ export function parseDataspace(cursor: Cursor, lengthSize: number): Dataspace {
 
 export function encodeDataspace(space: Dataspace): Uint8Array {
   const out = new ByteWriter(32);
-  if (space.kind !== 'simple') return out.u8(2).u8(0).u8(0).u8(space.kind === 'scalar' ? 0 : 2).done();
+  if (space.kind !== 'simple')
+    return out
+      .u8(2)
+      .u8(0)
+      .u8(0)
+      .u8(space.kind === 'scalar' ? 0 : 2)
+      .done();
   const { shape, maxShape } = space;
   const fixed = shape.every((size, d) => size === maxShape[d]);
-  out.u8(2).u8(shape.length).u8(fixed ? 0 : 1).u8(1);
+  out
+    .u8(2)
+    .u8(shape.length)
+    .u8(fixed ? 0 : 1)
+    .u8(1);
   for (const size of shape) out.u64(size);
   if (!fixed) for (const size of maxShape) out.u64(size === null ? -1 : size);
   return out.done();

@@ -1,4 +1,3 @@
-import { H5LogError } from '../errors.ts';
 import {
   type ByteOrder,
   type CompoundField,
@@ -9,7 +8,8 @@ import {
   publicType,
   type StringPad,
 } from '../dtype/model.ts';
-import { bytesFor, ByteWriter } from './byte-writer.ts';
+import { H5LogError } from '../errors.ts';
+import { ByteWriter, bytesFor } from './byte-writer.ts';
 import { type Cursor, textFrom } from './cursor.ts';
 
 const MAX_DEPTH = 64;
@@ -45,7 +45,7 @@ export function parseDatatype(cursor: Cursor, depth = 0): FullType {
       return { class: 'integer', size, signed: (bits & 8) !== 0, order, bitOffset, precision };
     }
     case CLASS.float:
-      return parseFloat(cursor, size, bits);
+      return parseFloatType(cursor, size, bits);
     case CLASS.string: {
       const pad = PADS[bits & 15];
       if (!pad) cursor.fail(`string padding ${bits & 15} is not known`);
@@ -83,7 +83,8 @@ export function parseDatatype(cursor: Cursor, depth = 0): FullType {
       for (let d = 0; d < rank; d++) shape.push(cursor.u32());
       if (version < 3) cursor.skip(4 * rank);
       const base = parseDatatype(cursor, depth + 1);
-      if (shape.reduce((product, n) => product * n, base.size) !== size) cursor.fail(`array type of ${size} bytes does not fit its shape`);
+      if (shape.reduce((product, n) => product * n, base.size) !== size)
+        cursor.fail(`array type of ${size} bytes does not fit its shape`);
       return { class: 'array', size, base: publicType(base), shape };
     }
     case CLASS.time:
@@ -94,7 +95,14 @@ export function parseDatatype(cursor: Cursor, depth = 0): FullType {
       // Complex numbers of HDF5 2.0: two floats one after the other.
       const base = publicType(parseDatatype(cursor, depth + 1));
       const half = size / 2;
-      return { class: 'compound', size, fields: [{ name: 'r', offset: 0, dtype: base }, { name: 'i', offset: half, dtype: base }] };
+      return {
+        class: 'compound',
+        size,
+        fields: [
+          { name: 'r', offset: 0, dtype: base },
+          { name: 'i', offset: half, dtype: base },
+        ],
+      };
     }
     default:
       return cursor.fail(`datatype class ${kind} is not known`);
@@ -104,7 +112,8 @@ export function parseDatatype(cursor: Cursor, depth = 0): FullType {
 function bitRange(cursor: Cursor, size: number): { bitOffset: number; precision: number } {
   const bitOffset = cursor.u16();
   const precision = cursor.u16();
-  if (precision === 0 || bitOffset + precision > size * 8) cursor.fail(`${precision} bits from bit ${bitOffset} in ${size} bytes`);
+  if (precision === 0 || bitOffset + precision > size * 8)
+    cursor.fail(`${precision} bits from bit ${bitOffset} in ${size} bytes`);
   return { bitOffset, precision };
 }
 
@@ -113,7 +122,7 @@ function charset(cursor: Cursor, value: number): 'ascii' | 'utf8' {
   return value === 0 ? 'ascii' : 'utf8';
 }
 
-function parseFloat(cursor: Cursor, size: number, bits: number): FullType {
+function parseFloatType(cursor: Cursor, size: number, bits: number): FullType {
   const { bitOffset, precision } = bitRange(cursor, size);
   const exponentAt = cursor.u8();
   const exponentBits = cursor.u8();
@@ -122,8 +131,14 @@ function parseFloat(cursor: Cursor, size: number, bits: number): FullType {
   const exponentBias = cursor.u32();
   const signBit = (bits >> 8) & 255;
   const limit = size * 8;
-  if (bits & 0x40) throw new H5LogError('UNSUPPORTED', 'VAX floating-point numbers are not supported', { offset: cursor.offset });
-  if (signBit >= limit || exponentAt + exponentBits > limit || mantissaAt + mantissaBits > limit || exponentBits === 0) {
+  if (bits & 0x40)
+    throw new H5LogError('UNSUPPORTED', 'VAX floating-point numbers are not supported', { offset: cursor.offset });
+  if (
+    signBit >= limit ||
+    exponentAt + exponentBits > limit ||
+    mantissaAt + mantissaBits > limit ||
+    exponentBits === 0
+  ) {
     cursor.fail('floating-point fields outside the number');
   }
   return {
@@ -208,7 +223,10 @@ function enumValue(bytes: Uint8Array, order: ByteOrder, signed: boolean): number
 export function encodeDatatype(dtype: DType): Uint8Array {
   const type = fullType(dtype);
   let bytes = encodedTypes.get(type);
-  if (!bytes) encodedTypes.set(type, (bytes = encodeType(type)));
+  if (!bytes) {
+    bytes = encodeType(type);
+    encodedTypes.set(type, bytes);
+  }
   return bytes;
 }
 
@@ -216,7 +234,8 @@ export function encodeDatatype(dtype: DType): Uint8Array {
 const encodedTypes = new WeakMap<FullType, Uint8Array>();
 
 function encodeType(type: FullType): Uint8Array {
-  const nested = ['compound', 'enum', 'vlen', 'array'].includes(type.class) || (type.class === 'string' && type.variable);
+  const nested =
+    ['compound', 'enum', 'vlen', 'array'].includes(type.class) || (type.class === 'string' && type.variable);
   const out = new ByteWriter(64);
   putDatatype(out, type, nested ? 3 : 1);
   return out.done();
@@ -224,7 +243,10 @@ function encodeType(type: FullType): Uint8Array {
 
 function putDatatype(out: ByteWriter, type: FullType, version: number): void {
   const head = (kind: number, bits: number, size = type.size): void => {
-    out.u8(kind | (version << 4)).uint(bits, 3).u32(size);
+    out
+      .u8(kind | (version << 4))
+      .uint(bits, 3)
+      .u32(size);
   };
   const big = 'order' in type && type.order === 'big' ? 1 : 0;
   switch (type.class) {
@@ -240,10 +262,14 @@ function putDatatype(out: ByteWriter, type: FullType, version: number): void {
     case 'string': {
       const pad = PADS.indexOf(type.pad);
       const set = type.charset === 'utf8' ? 1 : 0;
-      if (!type.variable) return head(CLASS.string, pad | (set << 4));
+      if (!type.variable) {
+        head(CLASS.string, pad | (set << 4));
+        return;
+      }
       head(CLASS.vlen, 1 | (pad << 4) | (set << 8));
       // libhdf5 stores a one-byte unsigned integer as what a variable-length string is made of.
-      return putDatatype(out, fullType('uint8'), version);
+      putDatatype(out, fullType('uint8'), version);
+      return;
     }
     case 'bitfield':
       head(CLASS.bitfield, big);
@@ -267,7 +293,8 @@ function putDatatype(out: ByteWriter, type: FullType, version: number): void {
     }
     case 'reference':
       if (type.to === 'other') throw new H5LogError('UNSUPPORTED', 'references of HDF5 1.12 cannot be written');
-      return head(CLASS.reference, type.to === 'object' ? 0 : 1);
+      head(CLASS.reference, type.to === 'object' ? 0 : 1);
+      return;
     case 'enum': {
       head(CLASS.enum, type.members.length);
       putDatatype(out, fullType(type.base), version);
@@ -277,12 +304,14 @@ function putDatatype(out: ByteWriter, type: FullType, version: number): void {
     }
     case 'vlen':
       head(CLASS.vlen, 0);
-      return putDatatype(out, fullType(type.base), version);
+      putDatatype(out, fullType(type.base), version);
+      return;
     case 'array':
       head(CLASS.array, 0);
       out.u8(type.shape.length);
       for (const size of type.shape) out.u32(size);
-      return putDatatype(out, fullType(type.base), version);
+      putDatatype(out, fullType(type.base), version);
+      return;
   }
 }
 

@@ -73,7 +73,10 @@ export class FileBytes {
   #check(address: number, length: number, what: string): void {
     if (address === UNDEFINED) throw formatError(`${what} has no address`);
     if (!Number.isSafeInteger(address + length) || address < 0 || address + length > this.end) {
-      throw formatError(`${what} of ${length} bytes reaches beyond the end of the file at ${this.base + this.end}`, this.base + address);
+      throw formatError(
+        `${what} of ${length} bytes reaches beyond the end of the file at ${this.base + this.end}`,
+        this.base + address,
+      );
     }
   }
 
@@ -85,7 +88,8 @@ export class FileBytes {
   /** At most `length` bytes from `address`, fewer at the end: for structures that tell their own size. */
   *peek(address: number, length: number, what: string): Io<Cursor> {
     const known = address === UNDEFINED ? 0 : Math.max(0, Math.min(length, this.end - address));
-    if (known === 0 && address !== UNDEFINED) throw formatError(`${what} lies beyond the end of the file`, this.base + address);
+    if (known === 0 && address !== UNDEFINED)
+      throw formatError(`${what} lies beyond the end of the file`, this.base + address);
     return yield* this.cursor(address, known, what);
   }
 
@@ -108,6 +112,7 @@ export class FileBytes {
 
   *#direct(into: Uint8Array, address: number): Io<void> {
     const count = yield { op: 'read', into, offset: this.base + address };
-    if (count < into.length) throw formatError('the file is shorter than its superblock says', this.base + address + count);
+    if (count < into.length)
+      throw formatError('the file is shorter than its superblock says', this.base + address + count);
   }
 }

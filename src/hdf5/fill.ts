@@ -50,7 +50,16 @@ function sized(cursor: Cursor): Uint8Array {
 export function encodeFill(fill: FillMessage): Uint8Array {
   const out = new ByteWriter(16);
   const always = ALLOCATION[fill.allocation] | (2 << 2); // written to the file only if the user set it
-  if (fill.value === 'undefined') return out.u8(3).u8(always | 0x10).done();
+  if (fill.value === 'undefined')
+    return out
+      .u8(3)
+      .u8(always | 0x10)
+      .done();
   if (fill.value === 'default') return out.u8(3).u8(always).done();
-  return out.u8(3).u8(always | 0x20).u32(fill.value.length).put(fill.value).done();
+  return out
+    .u8(3)
+    .u8(always | 0x20)
+    .u32(fill.value.length)
+    .put(fill.value)
+    .done();
 }

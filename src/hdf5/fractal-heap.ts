@@ -33,7 +33,18 @@ export class FractalHeap {
   readonly #objectBytes: Budget;
   #hugeObjects: Map<number, { address: number; length: number }> | undefined;
 
-  private constructor(file: FileBytes, budget: Budget, fields: { address: number; idSize: number; offsetBytes: number; lengthBytes: number; checksummed: boolean; hugeTree: number }) {
+  private constructor(
+    file: FileBytes,
+    budget: Budget,
+    fields: {
+      address: number;
+      idSize: number;
+      offsetBytes: number;
+      lengthBytes: number;
+      checksummed: boolean;
+      hugeTree: number;
+    },
+  ) {
     this.#file = file;
     this.#blockBytes = budget;
     this.#objectBytes = new Budget(file);
@@ -53,7 +64,11 @@ export class FractalHeap {
     const filters = start.u16();
     // Filters come with the size of the filtered root block and a filter mask.
     const tail = filters > 0 ? L + 4 + filters : 0;
-    const header = yield* file.cursor(address, 5 + 2 + 2 + 1 + 4 + 12 * L + 3 * O + 2 + 2 + 2 + 2 + tail + 4, 'fractal heap');
+    const header = yield* file.cursor(
+      address,
+      5 + 2 + 2 + 1 + 4 + 12 * L + 3 * O + 2 + 2 + 2 + 2 + tail + 4,
+      'fractal heap',
+    );
     header.signature('FRHP');
     header.expect(0, 'version of the fractal heap');
     const idSize = header.u16();
@@ -72,7 +87,8 @@ export class FractalHeap {
     const rows = header.u16();
     header.skip(tail);
     checkSum(header, header.at, file.base + address);
-    if (filters > 0) throw new H5LogError('UNSUPPORTED', 'filtered fractal heaps are not supported', { offset: header.offset });
+    if (filters > 0)
+      throw new H5LogError('UNSUPPORTED', 'filtered fractal heaps are not supported', { offset: header.offset });
     if (idSize === 0 || width === 0 || startSize === 0 || maxDirect < startSize || maxBits === 0 || maxBits > 64) {
       header.fail('fractal heap with impossible sizes');
     }
@@ -121,7 +137,8 @@ export class FractalHeap {
         else {
           // A row of blocks of `size` bytes holds indirect blocks whose own table covers exactly that many.
           const childRows = Math.round(Math.log2(size) - Math.log2(table.startSize * table.width)) + 1;
-          if (!(childRows > 0 && childRows < rows)) throw formatError('fractal heap with impossible sizes', file.base + address);
+          if (!(childRows > 0 && childRows < rows))
+            throw formatError('fractal heap with impossible sizes', file.base + address);
           yield* this.#walk(table, child, offset, childRows);
         }
       }
@@ -157,7 +174,8 @@ export class FractalHeap {
       else high = middle;
     }
     const block = this.#blocks[low - 1];
-    if (!block || offset + length > block.offset + block.size) throw formatError(`heap object at ${offset} of ${length} bytes is in no block`, this.#file.base + this.#address);
+    if (!block || offset + length > block.offset + block.size)
+      throw formatError(`heap object at ${offset} of ${length} bytes is in no block`, this.#file.base + this.#address);
     this.#objectBytes.spend(length, block.address, 'heap objects');
     if (this.#checksummed && !this.#verified.has(block.address)) {
       yield* this.#verify(block);
@@ -174,7 +192,8 @@ export class FractalHeap {
     const view = new DataView(bytes.buffer);
     const stored = view.getUint32(at, true);
     view.setUint32(at, 0, true);
-    if (stored !== lookup3(bytes)) throw formatError('checksum of a heap block is wrong', this.#file.base + block.address);
+    if (stored !== lookup3(bytes))
+      throw formatError('checksum of a heap block is wrong', this.#file.base + block.address);
   }
 
   #tiny(id: Cursor, first: number): Cursor {

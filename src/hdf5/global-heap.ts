@@ -9,7 +9,10 @@ const FULL_COLLECTION = 64 * 1024;
 const HEADER = 16;
 
 /** The objects of one global heap collection by their index, and its size in the file. */
-export function* readCollection(file: FileBytes, address: number): Io<{ objects: Map<number, Uint8Array>; size: number }> {
+export function* readCollection(
+  file: FileBytes,
+  address: number,
+): Io<{ objects: Map<number, Uint8Array>; size: number }> {
   const head = yield* file.cursor(address, 8 + file.lengthSize, 'global heap');
   head.signature('GCOL');
   head.expect(1, 'version of the global heap');

@@ -45,7 +45,8 @@ const FIRST_LOOK = 512;
 /** Reads an object header of either version with all its continuations, whose bytes count against the budget. */
 export function* readHeader(file: FileBytes, address: number, budget: Budget): Io<RawHeader> {
   const cursor = yield* file.peek(address, FIRST_LOOK, 'object header');
-  if (cursor.left >= 4 && cursor.bytes[0] === 0x4f && cursor.bytes[1] === 0x48) return yield* readVersion2(file, address, cursor, budget);
+  if (cursor.left >= 4 && cursor.bytes[0] === 0x4f && cursor.bytes[1] === 0x48)
+    return yield* readVersion2(file, address, cursor, budget);
   return yield* readVersion1(file, address, cursor, budget);
 }
 
@@ -175,12 +176,21 @@ function* readVersion1(file: FileBytes, address: number, cursor: Cursor, budget:
     parseChunk1(chunk, chunks.length - 1, file, messages, continuations);
   }
   if (messages.length + continuations.chunks.length > count) {
-    throw formatError(`object header with ${messages.length + continuations.chunks.length} messages where ${count} are announced`, file.base + address);
+    throw formatError(
+      `object header with ${messages.length + continuations.chunks.length} messages where ${count} are announced`,
+      file.base + address,
+    );
   }
   return { address, version: 1, flags: 0, extras: new Uint8Array(0), referenceCount, messages, chunks };
 }
 
-function parseChunk1(cursor: Cursor, chunk: number, file: FileBytes, messages: RawMessage[], continuations: Continuations): void {
+function parseChunk1(
+  cursor: Cursor,
+  chunk: number,
+  file: FileBytes,
+  messages: RawMessage[],
+  continuations: Continuations,
+): void {
   while (cursor.left >= 8) {
     const type = cursor.u16();
     const size = cursor.u16();

@@ -75,7 +75,10 @@ export class OwnHeap {
       const view = new DataView(item.bytes.buffer, item.bytes.byteOffset + at, 12);
       const address = view.getUint32(0, true) + view.getUint32(4, true) * 2 ** 32;
       let collection = this.#contents.get(address);
-      if (!collection) this.#contents.set(address, (collection = new Map()));
+      if (!collection) {
+        collection = new Map();
+        this.#contents.set(address, collection);
+      }
       collection.set(view.getUint32(8, true), content.bytes);
       this.#collect(content);
     }

@@ -1,4 +1,4 @@
-import { bytesFor, ByteWriter } from './byte-writer.ts';
+import { ByteWriter, bytesFor } from './byte-writer.ts';
 import { type Cursor, UNDEFINED } from './cursor.ts';
 
 /** How a chunked dataset finds its chunks. */
@@ -13,7 +13,12 @@ export type ChunkIndex =
 export type Layout =
   | { readonly kind: 'compact'; readonly data: Uint8Array }
   | { readonly kind: 'contiguous'; readonly address: number; readonly size: number }
-  | { readonly kind: 'chunked'; readonly chunk: readonly number[]; readonly elementSize: number; readonly index: ChunkIndex }
+  | {
+      readonly kind: 'chunked';
+      readonly chunk: readonly number[];
+      readonly elementSize: number;
+      readonly index: ChunkIndex;
+    }
   | { readonly kind: 'virtual'; readonly heap: number; readonly index: number };
 
 export interface LayoutSizes {
@@ -57,7 +62,12 @@ function parseChunked3(cursor: Cursor, sizes: LayoutSizes): Layout {
   const dims: number[] = [];
   for (let d = 0; d < rank; d++) dims.push(cursor.u32());
   checkedChunk(cursor, dims);
-  return { kind: 'chunked', chunk: dims.slice(0, -1), elementSize: dims[rank - 1] as number, index: { kind: 'btree1', address } };
+  return {
+    kind: 'chunked',
+    chunk: dims.slice(0, -1),
+    elementSize: dims[rank - 1] as number,
+    index: { kind: 'btree1', address },
+  };
 }
 
 function parseChunked4(cursor: Cursor, sizes: LayoutSizes): Layout {
@@ -88,7 +98,11 @@ function parseIndex(cursor: Cursor, kind: number, flags: number, sizes: LayoutSi
     case 4:
     case 5: {
       const parameters = cursor.take(kind === 4 ? 5 : 6, 'chunk index parameters').slice();
-      return { kind: kind === 4 ? 'extensibleArray' : 'btree2', parameters, address: cursor.address(sizes.addressSize) };
+      return {
+        kind: kind === 4 ? 'extensibleArray' : 'btree2',
+        parameters,
+        address: cursor.address(sizes.addressSize),
+      };
     }
     default:
       return cursor.fail(`chunk index ${kind} is not known`);
@@ -112,7 +126,12 @@ function parseOldLayout(cursor: Cursor, sizes: LayoutSizes): Layout {
   }
   if (kind !== 2 || rank < 2) return cursor.fail(`layout class ${kind} is not known`);
   checkedChunk(cursor, dims);
-  return { kind: 'chunked', chunk: dims.slice(0, -1), elementSize: dims[rank - 1] as number, index: { kind: 'btree1', address } };
+  return {
+    kind: 'chunked',
+    chunk: dims.slice(0, -1),
+    elementSize: dims[rank - 1] as number,
+    index: { kind: 'btree1', address },
+  };
 }
 
 /** Version 3, or version 4 where only that can say it (chunk indexes of HDF5 1.10, virtual datasets). */
@@ -141,7 +160,12 @@ function encodeChunked(out: ByteWriter, layout: Layout & { kind: 'chunked' }): U
   // HDF5 1.14 and later insist on the smallest width that holds every size.
   const width = Math.max(...dims.map(bytesFor));
   const filteredSingle = index.kind === 'single' && index.filtered !== null;
-  out.u8(4).u8(2).u8(filteredSingle ? 2 : 0).u8(dims.length).u8(width);
+  out
+    .u8(4)
+    .u8(2)
+    .u8(filteredSingle ? 2 : 0)
+    .u8(dims.length)
+    .u8(width);
   for (const size of dims) out.uint(size, width);
   switch (index.kind) {
     case 'single':

@@ -2,8 +2,8 @@ import { formatError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
 import { attributeName, parseAttribute, parseAttributeInfo } from './attribute-message.ts';
 import { readBtree2 } from './btree2.ts';
-import { ByteWriter } from './byte-writer.ts';
 import { Budget } from './budget.ts';
+import { ByteWriter } from './byte-writer.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
 import type { FileBytes } from './file-bytes.ts';
 import { FractalHeap } from './fractal-heap.ts';
@@ -115,7 +115,8 @@ export class ObjectLoader {
     } else if (raw.type === MESSAGE.symbolTable) {
       const btree = cursor.address(this.file.addressSize);
       const heap = cursor.address(this.file.addressSize);
-      for (const old of yield* readSymbolTable(this.file, btree, heap, this.#budget)) this.#insertLink(node, old.name, -1, old.target, null, raw.offset);
+      for (const old of yield* readSymbolTable(this.file, btree, heap, this.#budget))
+        this.#insertLink(node, old.name, -1, old.target, null, raw.offset);
     } else if (raw.type === MESSAGE.linkInfo) {
       const info = parseLinkInfo(cursor, this.file.addressSize);
       Object.assign(node.linkOrder, { tracked: info.tracked, indexed: info.indexed, next: info.nextOrder });
@@ -247,7 +248,9 @@ function kindOf(header: RawHeader, offset: number): ObjectKind {
 function longestChain(header: RawHeader): number {
   const lengths: number[] = [];
   // A chunk comes behind the one that points to it; the first points to itself.
-  header.chunks.forEach(({ parent }, i) => lengths.push(i === 0 ? 0 : (lengths[parent] ?? 0) + 1));
+  header.chunks.forEach(({ parent }, i) => {
+    lengths.push(i === 0 ? 0 : (lengths[parent] ?? 0) + 1);
+  });
   return lengths.reduce((longest, length) => Math.max(longest, length), 0);
 }
 
@@ -274,7 +277,10 @@ function blocksOf(header: RawHeader): (HeaderBlock | null)[] {
 }
 
 /** Heaps are indexed by hashes and changed messages move to the front: brings names into the order that libhdf5 lists them in. */
-function sortMap<V extends { readonly name: string; readonly order: number }>(map: Map<string, V>, byCreation: boolean): void {
+function sortMap<V extends { readonly name: string; readonly order: number }>(
+  map: Map<string, V>,
+  byCreation: boolean,
+): void {
   const before = byCreation ? (a: V, b: V) => a.order - b.order : (a: V, b: V) => compareNames(a.name, b.name);
   const sorted = [...map.values()].sort(before);
   map.clear();

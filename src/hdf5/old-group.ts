@@ -47,7 +47,8 @@ class LocalHeap {
 
   text(at: number): string {
     const data = this.#data;
-    if (at >= data.bytes.length) throw formatError(`name at ${at} of a local heap of ${data.bytes.length} bytes`, data.base);
+    if (at >= data.bytes.length)
+      throw formatError(`name at ${at} of a local heap of ${data.bytes.length} bytes`, data.base);
     data.at = at;
     const name = data.cstring('link name');
     this.#left -= data.at - at;
@@ -56,7 +57,13 @@ class LocalHeap {
   }
 }
 
-function* readSymbolNode(file: FileBytes, address: number, names: LocalHeap, links: OldLink[], budget: Budget): Io<void> {
+function* readSymbolNode(
+  file: FileBytes,
+  address: number,
+  names: LocalHeap,
+  links: OldLink[],
+  budget: Budget,
+): Io<void> {
   const head = yield* file.cursor(address, 8, 'symbol table node');
   head.signature('SNOD');
   head.expect(1, 'version of the symbol table node');
@@ -98,7 +105,8 @@ export function* walkBtree1(
     head.signature('TREE');
     head.expect(type, 'type of the B-tree node');
     const level = head.u8();
-    if (expectedLevel >= 0 && level !== expectedLevel) head.fail(`B-tree node of level ${level}, expected ${expectedLevel}`);
+    if (expectedLevel >= 0 && level !== expectedLevel)
+      head.fail(`B-tree node of level ${level}, expected ${expectedLevel}`);
     const count = head.u16();
     const size = count * (keySize + file.addressSize) + keySize;
     const body = yield* file.cursor(address + head.bytes.length, size, 'B-tree node');

@@ -14,7 +14,7 @@ import { HeaderMessage, ObjectNode } from './object-node.ts';
 import { rawReferences } from './raw-references.ts';
 import { SharedTable } from './shared-message.ts';
 import { Structure } from './structure.ts';
-import { type BtreeK, DEFAULT_K, readSuperblock, type Superblock, SUPERBLOCK_SIZE } from './superblock.ts';
+import { type BtreeK, DEFAULT_K, readSuperblock, SUPERBLOCK_SIZE, type Superblock } from './superblock.ts';
 
 export interface OpenedStructure {
   readonly structure: Structure;
@@ -33,7 +33,9 @@ export function* openStructure(root?: number): Io<OpenedStructure> {
   const superblock = yield* readSuperblock();
   const file = new FileBytes(superblock.base, superblock.end, superblock.addressSize, superblock.lengthSize);
   const extension = yield* readExtension(file, superblock.extension);
-  const shared = extension.shared ? yield* SharedTable.open(file, new Cursor(extension.shared.body, extension.shared.offset)) : null;
+  const shared = extension.shared
+    ? yield* SharedTable.open(file, new Cursor(extension.shared.body, extension.shared.offset))
+    : null;
   const loader = new ObjectLoader(file, shared);
   const node = yield* loader.node(root ?? superblock.root);
   if (node.kind !== 'group') throw formatError('the root is not a group', file.base + node.address);
@@ -73,7 +75,8 @@ export function* prepareWriting(opened: OpenedStructure): Io<void> {
     const found = yield* referencesOf(node);
     if (typeof found !== 'string' && found.size === 0) continue;
     const path = yield* structure.pathOf(node.address);
-    if (typeof found === 'string') structure.frozen = `${path} holds ${found}; which objects they lead to cannot be found out, so nothing may move`;
+    if (typeof found === 'string')
+      structure.frozen = `${path} holds ${found}; which objects they lead to cannot be found out, so nothing may move`;
     else for (const address of found) structure.pinned.set(address, path);
   }
   structure.writable = true;
@@ -98,11 +101,18 @@ function correctLinkCounts(root: ObjectNode, nodes: readonly ObjectNode[]): void
 
 function refuseWriting(superblock: Superblock): void {
   if (superblock.addressSize !== 8 || superblock.lengthSize !== 8) {
-    throw new H5LogError('UNSUPPORTED', `a file with addresses of ${superblock.addressSize} bytes cannot be appended to`);
+    throw new H5LogError(
+      'UNSUPPORTED',
+      `a file with addresses of ${superblock.addressSize} bytes cannot be appended to`,
+    );
   }
-  if (superblock.driver !== UNDEFINED) throw new H5LogError('UNSUPPORTED', 'a file with a driver information block cannot be appended to');
+  if (superblock.driver !== UNDEFINED)
+    throw new H5LogError('UNSUPPORTED', 'a file with a driver information block cannot be appended to');
   if (superblock.flags !== 0) {
-    throw new H5LogError('LOCKED', 'another program has the file open for writing, or died while it had (its consistency flags are set; h5clear -s clears them)');
+    throw new H5LogError(
+      'LOCKED',
+      'another program has the file open for writing, or died while it had (its consistency flags are set; h5clear -s clears them)',
+    );
   }
   if (superblock.bytes.length < SUPERBLOCK_SIZE) throw formatError('superblock too small', superblock.base);
 }
@@ -126,7 +136,11 @@ function* readExtension(file: FileBytes, address: number): Io<Extension> {
   if (image) {
     const cursor = new Cursor(image.body, image.offset, 1);
     if (cursor.address(file.addressSize) !== UNDEFINED) {
-      throw new H5LogError('UNSUPPORTED', 'the file holds a metadata cache image; open and close it with libhdf5 first', { offset: image.offset });
+      throw new H5LogError(
+        'UNSUPPORTED',
+        'the file holds a metadata cache image; open and close it with libhdf5 first',
+        { offset: image.offset },
+      );
     }
   }
   const kMessage = find(MESSAGE.btreeK);
@@ -136,7 +150,10 @@ function* readExtension(file: FileBytes, address: number): Io<Extension> {
     cursor.expect(0, 'version of the B-tree K values');
     k = { chunk: cursor.u16(), groupInternal: cursor.u16(), groupLeaf: cursor.u16() };
   }
-  if (find(MESSAGE.driverInfo)) throw new H5LogError('UNSUPPORTED', 'the file is one part of several (driver information)', { offset: file.base + address });
+  if (find(MESSAGE.driverInfo))
+    throw new H5LogError('UNSUPPORTED', 'the file is one part of several (driver information)', {
+      offset: file.base + address,
+    });
   return { k, shared: find(MESSAGE.sharedTable) };
 }
 
@@ -147,7 +164,11 @@ function* readExtension(file: FileBytes, address: number): Io<Extension> {
 function newExtension(old: Extension, superblock: Superblock): ObjectNode | null {
   const k = old.k ?? superblock.k;
   const messages: [number, Uint8Array][] = [];
-  if (k.chunk !== DEFAULT_K.chunk || k.groupInternal !== DEFAULT_K.groupInternal || k.groupLeaf !== DEFAULT_K.groupLeaf) {
+  if (
+    k.chunk !== DEFAULT_K.chunk ||
+    k.groupInternal !== DEFAULT_K.groupInternal ||
+    k.groupLeaf !== DEFAULT_K.groupLeaf
+  ) {
     messages.push([MESSAGE.btreeK, new ByteWriter(7).u8(0).u16(k.chunk).u16(k.groupInternal).u16(k.groupLeaf).done()]);
   }
   if (old.shared) messages.push([MESSAGE.sharedTable, old.shared.body]);

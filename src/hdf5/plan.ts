@@ -41,7 +41,12 @@ export function movingWith(changed: Iterable<ObjectNode>, regions: Iterable<Regi
  * Gives every changed object and everything that points to one a new place from `at` on, and encodes them all. Sizes do not
  * depend on addresses, so places come first and cycles are no trouble.
  */
-export function planStructure(changed: Iterable<ObjectNode>, regions: readonly Region[], at: number, commit: number): StructurePlan {
+export function planStructure(
+  changed: Iterable<ObjectNode>,
+  regions: readonly Region[],
+  at: number,
+  commit: number,
+): StructurePlan {
   const nodes = [...movingWith(changed, regions)];
   const messages = new Set<HeaderMessage>();
   for (const placed of [...regions, ...nodes]) for (const message of placed.incoming) messages.add(message);
@@ -97,7 +102,9 @@ export function planStructure(changed: Iterable<ObjectNode>, regions: readonly R
   }
 
   const bytes = new Uint8Array(end - structureAt);
-  heapAddresses.forEach((address, i) => bytes.set(heap.encode(i), address - structureAt));
+  heapAddresses.forEach((address, i) => {
+    bytes.set(heap.encode(i), address - structureAt);
+  });
   nodes.forEach((node, i) => {
     for (const block of unwritten(node.blocks)) {
       encodeBlock(node, block, bytes.subarray(block.address - structureAt, block.address - structureAt + block.size));
@@ -115,7 +122,8 @@ export function planStructure(changed: Iterable<ObjectNode>, regions: readonly R
 /** The commit failed: everything in it differs from the file again. */
 export function undoPlan(plan: StructurePlan): void {
   for (const node of plan.nodes) node.dirty = true;
-  for (const first of plan.blocks) for (let block: HeaderBlock | null = first; block; block = block.parent) block.written = false;
+  for (const first of plan.blocks)
+    for (let block: HeaderBlock | null = first; block; block = block.parent) block.written = false;
   for (const message of plan.messages) {
     // Dropped or replaced since the commit was planned: it must not come back.
     if (message.block === null && !message.owner.hot.has(message)) continue;
@@ -137,7 +145,11 @@ function ownBytes(item: Relocatable): void {
   for (const slot of item.heap) ownBytes(slot.content);
 }
 
-function placeHeap(item: Relocatable, heap: GlobalHeapWriter, places: { item: Relocatable; at: number; place: HeapPlace }[]): void {
+function placeHeap(
+  item: Relocatable,
+  heap: GlobalHeapWriter,
+  places: { item: Relocatable; at: number; place: HeapPlace }[],
+): void {
   for (const slot of item.heap) {
     placeHeap(slot.content, heap, places);
     places.push({ item, at: slot.at, place: heap.add(slot.content.bytes) });
@@ -164,8 +176,12 @@ function generatedFor(node: ObjectNode): GeneratedMessage[] {
   if (node.keptAttributeInfo) made.push({ type: MESSAGE.attributeInfo, bytes: node.keptAttributeInfo.bytes });
   else if (node.attributes.size > 0) {
     const { tracked, indexed, next } = node.attributeOrder;
-    made.push({ type: MESSAGE.attributeInfo, bytes: encodeAttributeInfo({ tracked, indexed, nextOrder: Math.min(next, 0xffff) }) });
+    made.push({
+      type: MESSAGE.attributeInfo,
+      bytes: encodeAttributeInfo({ tracked, indexed, nextOrder: Math.min(next, 0xffff) }),
+    });
   }
-  if (node.linkCount > 1) made.push({ type: MESSAGE.referenceCount, bytes: new ByteWriter(5).u8(0).u32(node.linkCount).done() });
+  if (node.linkCount > 1)
+    made.push({ type: MESSAGE.referenceCount, bytes: new ByteWriter(5).u8(0).u32(node.linkCount).done() });
   return made;
 }

@@ -5,8 +5,8 @@ import { unfilter } from '../filter/pipeline.ts';
 import type { Io } from '../storage/drive.ts';
 import type { Budget } from './budget.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
-import { elementCount } from './dataspace.ts';
 import type { DatasetParts } from './dataset-messages.ts';
+import { elementCount } from './dataspace.ts';
 import type { FileBytes } from './file-bytes.ts';
 import type { HeapContents, HeapReader } from './heap-reader.ts';
 import { walkBtree1 } from './old-group.ts';
@@ -18,7 +18,12 @@ const MOST_BYTES = 256 * 2 ** 20;
  * The addresses of objects that a dataset's raw data refers to, or the reason why they cannot be found out. Objects that raw
  * data refers to must stay where they are, because data is never rewritten.
  */
-export function* rawReferences(file: FileBytes, parts: DatasetParts, heap: HeapReader, budget: Budget): Io<Set<number> | string> {
+export function* rawReferences(
+  file: FileBytes,
+  parts: DatasetParts,
+  heap: HeapReader,
+  budget: Budget,
+): Io<Set<number> | string> {
   const found = new Set<number>();
   const { dtype, type, layout } = parts;
   if (!containsReference(dtype) || !layout) return found;
@@ -54,7 +59,8 @@ export function* rawReferences(file: FileBytes, parts: DatasetParts, heap: HeapR
     if (layout.index.address === UNDEFINED) return found;
     if (layout.index.kind !== 'btree1') return `references in chunks with a ${layout.index.kind} index`;
     const known = new Set([1, 2, 3]);
-    if (parts.filters.some(({ id }) => !known.has(id))) return 'references in chunks with a filter that h5log does not know';
+    if (parts.filters.some(({ id }) => !known.has(id)))
+      return 'references in chunks with a filter that h5log does not know';
     const chunkBytes = layout.chunk.reduce((product, n) => product * n, layout.elementSize);
     if (chunkBytes > MOST_BYTES) return `chunks of more than ${MOST_BYTES} bytes`;
     yield* walkBtree1(file, layout.index.address, 1, 8 + 8 * (layout.chunk.length + 1), budget, function* (key, child) {

@@ -7,7 +7,9 @@ import type { FileBytes } from './file-bytes.ts';
 import { FractalHeap } from './fractal-heap.ts';
 
 /** What a shared message's body says: the object that holds the real one, or an id in the file's shared message heap. */
-export type SharedRecord = { readonly kind: 'object'; readonly address: number } | { readonly kind: 'heap'; readonly id: Cursor };
+export type SharedRecord =
+  | { readonly kind: 'object'; readonly address: number }
+  | { readonly kind: 'heap'; readonly id: Cursor };
 
 export function parseShared(cursor: Cursor, file: FileBytes): SharedRecord {
   const version = cursor.u8();

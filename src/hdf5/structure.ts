@@ -5,14 +5,29 @@ import type { Io } from '../storage/drive.ts';
 import { encodeAttribute } from './attribute-message.ts';
 import { type AttributeParts, attributeParts, readAttribute } from './attribute-value.ts';
 import { announce, inSharedTable, renounce } from './connect.ts';
+import {
+  type DatasetParts,
+  datasetParts,
+  draftDataset,
+  draftType,
+  type MessageDraft,
+  type NewDataset,
+} from './dataset-messages.ts';
 import { type Dataspace, elementCount } from './dataspace.ts';
-import { type DatasetParts, datasetParts, draftDataset, draftType, type MessageDraft, type NewDataset } from './dataset-messages.ts';
 import { drop, loosen } from './header-blocks.ts';
 import { HeapReader, provisionalHeapIds } from './heap-reader.ts';
 import { encodeLink, type LinkTarget } from './link-message.ts';
-import { ObjectLoader } from './load.ts';
+import type { ObjectLoader } from './load.ts';
 import { MESSAGE, MESSAGE_FLAG } from './message-types.ts';
-import { type Attribute, HeaderMessage, type HeapSlot, type Link, ObjectNode, type Region, type TargetSlot } from './object-node.ts';
+import {
+  type Attribute,
+  HeaderMessage,
+  type HeapSlot,
+  type Link,
+  ObjectNode,
+  type Region,
+  type TargetSlot,
+} from './object-node.ts';
 import { movingWith } from './plan.ts';
 import { DEFAULT_K } from './superblock.ts';
 
@@ -43,7 +58,10 @@ export class Structure {
   /** Children of a node in the file's version 1 B-trees of chunks. */
   chunkFanout = 2 * DEFAULT_K.chunk;
   /** How a path given as the value of a reference reads in the file, and back. */
-  paths: { stored(path: string): string; shown(path: string): string } = { stored: (path) => path, shown: (path) => path };
+  paths: { stored(path: string): string; shown(path: string): string } = {
+    stored: (path) => path,
+    shown: (path) => path,
+  };
   /** Number of the commit being prepared; tells lately changed messages from old ones. */
   tick = 1;
 
@@ -125,7 +143,9 @@ export class Structure {
   *attribute(node: ObjectNode, name: string): Io<unknown> {
     const attribute = node.attributes.get(name);
     if (!attribute) return undefined;
-    return yield* readAttribute(attribute, this.loader.file.lengthSize, this.heap, (addresses) => this.#shownPaths(addresses));
+    return yield* readAttribute(attribute, this.loader.file.lengthSize, this.heap, (addresses) =>
+      this.#shownPaths(addresses),
+    );
   }
 
   *#shownPaths(addresses: ReadonlySet<number>): Io<Map<number, string>> {
@@ -148,8 +168,14 @@ export class Structure {
     if (!this.writable) throw new H5LogError('READ_ONLY', 'the file is open for reading only');
     if (node.dirty) return;
     for (const message of node.rest) {
-      if (!KNOWN_MESSAGES.has(message.type) && message.flags & (MESSAGE_FLAG.failIfUnknownOnWrite | MESSAGE_FLAG.failIfUnknown)) {
-        throw new H5LogError('UNSUPPORTED', `the object has a message of type ${message.type} that forbids changes by programs that do not know it`);
+      if (
+        !KNOWN_MESSAGES.has(message.type) &&
+        message.flags & (MESSAGE_FLAG.failIfUnknownOnWrite | MESSAGE_FLAG.failIfUnknown)
+      ) {
+        throw new H5LogError(
+          'UNSUPPORTED',
+          `the object has a message of type ${message.type} that forbids changes by programs that do not know it`,
+        );
       }
     }
     if (this.frozen) throw new H5LogError('UNSUPPORTED', this.frozen);
@@ -157,7 +183,10 @@ export class Structure {
     for (const moving of movingWith([node])) {
       const holder = this.pinned.get(moving.address);
       if (holder !== undefined) {
-        throw new H5LogError('UNSUPPORTED', `the data of ${holder} refers to an object that this change would move; references inside data cannot be updated`);
+        throw new H5LogError(
+          'UNSUPPORTED',
+          `the data of ${holder} refers to an object that this change would move; references inside data cannot be updated`,
+        );
       }
     }
   }
@@ -234,12 +263,23 @@ export class Structure {
     this.touch(node);
     loosen(message);
     renounce(message);
-    Object.assign(message, { bytes, content: bytes, owned: true, targets: [], heap: [], changed: this.tick, flags: message.flags & ~MESSAGE_FLAG.shared });
+    Object.assign(message, {
+      bytes,
+      content: bytes,
+      owned: true,
+      targets: [],
+      heap: [],
+      changed: this.tick,
+      flags: message.flags & ~MESSAGE_FLAG.shared,
+    });
   }
 
   refuseShared(message: HeaderMessage): void {
     if (inSharedTable(message, this.loader)) {
-      throw new H5LogError('UNSUPPORTED', 'the change would alter the file\'s table of shared messages, which is not supported');
+      throw new H5LogError(
+        'UNSUPPORTED',
+        "the change would alter the file's table of shared messages, which is not supported",
+      );
     }
   }
 
@@ -325,8 +365,8 @@ export class Structure {
     const node = link.node;
     if (!node) return;
     node.linkCount--;
-    if (node.linkCount > 0) return this.touch(node);
-    released.push(node);
+    if (node.linkCount > 0) this.touch(node);
+    else released.push(node);
   }
 
   #release(node: ObjectNode, released: ObjectNode[]): void {
@@ -352,7 +392,8 @@ export class Structure {
   /** Sets an attribute; the value is encoded now and is not looked at again. */
   *setAttribute(node: ObjectNode, name: string, dtype: DType, space: Dataspace, value: unknown): Io<void> {
     const count = elementCount(space);
-    const encoded: Encoded = count === 0 ? { bytes: new Uint8Array(0), heap: [], references: [] } : encodeValues(dtype, value, count);
+    const encoded: Encoded =
+      count === 0 ? { bytes: new Uint8Array(0), heap: [], references: [] } : encodeValues(dtype, value, count);
     const { body, dataAt } = encodeAttribute(name, dtype, space, encoded.bytes);
     checkMessage(body, name);
     const targets: TargetSlot[] = [];
@@ -369,7 +410,8 @@ export class Structure {
     message.targets = targets;
     message.heap = heap;
     provisionalHeapIds(message);
-    for (const { at, node: target } of targets) new DataView(body.buffer, body.byteOffset + at).setBigUint64(0, BigInt(target.address), true);
+    for (const { at, node: target } of targets)
+      new DataView(body.buffer, body.byteOffset + at).setBigUint64(0, BigInt(target.address), true);
     announce(message);
     node.hot.add(message);
     node.attributes.set(name, { name, order, message, sharedType: null, sharedSpace: null, committed: null });
@@ -414,7 +456,10 @@ export class Structure {
 
   #makeRoom(node: ObjectNode): void {
     if (node.keptAttributeInfo) {
-      throw new H5LogError('UNSUPPORTED', 'the object has attributes of more than 64 KiB; its attributes cannot be changed');
+      throw new H5LogError(
+        'UNSUPPORTED',
+        'the object has attributes of more than 64 KiB; its attributes cannot be changed',
+      );
     }
   }
 
@@ -436,6 +481,10 @@ export class Structure {
 
 function checkMessage(bytes: Uint8Array, name: string): void {
   if (bytes.length > MAX_MESSAGE) {
-    throw new H5LogError('UNSUPPORTED', `${name} needs ${bytes.length} bytes in an object header, which holds at most ${MAX_MESSAGE} for one message`, { object: name });
+    throw new H5LogError(
+      'UNSUPPORTED',
+      `${name} needs ${bytes.length} bytes in an object header, which holds at most ${MAX_MESSAGE} for one message`,
+      { object: name },
+    );
   }
 }

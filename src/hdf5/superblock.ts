@@ -138,7 +138,8 @@ function fieldSize(cursor: Cursor, what: string): number {
   const size = cursor.u8();
   if (size !== 2 && size !== 4 && size !== 8) {
     // 16 and 32 are legal, but nothing that size can be addressed; no library writes them by default.
-    if (size === 16 || size === 32) throw new H5LogError('FORMAT', `${what} of ${size} bytes are beyond 2^53 - 1`, { offset: cursor.offset - 1 });
+    if (size === 16 || size === 32)
+      throw new H5LogError('FORMAT', `${what} of ${size} bytes are beyond 2^53 - 1`, { offset: cursor.offset - 1 });
     cursor.fail(`${what} of ${size} bytes`);
   }
   return size;
@@ -157,6 +158,10 @@ function checkedEnd(end: number, at: number, size: number): number {
 export function encodeSuperblock(fields: { base: number; end: number; root: number; extension: number }): Uint8Array {
   const out = new ByteWriter(SUPERBLOCK_SIZE);
   out.put(Uint8Array.from(SIGNATURE)).u8(3).u8(8).u8(8).u8(0);
-  out.u64(fields.base).u64(fields.extension).u64(fields.end + fields.base).u64(fields.root);
+  out
+    .u64(fields.base)
+    .u64(fields.extension)
+    .u64(fields.end + fields.base)
+    .u64(fields.root);
   return out.u32(lookup3(out.done())).done();
 }

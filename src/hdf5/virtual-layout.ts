@@ -31,13 +31,28 @@ function putBox(out: ByteWriter, { start, count }: Box): void {
   const rank = start.length;
   const ends = start.map((s, d) => s + (count[d] as number) - 1);
   if (ends.every((end) => end <= 0xffffffff)) {
-    out.u32(2).u32(1).u32(0).u32(8 + rank * 8).u32(rank).u32(1);
+    out
+      .u32(2)
+      .u32(1)
+      .u32(0)
+      .u32(8 + rank * 8)
+      .u32(rank)
+      .u32(1);
     for (const s of start) out.u32(s);
     for (const end of ends) out.u32(end);
     return;
   }
-  out.u32(2).u32(2).u8(1).u32(4 + rank * 32).u32(rank);
+  out
+    .u32(2)
+    .u32(2)
+    .u8(1)
+    .u32(4 + rank * 32)
+    .u32(rank);
   start.forEach((s, d) => {
-    out.u64(s).u64(1).u64(1).u64(count[d] as number);
+    out
+      .u64(s)
+      .u64(1)
+      .u64(1)
+      .u64(count[d] as number);
   });
 }

@@ -30,9 +30,20 @@ export interface NewAnchor {
 }
 
 /** Makes an anchor in a group; attributes in the order in which the original makes them. */
-export function* createAnchor(structure: Structure, parent: ObjectNode, name: string, id: number, anchor: NewAnchor): Io<ObjectNode> {
+export function* createAnchor(
+  structure: Structure,
+  parent: ObjectNode,
+  name: string,
+  id: number,
+  anchor: NewAnchor,
+): Io<ObjectNode> {
   const fill = anchor.fill === undefined ? {} : { fill: encodeFillValue(anchor.dtype, anchor.fill) };
-  const node = structure.createDataset(parent, name, { dtype: anchor.dtype, space: NULL_SPACE, layout: { kind: 'unallocated' }, ...fill });
+  const node = structure.createDataset(parent, name, {
+    dtype: anchor.dtype,
+    space: NULL_SPACE,
+    layout: { kind: 'unallocated' },
+    ...fill,
+  });
   yield* writeSizes(structure, node, DIMS, anchor.shape);
   yield* writeSizes(structure, node, MAX_DIMS, anchor.maxShape);
   yield* structure.setAttribute(node, ID, 'int32', simpleSpace([1]), Int32Array.of(id));
@@ -45,7 +56,12 @@ export function* createAnchor(structure: Structure, parent: ObjectNode, name: st
   return node;
 }
 
-function* writeSizes(structure: Structure, node: ObjectNode, name: string, sizes: readonly (number | null)[]): Io<void> {
+function* writeSizes(
+  structure: Structure,
+  node: ObjectNode,
+  name: string,
+  sizes: readonly (number | null)[],
+): Io<void> {
   const value = BigInt64Array.from(sizes.map((size) => (size === null ? -1n : BigInt(size))));
   yield* structure.setAttribute(node, name, 'int64', simpleSpace([sizes.length]), value);
 }
@@ -69,7 +85,8 @@ export function* readAnchor(structure: Structure, node: ObjectNode): Io<Anchor |
   const dims = yield* structure.attribute(node, DIMS);
   const maxDims = yield* structure.attribute(node, MAX_DIMS);
   const id = yield* structure.attribute(node, ID);
-  if (!(dims instanceof BigInt64Array) || !(maxDims instanceof BigInt64Array) || !(id instanceof Int32Array)) return undefined;
+  if (!(dims instanceof BigInt64Array) || !(maxDims instanceof BigInt64Array) || !(id instanceof Int32Array))
+    return undefined;
   if (dims.length !== maxDims.length || id.length !== 1) return undefined;
   const { dtype, fill, fillOffset } = structure.dataset(node);
   const offset = structure.loader.file.base + node.address;
@@ -83,7 +100,10 @@ export function* readAnchor(structure: Structure, node: ObjectNode): Io<Anchor |
     maxShape: Array.from(maxDims, (size) => (size === -1n ? null : sizeOf(size, offset))),
     fill: typeof fill.value === 'string' ? undefined : fillValue(dtype, fill.value, fillOffset),
     chunks: chunks instanceof BigInt64Array ? sizes(chunks) : null,
-    filters: filters instanceof Int32Array ? pairs(filters).flatMap(([filter, value]) => namedFilter({ id: filter, values: [value] })) : [],
+    filters:
+      filters instanceof Int32Array
+        ? pairs(filters).flatMap(([filter, value]) => namedFilter({ id: filter, values: [value] }))
+        : [],
   };
 }
 

@@ -88,7 +88,9 @@ export class Arena {
   /** Everything in order, for writing. */
   *contents(): Iterable<{ bytes: Uint8Array; lent: boolean }> {
     for (const { chunk, from, to, lent } of this.#parts) {
-      yield chunk ? { bytes: chunk.subarray(from, to), lent: false } : { bytes: (lent as LentPart).bytes(), lent: true };
+      yield chunk
+        ? { bytes: chunk.subarray(from, to), lent: false }
+        : { bytes: (lent as LentPart).bytes(), lent: true };
     }
   }
 

@@ -32,7 +32,10 @@ export class BlockIndex {
   reserve(blocks: number): void {
     const needed = this.length + blocks;
     if (needed <= this.offsets.length) return;
-    const size = Math.max(needed, this.offsets.length < 65_536 ? this.offsets.length * 2 : Math.ceil(this.offsets.length * 1.25));
+    const size = Math.max(
+      needed,
+      this.offsets.length < 65_536 ? this.offsets.length * 2 : Math.ceil(this.offsets.length * 1.25),
+    );
     this.starts = grown(this.starts, size * this.rank);
     this.counts = grown(this.counts, size * this.rank);
     this.offsets = grown(this.offsets, size);
@@ -53,7 +56,9 @@ export class BlockIndex {
     let sorted = true;
     for (let i = 1; i < length && sorted; i++) sorted = (offsets[i] as number) >= (offsets[i - 1] as number);
     if (sorted) return;
-    const order = Array.from({ length }, (_, i) => i).sort((a, b) => (offsets[a] as number) - (offsets[b] as number) || a - b);
+    const order = Array.from({ length }, (_, i) => i).sort(
+      (a, b) => (offsets[a] as number) - (offsets[b] as number) || a - b,
+    );
     const { rank } = this;
     this.starts = permuted(this.starts, order, rank);
     this.counts = permuted(this.counts, order, rank);
@@ -97,7 +102,8 @@ export class BlockIndex {
   }
 
   get bytes(): number {
-    const lists = this.starts.byteLength + this.counts.byteLength + this.offsets.byteLength + (this.stored?.byteLength ?? 0);
+    const lists =
+      this.starts.byteLength + this.counts.byteLength + this.offsets.byteLength + (this.stored?.byteLength ?? 0);
     return this.#trees.reduce((sum, tree) => sum + tree.bytes, lists);
   }
 }

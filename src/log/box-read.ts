@@ -1,5 +1,5 @@
 import { inflate } from '#platform';
-import { unfilter, type FilterStep } from '../filter/pipeline.ts';
+import { type FilterStep, unfilter } from '../filter/pipeline.ts';
 import { FileBytes } from '../hdf5/file-bytes.ts';
 import { copyBox } from '../space/copy.ts';
 import type { Io } from '../storage/drive.ts';
@@ -131,7 +131,8 @@ export class BoxReader {
 
   *#fetch(from: number, length: number): Io<Uint8Array> {
     if (length <= CACHED) return yield* this.#data.file.read(from, length, 'data of the log');
-    if (this.#window.length < length) this.#window = new Uint8Array(Math.max(length, Math.min(WINDOW, this.#window.length * 2)));
+    if (this.#window.length < length)
+      this.#window = new Uint8Array(Math.max(length, Math.min(WINDOW, this.#window.length * 2)));
     const window = this.#window.subarray(0, length);
     yield* this.#direct(window, from);
     return window;
@@ -191,7 +192,15 @@ export class BoxReader {
     return position;
   }
 
-  #copy(block: number, start: Float64Array, count: Float64Array, bytes: Uint8Array, from: number, out: Uint8Array, at: number): void {
+  #copy(
+    block: number,
+    start: Float64Array,
+    count: Float64Array,
+    bytes: Uint8Array,
+    from: number,
+    out: Uint8Array,
+    at: number,
+  ): void {
     this.#cut(block, start, count);
     const blockAt = (this.#index.offsets[block] as number) - from;
     copyBox(bytes, blockAt, this.#shape, this.#inBlock, out, at, count, this.#inBox, this.#part, this.#layout.size);

@@ -54,7 +54,14 @@ export function parseRecords(bytes: Uint8Array, base: number): CommitRecord[] {
     const cursor = new Cursor(bytes, base, at);
     const magic = cursor.take(8, 'commit record');
     if (!MAGIC.every((byte, i) => magic[i] === byte)) throw formatError('commit record without its magic', base + at);
-    const [sequence, time, requests, root, start, end] = [cursor.u64(), cursor.u64(), cursor.u64(), cursor.u64(), cursor.u64(), cursor.u64()];
+    const [sequence, time, requests, root, start, end] = [
+      cursor.u64(),
+      cursor.u64(),
+      cursor.u64(),
+      cursor.u64(),
+      cursor.u64(),
+      cursor.u64(),
+    ];
     const kind = cursor.u32();
     if (kind > 2) cursor.fail(`checksum of kind ${kind} is not known`);
     const count = cursor.u32();

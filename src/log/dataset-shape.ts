@@ -23,7 +23,11 @@ export function checkFilters(path: string, filters: readonly Filter[]): Filter[]
     if (filter === 'shuffle' || filter === 'fletcher32') return filter;
     const level = typeof filter === 'object' && filter !== null ? (filter as { deflate?: unknown }).deflate : undefined;
     if (typeof level === 'number' && Number.isInteger(level) && level >= 0 && level <= 9) return { deflate: level };
-    throw new H5LogError('OPTION', `${path}: a filter is 'shuffle', 'fletcher32' or { deflate: 0 to 9 }, got ${JSON.stringify(filter)}`, { object: path });
+    throw new H5LogError(
+      'OPTION',
+      `${path}: a filter is 'shuffle', 'fletcher32' or { deflate: 0 to 9 }, got ${JSON.stringify(filter)}`,
+      { object: path },
+    );
   });
 }
 

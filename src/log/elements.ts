@@ -1,6 +1,14 @@
 import { arrayKind, numberArray, packNumbers, unpackNumbers } from '../dtype/convert.ts';
 import { describeType, describeValue } from '../dtype/describe.ts';
-import { type DType, type FullType, fullType, type NumberType, numberName, storedNumber, type TypedArray } from '../dtype/model.ts';
+import {
+  type DType,
+  type FullType,
+  fullType,
+  type NumberType,
+  numberName,
+  storedNumber,
+  type TypedArray,
+} from '../dtype/model.ts';
 import { decodeValues, encodeValues } from '../dtype/values.ts';
 import { H5LogError } from '../errors.ts';
 

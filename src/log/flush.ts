@@ -11,7 +11,7 @@ import type { LogDataset } from './log-dataset.ts';
 import { filteredPieces } from './pieces.ts';
 import { clipReturned } from './resize.ts';
 import { type DatasetStage, Stage } from './stage.ts';
-import { MOST_DATA_BYTES, type EntryBlocks } from './table-format.ts';
+import { type EntryBlocks, MOST_DATA_BYTES } from './table-format.ts';
 import { mergeTables } from './table-merge.ts';
 import { TableWriter } from './table-write.ts';
 import { dropItems, mergeable, type TierItem } from './tiers.ts';
@@ -88,7 +88,10 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
       layout: { kind: 'contiguous', data: first - committer.appender.base },
       allocation: 'early',
     });
-    logs = [...kept, { address: first, size: start + builder.size - first, weight: logWeight(logs, count), bytes: EMPTY }];
+    logs = [
+      ...kept,
+      { address: first, size: start + builder.size - first, weight: logWeight(logs, count), bytes: EMPTY },
+    ];
   }
   if (table) {
     const { bytes, merged } = table;
@@ -97,7 +100,10 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
     if (bytes) {
       append(SERIES.tables, bytes.length, () => [bytes], tables.length);
       const address = start + builder.size;
-      tables = [...tables, { address, size: bytes.length, weight: bytes.length, bytes: bytes.length <= SMALL ? bytes : null }];
+      tables = [
+        ...tables,
+        { address, size: bytes.length, weight: bytes.length, bytes: bytes.length <= SMALL ? bytes : null },
+      ];
     }
     log.rewrite = false;
   }
@@ -114,7 +120,15 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
   log.counts = { ...log.counts, logs: logs.length, tables: tables.length, config: configOf(log) };
   complete(writeCounts(structure, log.counts));
   const planned = committer.plan();
-  records = [...records, { address: committer.appender.base + recordRegion.address, size: record.length, weight: record.length, bytes: record }];
+  records = [
+    ...records,
+    {
+      address: committer.appender.base + recordRegion.address,
+      size: record.length,
+      weight: record.length,
+      bytes: record,
+    },
+  ];
   const after = { logs, tables, records };
   log.state = after;
   log.underWay.push(...stages);
@@ -138,7 +152,11 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
 }
 
 /** The table of the flush, and how many of those before it are merged into it; null bytes: nothing is left of them. */
-function planTable(log: Log, builder: FlushBuilder, start: number): { bytes: Uint8Array | null; merged: number } | null {
+function planTable(
+  log: Log,
+  builder: FlushBuilder,
+  start: number,
+): { bytes: Uint8Array | null; merged: number } | null {
   const { tables } = log.state;
   const fresh = builder.size > 0 ? builder.table.finish() : null;
   const rewrite = log.rewrite && tables.length > 0 && tables.every((item) => item.bytes);
@@ -162,7 +180,12 @@ function logWeight(logs: readonly TierItem[], merged: number): number {
 function configOf(log: Log): number {
   const { table } = log.options;
   // What is in the file already stays; the original looks for references only where the bit for them is set.
-  return log.counts.config | (table.encode ? CONFIG.encode : 0) | (table.share ? CONFIG.share : 0) | (table.compressFrom < Infinity ? CONFIG.zip : 0);
+  return (
+    log.counts.config |
+    (table.encode ? CONFIG.encode : 0) |
+    (table.share ? CONFIG.share : 0) |
+    (table.compressFrom < Infinity ? CONFIG.zip : 0)
+  );
 }
 
 /** The parts of all stages, datasets in the order of their first post, each dataset's posts in theirs. */
@@ -250,7 +273,11 @@ class FlushBuilder {
     const later = start.slice();
     later[d] = (start[d] as number) + half;
     this.#addLarge(dataset, { rank, starts: start, counts: first, from: 0, to: 1 }, offset);
-    this.#addLarge(dataset, { rank, starts: later, counts: second, from: 0, to: 1 }, offset + (bytes / (count[d] as number)) * half);
+    this.#addLarge(
+      dataset,
+      { rank, starts: later, counts: second, from: 0, to: 1 },
+      offset + (bytes / (count[d] as number)) * half,
+    );
   }
 
   #addFiltered(stage: DatasetStage): void {
@@ -266,7 +293,14 @@ class FlushBuilder {
         const bytes = volume(count, 0, rank, dataset.elements.size);
         const data = arena.slice(at, bytes);
         at += bytes;
-        for (const piece of filteredPieces(start, count, data, dataset.elements.size, dataset.chunks, dataset.filters)) {
+        for (const piece of filteredPieces(
+          start,
+          count,
+          data,
+          dataset.elements.size,
+          dataset.chunks,
+          dataset.filters,
+        )) {
           const blocks = { rank, starts: piece.start, counts: piece.count, from: 0, to: 1 };
           this.#entry(dataset, blocks, null, this.#start + this.size, piece.bytes.length, piece.bytes.length);
           this.data.push(piece.bytes);
@@ -276,7 +310,14 @@ class FlushBuilder {
     }
   }
 
-  #entry(dataset: LogDataset, blocks: EntryBlocks, key: object | null, offset: number, size: number, stored: number): void {
+  #entry(
+    dataset: LogDataset,
+    blocks: EntryBlocks,
+    key: object | null,
+    offset: number,
+    size: number,
+    stored: number,
+  ): void {
     this.table.add({ id: dataset.id, shape: dataset.shape, records: dataset.records, blocks, key, offset, size });
     if (dataset.index) this.parts.push({ dataset, blocks, offset, stored });
   }
@@ -350,7 +391,11 @@ class Pieces {
   #part = 0;
   #from = 0;
 
-  constructor(data: readonly Uint8Array[], lent: ReadonlySet<Uint8Array>, copies: readonly [Uint8Array, Uint8Array] | null) {
+  constructor(
+    data: readonly Uint8Array[],
+    lent: ReadonlySet<Uint8Array>,
+    copies: readonly [Uint8Array, Uint8Array] | null,
+  ) {
     this.#data = data;
     this.#lent = lent;
     this.#copies = copies;

@@ -9,7 +9,14 @@ export const LOG_GROUP = '_LOG';
 export const COUNTS_ATTRIBUTE = '_int_att';
 
 /** Bits of the configuration, element 3 of the counts. */
-export const CONFIG = { merge: 0x001, encode: 0x002, zip: 0x004, share: 0x008, passthru: 0x010, subfiling: 0x200 } as const;
+export const CONFIG = {
+  merge: 0x001,
+  encode: 0x002,
+  zip: 0x004,
+  share: 0x008,
+  passthru: 0x010,
+  subfiling: 0x200,
+} as const;
 
 /** The five numbers of `_int_att`. */
 export interface LogCounts {

@@ -15,7 +15,7 @@ import { filterEntries } from './dataset-shape.ts';
 import { Elements, notData, wrongLength } from './elements.ts';
 import { encodeFillValue } from './fill-value.ts';
 import type { Log } from './log.ts';
-import { DatasetStage } from './stage.ts';
+import type { DatasetStage } from './stage.ts';
 
 /** Elements up to here are copied in a loop; a call of `set` costs as much as about so many steps. */
 const LOOP = 36;
@@ -170,7 +170,11 @@ export class LogDataset {
   #memory({ shape, where }: MemoryLayout, wanted: number): InMemory {
     const blocks = resolve(where, checkShape(shape));
     if (dataLength(blocks) !== wanted) {
-      throw new H5LogError('SELECTION', `${this.path}: ${dataLength(blocks)} elements selected in memory, ${wanted} in the dataset`, { object: this.path });
+      throw new H5LogError(
+        'SELECTION',
+        `${this.path}: ${dataLength(blocks)} elements selected in memory, ${wanted} in the dataset`,
+        { object: this.path },
+      );
     }
     return { blocks, shape };
   }
@@ -189,7 +193,12 @@ export class LogDataset {
     this.elements.encode(data, total, all, 0);
     const picked = memory ? pick(all, memory.blocks, size, memory.shape) : all;
     if (!blocks.order) out.set(picked, at);
-    else for (let i = 0; i < blocks.size; i++) out.set(picked.subarray((blocks.order[i] as number) * size, ((blocks.order[i] as number) + 1) * size), at + i * size);
+    else
+      for (let i = 0; i < blocks.size; i++)
+        out.set(
+          picked.subarray((blocks.order[i] as number) * size, ((blocks.order[i] as number) + 1) * size),
+          at + i * size,
+        );
   }
 
   /** Keeps the caller's buffer until the flush. */
@@ -197,7 +206,11 @@ export class LogDataset {
     const { byteLength } = data;
     const check = (): void => {
       if (data.byteLength === byteLength) return;
-      throw new H5LogError('STORAGE', `${this.path}: a buffer posted with copy: false was detached or resized before the flush`, { object: this.path });
+      throw new H5LogError(
+        'STORAGE',
+        `${this.path}: a buffer posted with copy: false was detached or resized before the flush`,
+        { object: this.path },
+      );
     };
     const plain = !memory && !blocks.order && this.elements.isNative(data);
     this.stage().lend({
@@ -269,7 +282,8 @@ export class LogDataset {
 function pick(all: Uint8Array, memory: Blocks, size: number, shape: readonly number[]): Uint8Array {
   const packed = new Uint8Array(memory.size * size);
   let at = 0;
-  for (let i = 0; i < memory.length; i++) at = gather(all, 0, shape, memory.starts, memory.counts, size, packed, at, i * memory.rank);
+  for (let i = 0; i < memory.length; i++)
+    at = gather(all, 0, shape, memory.starts, memory.counts, size, packed, at, i * memory.rank);
   if (!memory.place) return packed;
   const out = new Uint8Array(memory.place.length * size);
   memory.place.forEach((from, to) => {

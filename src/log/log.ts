@@ -84,7 +84,8 @@ export class Log {
     const logs = yield* this.#series(node, SERIES.logs, this.counts.logs, false);
     const tables = yield* this.#series(node, SERIES.tables, this.counts.tables, this.committer !== null);
     let records: TierItem[] = [];
-    for (let k = 0; node.links.has(`${SERIES.records}${k}`); k++) records = yield* this.#series(node, SERIES.records, k + 1, true);
+    for (let k = 0; node.links.has(`${SERIES.records}${k}`); k++)
+      records = yield* this.#series(node, SERIES.records, k + 1, true);
     this.state = { logs, tables, records };
     this.tables.items = tables;
     this.records = records;
@@ -116,7 +117,9 @@ export class Log {
       const node = link && (yield* this.structure.loader.follow(link));
       const layout = node?.kind === 'dataset' ? this.structure.dataset(node).layout : null;
       if (layout?.kind !== 'contiguous' || layout.address < 0) {
-        throw new H5LogError('FORMAT', `${LOG_GROUP}/${prefix}${k} is missing or not contiguous`, { object: `/${LOG_GROUP}/${prefix}${k}` });
+        throw new H5LogError('FORMAT', `${LOG_GROUP}/${prefix}${k} is missing or not contiguous`, {
+          object: `/${LOG_GROUP}/${prefix}${k}`,
+        });
       }
       const address = this.structure.loader.file.base + layout.address;
       let bytes: Uint8Array | null = null;

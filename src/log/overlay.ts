@@ -15,7 +15,13 @@ interface Patch {
  * What was posted but not flushed and lies in the box (start, count), in the order of posting. The bytes are copied now, if the
  * read will take its time: what is posted later must not be seen.
  */
-export function pendingIn(stages: readonly DatasetStage[], dataset: LogDataset, start: Float64Array, count: Float64Array, copy: boolean): Patch[] {
+export function pendingIn(
+  stages: readonly DatasetStage[],
+  dataset: LogDataset,
+  start: Float64Array,
+  count: Float64Array,
+  copy: boolean,
+): Patch[] {
   const patches: Patch[] = [];
   const rank = start.length;
   const { size } = dataset.elements;
@@ -31,7 +37,8 @@ export function pendingIn(stages: readonly DatasetStage[], dataset: LogDataset, 
           const from = starts[k] as number;
           const extent = counts[k] as number;
           bytes *= extent;
-          if (from >= (start[d] as number) + (count[d] as number) || from + extent <= (start[d] as number)) meets = false;
+          if (from >= (start[d] as number) + (count[d] as number) || from + extent <= (start[d] as number))
+            meets = false;
         }
         if (meets) {
           const data = stage.arena.slice(at, bytes);
@@ -44,7 +51,14 @@ export function pendingIn(stages: readonly DatasetStage[], dataset: LogDataset, 
   return patches;
 }
 
-function cut(starts: Float64Array, counts: Float64Array, k: number, start: Float64Array, count: Float64Array, data: Uint8Array): Patch {
+function cut(
+  starts: Float64Array,
+  counts: Float64Array,
+  k: number,
+  start: Float64Array,
+  count: Float64Array,
+  data: Uint8Array,
+): Patch {
   const rank = start.length;
   const shape = counts.slice(k, k + rank);
   const [inBlock, inBox, part] = [new Float64Array(rank), new Float64Array(rank), new Float64Array(rank)];
@@ -60,7 +74,13 @@ function cut(starts: Float64Array, counts: Float64Array, k: number, start: Float
 }
 
 /** Puts the patches over what was read; the box's first byte is at `at`. */
-export function applyPatches(patches: readonly Patch[], out: Uint8Array, at: number, count: Float64Array, size: number): void {
+export function applyPatches(
+  patches: readonly Patch[],
+  out: Uint8Array,
+  at: number,
+  count: Float64Array,
+  size: number,
+): void {
   for (const patch of patches) {
     copyBox(patch.data, 0, patch.shape, patch.inBlock, out, at, count, patch.inBox, patch.count, size);
   }

@@ -43,10 +43,16 @@ export class Reading {
     this.#memory = request.memory ? memoryBlocks(dataset, request.memory, dataLength(blocks)) : null;
     const total = this.#memory ? sizeOf(this.#memory.shape) : dataLength(blocks);
     if (request.into && request.into.length !== total) {
-      throw new H5LogError('SHAPE', `${dataset.path}: an array of ${request.into.length} elements to read ${total} into`, { object: dataset.path });
+      throw new H5LogError(
+        'SHAPE',
+        `${dataset.path}: an array of ${request.into.length} elements to read ${total} into`,
+        { object: dataset.path },
+      );
     }
     const direct = request.into && elements.isNative(request.into) && !this.#memory && !blocks.place;
-    this.#packed = direct ? (bytesOf(request.into) as Uint8Array<ArrayBuffer>) : new Uint8Array(blocks.size * elements.size);
+    this.#packed = direct
+      ? (bytesOf(request.into) as Uint8Array<ArrayBuffer>)
+      : new Uint8Array(blocks.size * elements.size);
     this.#index = dataset.index;
     this.#limit = dataset.index?.length ?? 0;
     this.#tables = dataset.log.tables.items;
@@ -66,7 +72,13 @@ export class Reading {
   }
 
   /** The blocks one after the other, in the caller's order. */
-  static many(dataset: LogDataset, starts: Coordinates, counts: Coordinates, request: ReadRequest, patient: boolean): Reading {
+  static many(
+    dataset: LogDataset,
+    starts: Coordinates,
+    counts: Coordinates,
+    request: ReadRequest,
+    patient: boolean,
+  ): Reading {
     const rank = dataset.shape.length;
     const n = Math.max(0, Math.floor(manyLength(starts, rank)));
     const [flatStarts, flatCounts] = [new Float64Array(n * rank), new Float64Array(n * rank)];
@@ -83,8 +95,19 @@ export class Reading {
     const whole = blocks.size === 0 ? null : yield* this.#wholeIndex();
     for (let i = 0; i < blocks.length; i++) {
       const { start, count } = boxAt(blocks, i);
-      const index = whole ?? (yield* log.tables.index(this.#dataset, { low: start, high: start.map((s, d) => s + (count[d] as number)) }, this.#tables));
-      const reader = new BoxReader(log.data, index, whole && whole === this.#index ? this.#limit : index.length, layout);
+      const index =
+        whole ??
+        (yield* log.tables.index(
+          this.#dataset,
+          { low: start, high: start.map((s, d) => s + (count[d] as number)) },
+          this.#tables,
+        ));
+      const reader = new BoxReader(
+        log.data,
+        index,
+        whole && whole === this.#index ? this.#limit : index.length,
+        layout,
+      );
       yield* reader.read(start, count, this.#packed, at);
       const patches = this.#patches[i];
       if (patches) applyPatches(patches, this.#packed, at, count, elements.size);
@@ -140,16 +163,25 @@ export class Reading {
       } else place(ordered, bytesOf(into), blocks, shape, elements.size);
       return into;
     }
-    if (blocks.size > sizeOf(shape)) throw new H5LogError('SELECTION', `${path}: more elements than the memory holds`, { object: path });
+    if (blocks.size > sizeOf(shape))
+      throw new H5LogError('SELECTION', `${path}: more elements than the memory holds`, { object: path });
     place(ordered, target, blocks, shape, elements.size);
     return raw ? target : elements.decode(target, sizeOf(shape));
   }
 }
 
-function memoryBlocks(dataset: LogDataset, { shape, where }: MemoryLayout, wanted: number): { blocks: Blocks; shape: readonly number[] } {
+function memoryBlocks(
+  dataset: LogDataset,
+  { shape, where }: MemoryLayout,
+  wanted: number,
+): { blocks: Blocks; shape: readonly number[] } {
   const blocks = resolve(where, checkShape(shape));
   if (dataLength(blocks) !== wanted) {
-    throw new H5LogError('SELECTION', `${dataset.path}: ${dataLength(blocks)} elements selected in memory, ${wanted} in the dataset`, { object: dataset.path });
+    throw new H5LogError(
+      'SELECTION',
+      `${dataset.path}: ${dataLength(blocks)} elements selected in memory, ${wanted} in the dataset`,
+      { object: dataset.path },
+    );
   }
   return { blocks, shape };
 }
@@ -160,11 +192,13 @@ function boxAt({ rank, starts, counts }: Blocks, i: number): { start: Float64Arr
 
 function picked(bytes: Uint8Array, order: Float64Array, size: number): Uint8Array<ArrayBuffer> {
   const out = new Uint8Array(order.length * size);
-  for (let i = 0; i < order.length; i++) out.set(bytes.subarray((order[i] as number) * size, ((order[i] as number) + 1) * size), i * size);
+  for (let i = 0; i < order.length; i++)
+    out.set(bytes.subarray((order[i] as number) * size, ((order[i] as number) + 1) * size), i * size);
   return out;
 }
 
 function place(packed: Uint8Array, target: Uint8Array, blocks: Blocks, shape: readonly number[], size: number): void {
   let at = 0;
-  for (let i = 0; i < blocks.length; i++) at = scatter(packed, at, target, 0, shape, blocks.starts, blocks.counts, size, i * blocks.rank);
+  for (let i = 0; i < blocks.length; i++)
+    at = scatter(packed, at, target, 0, shape, blocks.starts, blocks.counts, size, i * blocks.rank);
 }

@@ -18,7 +18,11 @@ export function* resizeDataset(dataset: LogDataset, shape: readonly number[]): I
   const shrinks = shape.some((size, d) => size < (old[d] as number));
   if (shrinks) {
     clipPending(dataset, shape);
-    yield* writeReach(log.structure, node, old.map((size, d) => Math.max(size, reach?.[d] ?? 0)));
+    yield* writeReach(
+      log.structure,
+      node,
+      old.map((size, d) => Math.max(size, reach?.[d] ?? 0)),
+    );
   }
   yield* resizeAnchor(log.structure, node, shape);
   dataset.shape = shape;
@@ -30,7 +34,11 @@ export function* resizeDataset(dataset: LogDataset, shape: readonly number[]): I
   const parts = subtractMany(origin, view, { rank: shape.length, length: 1, starts: origin, counts: seen });
   for (let i = 0; i < parts.length; i++) {
     const from = i * parts.rank;
-    yield* coverWithFill(dataset, parts.starts.slice(from, from + parts.rank), parts.counts.slice(from, from + parts.rank));
+    yield* coverWithFill(
+      dataset,
+      parts.starts.slice(from, from + parts.rank),
+      parts.counts.slice(from, from + parts.rank),
+    );
   }
 }
 
@@ -48,13 +56,21 @@ function* coverWithFill(dataset: LogDataset, start: Float64Array, count: Float64
     const part = stage.of(dataset);
     for (const { shared, from, to } of part?.runs ?? []) {
       const { starts, counts } = shared ?? (part as DatasetStage);
-      lists.push({ rank, length: to - from, starts: starts.subarray(from * rank), counts: counts.subarray(from * rank) });
+      lists.push({
+        rank,
+        length: to - from,
+        starts: starts.subarray(from * rank),
+        counts: counts.subarray(from * rank),
+      });
     }
   }
   // What is left of the box without its gaps.
   const parts = subtractMany(start, count, subtractMany(start, count, joined(rank, lists)));
   for (let k = 0; k < parts.length * rank; k += rank) {
-    dataset.postFill({ start: [...parts.starts.subarray(k, k + rank)], count: [...parts.counts.subarray(k, k + rank)] });
+    dataset.postFill({
+      start: [...parts.starts.subarray(k, k + rank)],
+      count: [...parts.counts.subarray(k, k + rank)],
+    });
   }
 }
 
@@ -91,7 +107,12 @@ function isOutside(part: DatasetStage): boolean {
   return part.runs.some(({ shared, from, to }) => {
     const { starts, counts } = shared ?? part;
     for (let i = from; i < to; i++) {
-      if (shape.some((size, d) => (starts[i * shape.length + d] as number) + (counts[i * shape.length + d] as number) > size)) return true;
+      if (
+        shape.some(
+          (size, d) => (starts[i * shape.length + d] as number) + (counts[i * shape.length + d] as number) > size,
+        )
+      )
+        return true;
     }
     return false;
   });

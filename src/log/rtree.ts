@@ -76,7 +76,8 @@ export class PackedTree {
           const k = child * width;
           for (let d = 0; d < rank; d++) {
             if ((bounds[k + d] as number) < (bounds[at + d] as number)) bounds[at + d] = bounds[k + d] as number;
-            if ((bounds[k + rank + d] as number) > (bounds[at + rank + d] as number)) bounds[at + rank + d] = bounds[k + rank + d] as number;
+            if ((bounds[k + rank + d] as number) > (bounds[at + rank + d] as number))
+              bounds[at + rank + d] = bounds[k + rank + d] as number;
           }
         }
       }
@@ -94,7 +95,11 @@ export class PackedTree {
     const width = 2 * rank;
     const at = node * width;
     for (let d = 0; d < rank; d++) {
-      if ((this.#bounds[at + d] as number) >= (high[d] as number) || (this.#bounds[at + rank + d] as number) <= (low[d] as number)) return;
+      if (
+        (this.#bounds[at + d] as number) >= (high[d] as number) ||
+        (this.#bounds[at + rank + d] as number) <= (low[d] as number)
+      )
+        return;
     }
     const n = node - (this.#levels[level] as number);
     if (level > 0) {
@@ -112,7 +117,14 @@ export class PackedTree {
 }
 
 /** Whether a block and a box share an element. */
-export function meets(starts: Float64Array, counts: Float64Array, k: number, rank: number, low: Float64Array, high: Float64Array): boolean {
+export function meets(
+  starts: Float64Array,
+  counts: Float64Array,
+  k: number,
+  rank: number,
+  low: Float64Array,
+  high: Float64Array,
+): boolean {
   for (let d = 0; d < rank; d++) {
     const start = starts[k + d] as number;
     if (start >= (high[d] as number) || start + (counts[k + d] as number) <= (low[d] as number)) return false;
@@ -167,12 +179,16 @@ function curveOrder(list: BlockList, from: number, to: number): Uint32Array {
       if (used.length === 1) {
         const d = used[0] as number;
         const centre = (starts[k + d] as number) + (counts[k + d] as number) / 2;
-        key = Math.floor(((centre - (low[d] as number)) / ((high[d] as number) - (low[d] as number))) * (2 ** bits - 1));
+        key = Math.floor(
+          ((centre - (low[d] as number)) / ((high[d] as number) - (low[d] as number))) * (2 ** bits - 1),
+        );
       } else {
         for (let v = 0; v < used.length; v++) {
           const d = used[v] as number;
           const centre = (starts[k + d] as number) + (counts[k + d] as number) / 2;
-          const cell = Math.floor(((centre - (low[d] as number)) / ((high[d] as number) - (low[d] as number))) * (2 ** bits - 1));
+          const cell = Math.floor(
+            ((centre - (low[d] as number)) / ((high[d] as number) - (low[d] as number))) * (2 ** bits - 1),
+          );
           for (let b = 0; b < bits; b++) key |= ((cell >>> b) & 1) << (b * used.length + v);
         }
       }

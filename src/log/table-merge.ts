@@ -1,6 +1,6 @@
+import type { NewEntry, TableOptions } from './table-format.ts';
 import type { BlockSink } from './table-read.ts';
 import { Table } from './table-read.ts';
-import type { NewEntry, TableOptions } from './table-format.ts';
 import { TableWriter } from './table-write.ts';
 
 /** What a table must know of a dataset to rewrite its entries. */
@@ -25,11 +25,24 @@ export function mergeTables(
       const dataset = shapeOf(raw.id);
       if (!dataset) continue;
       const rank = dataset.shape.length;
-      const sink: BlockSink = { rank, starts: new Float64Array(raw.count * rank), counts: new Float64Array(raw.count * rank), at: 0 };
+      const sink: BlockSink = {
+        rank,
+        starts: new Float64Array(raw.count * rank),
+        counts: new Float64Array(raw.count * rank),
+        at: 0,
+      };
       table.blocks(raw, sink);
       const blocks = { rank, starts: sink.starts, counts: sink.counts, from: 0, to: raw.count };
       const shape = enclosing(dataset.shape, blocks.starts, blocks.counts);
-      entries.push({ id: raw.id, shape, records: dataset.records, blocks, key: null, offset: raw.offset, size: raw.size });
+      entries.push({
+        id: raw.id,
+        shape,
+        records: dataset.records,
+        blocks,
+        key: null,
+        offset: raw.offset,
+        size: raw.size,
+      });
     }
   }
   if (entries.length === 0) return null;

@@ -77,8 +77,10 @@ export class Table {
 
   /** The size in an entry's header must be that of its blocks; filtered data is one block of its own. */
   checkSize(entry: RawEntry, size: number, filtered: boolean): void {
-    if (filtered && entry.count !== 1) throw formatError(`filtered data of ${entry.count} blocks in one entry`, this.#base + entry.at);
-    if (size !== entry.size) throw formatError(`entry of ${entry.size} bytes whose blocks need ${size}`, this.#base + entry.at);
+    if (filtered && entry.count !== 1)
+      throw formatError(`filtered data of ${entry.count} blocks in one entry`, this.#base + entry.at);
+    if (size !== entry.size)
+      throw formatError(`entry of ${entry.size} bytes whose blocks need ${size}`, this.#base + entry.at);
   }
 
   #entry(at: number, end: number, section: number, sectionFrom: number): RawEntry {
@@ -95,13 +97,25 @@ export class Table {
     let record = flags & ENTRY.record ? cursor.u64() : -1;
     if ((flags & ENTRY.reference) === 0) {
       const count = blockCount(cursor, flags);
-      return { id, flags, offset, size: dataSize, count, at, section, record, body: { flags, at: cursor.at, end: at + size } };
+      return {
+        id,
+        flags,
+        offset,
+        size: dataSize,
+        count,
+        at,
+        section,
+        record,
+        body: { flags, at: cursor.at, end: at + size },
+      };
     }
     const target = at + signed(cursor);
-    if (target < sectionFrom || target >= at) cursor.fail(`reference to ${target}, outside what comes before it in its section`);
+    if (target < sectionFrom || target >= at)
+      cursor.fail(`reference to ${target}, outside what comes before it in its section`);
     const holder = new Cursor(this.#bytes, this.#base, target, at);
     const holderSize = holder.i32();
-    if (holderSize < ENTRY_HEADER || target + holderSize > at) holder.fail('reference to something that is not an entry');
+    if (holderSize < ENTRY_HEADER || target + holderSize > at)
+      holder.fail('reference to something that is not an entry');
     holder.end = target + holderSize;
     holder.skip(4);
     const holderFlags = holder.i32();
@@ -113,7 +127,17 @@ export class Table {
     if (record < 0) record = holderRecord;
     else if (holderRecord < 0) holder.fail('reference with a record number to an entry without one');
     const count = blockCount(holder, holderFlags);
-    return { id, flags, offset, size: dataSize, count, at, section, record, body: { flags: holderFlags, at: holder.at, end: target + holderSize } };
+    return {
+      id,
+      flags,
+      offset,
+      size: dataSize,
+      count,
+      at,
+      section,
+      record,
+      body: { flags: holderFlags, at: holder.at, end: target + holderSize },
+    };
   }
 
   /** Works out the blocks of an entry for a dataset of a rank. */
@@ -136,7 +160,10 @@ export class Table {
       to = bytes.length;
     }
     if (to - from !== needed) {
-      throw formatError(`selection of ${entry.count} blocks of ${rank} dimensions takes ${needed} bytes, the entry has ${to - from}`, this.#base + entry.at);
+      throw formatError(
+        `selection of ${entry.count} blocks of ${rank} dimensions takes ${needed} bytes, the entry has ${to - from}`,
+        this.#base + entry.at,
+      );
     }
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     if (isRecord) {
@@ -200,7 +227,8 @@ function blockCount(cursor: Cursor, flags: number): number {
   if ((flags & ENTRY.multi) === 0) return 1;
   const count = cursor.i32();
   // A block takes at least 16 bytes unless compressed, and zlib makes nothing more than about a thousand times smaller.
-  if (count < 0 || count > cursor.left * (flags & ENTRY.compressed ? 100 : 1)) cursor.fail(`entry of ${count} blocks in ${cursor.left} bytes`);
+  if (count < 0 || count > cursor.left * (flags & ENTRY.compressed ? 100 : 1))
+    cursor.fail(`entry of ${count} blocks in ${cursor.left} bytes`);
   return count;
 }
 
@@ -214,7 +242,15 @@ function u64(view: DataView, at: number): number {
   return view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32;
 }
 
-function getCoordinates(view: DataView, at: number, list: Float64Array, to: number, rank: number, first: number, count: number): number {
+function getCoordinates(
+  view: DataView,
+  at: number,
+  list: Float64Array,
+  to: number,
+  rank: number,
+  first: number,
+  count: number,
+): number {
   let where = at;
   for (let i = 0; i < count; i++) {
     for (let d = first; d < rank; d++, where += 8) list[to + i * rank + d] = u64(view, where);

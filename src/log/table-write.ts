@@ -44,15 +44,21 @@ export class TableWriter {
     this.entries++;
     this.#lastCompressed = null;
     const known = entry.key ? this.#find(this.#byKey.get(entry.key), entry) : undefined;
-    if (known && this.#options.share) return this.#reference(entry, known);
+    if (known && this.#options.share) {
+      this.#reference(entry, known);
+      return;
+    }
     const selection = known?.selection ?? encodeSelection(entry, this.#options.encode);
     if (this.#options.share && selection.bytes.length > SHARE_FROM) {
       const hash = hashOf(selection.bytes);
       const rank = entry.shape.length;
-      const same = this.#byContent.get(hash)?.find((shared) => shared.rank === rank && sameSelection(shared.selection, selection));
+      const same = this.#byContent
+        .get(hash)
+        ?.find((shared) => shared.rank === rank && sameSelection(shared.selection, selection));
       if (same) {
         this.#remember(entry, same, -1);
-        return this.#reference(entry, { ...same, selection });
+        this.#reference(entry, { ...same, selection });
+        return;
       }
       const shared = { at: this.#at, rank, selection };
       this.#remember(entry, shared, hash);
@@ -179,7 +185,9 @@ function fitsSteps(selection: Selection, entry: NewEntry): boolean {
   const steps = stepsOf(entry.shape, selection.flags & ENTRY.record ? 1 : 0);
   if (!steps) return false;
   const view = new DataView(selection.bytes.buffer, selection.bytes.byteOffset);
-  return steps.slice(0, -1).every((step, i) => step === view.getUint32(4 + i * 8, true) + view.getUint32(8 + i * 8, true) * 2 ** 32);
+  return steps
+    .slice(0, -1)
+    .every((step, i) => step === view.getUint32(4 + i * 8, true) + view.getUint32(8 + i * 8, true) * 2 ** 32);
 }
 
 function encodeSelection(entry: NewEntry, mayEncode: boolean): Selection {
@@ -212,7 +220,15 @@ function encodeSelection(entry: NewEntry, mayEncode: boolean): Selection {
   return { bytes, flags, record, count };
 }
 
-function putCoordinates(view: DataView, at: number, list: Float64Array, rank: number, first: number, from: number, to: number): number {
+function putCoordinates(
+  view: DataView,
+  at: number,
+  list: Float64Array,
+  rank: number,
+  first: number,
+  from: number,
+  to: number,
+): number {
   let where = at;
   for (let i = from; i < to; i++) {
     for (let d = first; d < rank; d++, where += 8) putU64(view, where, list[i * rank + d] as number);
@@ -233,7 +249,8 @@ function putEncoded(
   let where = at;
   for (let i = from; i < to; i++, where += 8) {
     let value = 0;
-    for (let d = first, k = i * rank + first; d < rank; d++, k++) value += (list[k] as number) * (steps[d - first] as number);
+    for (let d = first, k = i * rank + first; d < rank; d++, k++)
+      value += (list[k] as number) * (steps[d - first] as number);
     putU64(view, where, value);
   }
   return where;

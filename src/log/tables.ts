@@ -67,7 +67,11 @@ export class Tables {
    * The committed blocks of a dataset: all of them, or only those that meet the box [low, high), one entry at a time.
    * `items` are the tables as they were when somebody asked: they stay in the file when others take their place.
    */
-  *index(dataset: LogDataset, box: { low: Float64Array; high: Float64Array } | null, items: readonly TierItem[]): Io<BlockIndex> {
+  *index(
+    dataset: LogDataset,
+    box: { low: Float64Array; high: Float64Array } | null,
+    items: readonly TierItem[],
+  ): Io<BlockIndex> {
     const rank = dataset.shape.length;
     const index = new BlockIndex(rank);
     for (const item of items) {

@@ -45,6 +45,12 @@ export function mergeable(items: readonly TierItem[], weight: number): number {
 }
 
 /** Removes the last `count` datasets of a series from the log group. */
-export function dropItems(structure: Structure, group: ObjectNode, prefix: string, length: number, count: number): void {
+export function dropItems(
+  structure: Structure,
+  group: ObjectNode,
+  prefix: string,
+  length: number,
+  count: number,
+): void {
   for (let i = length - count; i < length; i++) structure.removeLink(group, `${prefix}${i}`);
 }

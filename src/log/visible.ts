@@ -28,17 +28,22 @@ function compare(index: BlockIndex, candidates: Uint32Array, start: Float64Array
     const k = (candidates[n - 1 - i] as number) * rank;
     for (let d = 0; d < rank; d++) {
       const low = Math.max(start[d] as number, index.starts[k + d] as number);
-      const high = Math.min((start[d] as number) + (count[d] as number), (index.starts[k + d] as number) + (index.counts[k + d] as number));
+      const high = Math.min(
+        (start[d] as number) + (count[d] as number),
+        (index.starts[k + d] as number) + (index.counts[k + d] as number),
+      );
       starts[i * rank + d] = low;
       counts[i * rank + d] = high - low;
     }
   }
-  if (disjoint(starts, counts, n, rank)) return { blocks: candidates, complete: volume(counts, n, rank) === volume(count, 1, rank) };
+  if (disjoint(starts, counts, n, rank))
+    return { blocks: candidates, complete: volume(counts, n, rank) === volume(count, 1, rank) };
   const seen = new Uint32Array(n);
   let found = 0;
   for (let i = n - 1; i >= 0; i--) {
     const newer = { rank, length: i, starts, counts };
-    if (i === 0 || subtractMany(starts, counts, newer, i * rank).length > 0) seen[found++] = candidates[n - 1 - i] as number;
+    if (i === 0 || subtractMany(starts, counts, newer, i * rank).length > 0)
+      seen[found++] = candidates[n - 1 - i] as number;
   }
   const complete = subtractMany(start, count, { rank, length: n, starts, counts }).length === 0;
   return { blocks: seen.subarray(0, found), complete };

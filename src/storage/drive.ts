@@ -8,7 +8,8 @@ import type { BlockingStorage, ByteStorage } from './storage.ts';
  */
 export type Wish =
   | { readonly op: 'read'; readonly into: Uint8Array; readonly offset: number; readonly now?: boolean }
-  | { readonly op: 'write' | 'flip';
+  | {
+      readonly op: 'write' | 'flip';
       readonly parts: readonly Uint8Array[];
       readonly offset: number;
       /** Done while the bytes are on their way, or before them. */
@@ -40,8 +41,18 @@ export function driveSync<T>(storage: ByteStorage, io: Io<T>): T {
 /** Runs to the end, awaiting each wish. `signal` is looked at between wishes. */
 export async function driveAsync<T>(storage: ByteStorage, io: Io<T>, signal?: AbortSignal): Promise<T>;
 /** With `stopped`, another driver may take the work over: nothing more is done once it says so, and nothing is returned. */
-export async function driveAsync<T>(storage: ByteStorage, io: Io<T>, signal: undefined, stopped: () => boolean): Promise<T | undefined>;
-export async function driveAsync<T>(storage: ByteStorage, io: Io<T>, signal?: AbortSignal, stopped?: () => boolean): Promise<T | undefined> {
+export async function driveAsync<T>(
+  storage: ByteStorage,
+  io: Io<T>,
+  signal: undefined,
+  stopped: () => boolean,
+): Promise<T | undefined>;
+export async function driveAsync<T>(
+  storage: ByteStorage,
+  io: Io<T>,
+  signal?: AbortSignal,
+  stopped?: () => boolean,
+): Promise<T | undefined> {
   let step = io.next();
   while (!step.done) {
     let answer: number;

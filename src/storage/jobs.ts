@@ -108,7 +108,10 @@ export class JobQueue<T> {
   #fail(error: unknown): void {
     const failed = this.#entries;
     this.#entries = [];
-    const later = new H5LogError('STORAGE', 'the flush before this one failed', { file: this.#storage.name, cause: error });
+    const later = new H5LogError('STORAGE', 'the flush before this one failed', {
+      file: this.#storage.name,
+      cause: error,
+    });
     // The newest is undone first, because it was prepared on top of the others.
     for (let i = failed.length - 1; i >= 0; i--) {
       const entry = failed[i] as Entry<T>;

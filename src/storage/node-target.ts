@@ -3,9 +3,9 @@ import { dirname } from 'node:path';
 import { H5LogError } from '../errors.ts';
 import { storageFailure } from './failures.ts';
 import { nodeStorage } from './node-file.ts';
+import { readableAfterClose } from './node-linger.ts';
 import { acquireLock, type Lock } from './node-lock.ts';
 import { errno, pathOf, realFile } from './node-path.ts';
-import { readableAfterClose } from './node-linger.ts';
 import type { ByteStorage } from './storage.ts';
 import type { WriteTarget } from './target.ts';
 
@@ -22,7 +22,12 @@ export function openTarget(path: string | URL): WriteTarget {
   try {
     const real = realFile(path);
     removeUnfinished(real, lock);
-    return { storage: readableAfterClose(nodeStorage(path, 'r+'), real), release: () => lock.release(), publish() {}, discard() {} };
+    return {
+      storage: readableAfterClose(nodeStorage(path, 'r+'), real),
+      release: () => lock.release(),
+      publish() {},
+      discard() {},
+    };
   } catch (error) {
     lock.release();
     throw error;

@@ -37,7 +37,7 @@ def fill(d, plist):
     if plist.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
         return ''
     try:
-        value = np.zeros(1, h5t.py_create(d.dtype).dtype if False else d.dtype)
+        value = np.zeros(1, d.dtype)
         plist.get_fill_value(value)
         return value.tobytes().hex()
     except Exception:
@@ -86,7 +86,7 @@ def describe(path):
                     found.append(dataset(place, child))
                     # The log as any tool reads it.
                     if place.startswith('/_LOG/') and found[-1]['space'] == 'simple':
-                        found[-1]['sum'] = int(np.frombuffer(child.id.get_offset() and raw(child), np.uint8).astype(np.uint64).sum())
+                        found[-1]['sum'] = int(np.frombuffer(raw(child), np.uint8).astype(np.uint64).sum())
 
         visit(f, '')
         root = [attribute(f.id, name) for name in names(f['/'].id)]
