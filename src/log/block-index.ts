@@ -17,6 +17,9 @@ export class BlockIndex {
   offsets: Float64Array;
   /** Stored size of filtered blocks, 0 for plain ones; null while all are plain. */
   stored: Float64Array | null = null;
+  /** For several blocks in one filtered stream (the original's): where a block begins in it, and its unfiltered size. */
+  inner: Float64Array | null = null;
+  whole: Float64Array | null = null;
   length = 0;
   #trees: PackedTree[] = [];
   #queries = 0;
@@ -40,6 +43,8 @@ export class BlockIndex {
     this.counts = grown(this.counts, size * this.rank);
     this.offsets = grown(this.offsets, size);
     if (this.stored) this.stored = grown(this.stored, size);
+    if (this.inner) this.inner = grown(this.inner, size);
+    if (this.whole) this.whole = grown(this.whole, size);
     // Trees look into the lists they were built on; those keep the older blocks unchanged.
   }
 
@@ -48,6 +53,14 @@ export class BlockIndex {
     if (stored > 0 && !this.stored) this.stored = new Float64Array(this.offsets.length);
     if (this.stored) this.stored[this.length] = stored;
     this.offsets[this.length++] = offset;
+  }
+
+  /** The block added last lies in a stream of `whole` bytes from byte `at` on. */
+  inStream(at: number, whole: number): void {
+    this.inner ??= new Float64Array(this.offsets.length);
+    this.whole ??= new Float64Array(this.offsets.length);
+    this.inner[this.length - 1] = at;
+    this.whole[this.length - 1] = whole;
   }
 
   /** Puts the blocks into the order of their file offsets, which is the order of their writing. */
@@ -64,6 +77,8 @@ export class BlockIndex {
     this.counts = permuted(this.counts, order, rank);
     this.offsets = permuted(offsets, order, 1);
     if (this.stored) this.stored = permuted(this.stored, order, 1);
+    if (this.inner) this.inner = permuted(this.inner, order, 1);
+    if (this.whole) this.whole = permuted(this.whole, order, 1);
     this.#trees = [];
   }
 

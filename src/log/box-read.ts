@@ -212,11 +212,24 @@ export class BoxReader {
     const bytes = (yield* this.#fetch(offsets[block] as number, length)).slice();
     this.#cut(block, start, count);
     const { size, filters } = this.#layout;
-    const volume = this.#shape.reduce((product, n) => product * n, size);
-    const data = unfilter(bytes, filters, 0, volume, inflate);
-    copyBox(data, 0, this.#shape, this.#inBlock, out, at, count, this.#inBox, this.#part, size);
+    const whole = this.#index.whole?.[block] ?? 0;
+    const data =
+      whole > 0
+        ? unfilter(bytes, DEFLATED, 0, whole, inflate)
+        : unfilter(
+            bytes,
+            filters,
+            0,
+            this.#shape.reduce((product, n) => product * n, size),
+            inflate,
+          );
+    const from = this.#index.inner?.[block] ?? 0;
+    copyBox(data, from, this.#shape, this.#inBlock, out, at, count, this.#inBox, this.#part, size);
   }
 }
+
+/** What the original does to a request as a whole. */
+const DEFLATED: readonly FilterStep[] = [{ id: 1, flags: 0, values: [] }];
 
 /** Puts the fill value (null: zeros) into `count` elements. */
 export function fillWith(out: Uint8Array, at: number, count: number, size: number, fill: Uint8Array | null): void {

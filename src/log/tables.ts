@@ -2,7 +2,7 @@ import type { Io } from '../storage/drive.ts';
 import { BlockIndex } from './block-index.ts';
 import type { LogData } from './box-read.ts';
 import type { LogDataset } from './log-dataset.ts';
-import { Table } from './table-read.ts';
+import { type RawEntry, Table } from './table-read.ts';
 import type { TierItem } from './tiers.ts';
 
 /** Bytes of tables that are kept in memory after they were read. */
@@ -79,13 +79,35 @@ export class Tables {
       for (const at of entries.get(dataset.id) ?? []) {
         const entry = table.entryAt(at);
         const part = box ? new BlockIndex(rank, entry.count) : index;
-        addEntry(table, entry, dataset, part);
+        yield* this.#add(table, entry, dataset, part);
         if (!box) continue;
         for (const block of part.query(box.low, box.high)) copyBlock(part, block, index);
       }
     }
     index.sort();
     return index;
+  }
+
+  *#add(table: Table, entry: RawEntry, dataset: LogDataset, index: BlockIndex): Io<void> {
+    const { rank, length } = index;
+    index.reserve(entry.count);
+    table.blocks(entry, { rank, starts: index.starts, counts: index.counts, at: length * rank });
+    const bytes = addEntry(entry, dataset, index);
+    if (dataset.filters.length > 0) {
+      table.checkSize(entry, entry.size, true);
+      return;
+    }
+    // The original forgets which of its datasets are deflated; the size and a zlib header give it away.
+    if (entry.size < bytes && (yield* this.#isZlib(entry))) {
+      index.length = length;
+      addStream(entry, dataset, index, bytes);
+    } else table.checkSize(entry, bytes, false);
+  }
+
+  *#isZlib(entry: RawEntry): Io<boolean> {
+    if (entry.size < 2) return false;
+    const [first, second] = yield* this.#data.file.read(entry.offset, 2, 'data of the log');
+    return first === 0x78 && ((first << 8) | (second as number)) % 31 === 0;
   }
 
   /** How many blocks of a dataset the tables hold. */
@@ -99,20 +121,35 @@ export class Tables {
   }
 }
 
-function addEntry(table: Table, entry: ReturnType<Table['entryAt']>, dataset: LogDataset, index: BlockIndex): void {
+/** Adds the blocks of an entry and returns how many bytes they are unfiltered. */
+function addEntry(entry: RawEntry, dataset: LogDataset, index: BlockIndex): number {
   const { rank } = index;
-  index.reserve(entry.count);
-  const first = index.length;
-  table.blocks(entry, { rank, starts: index.starts, counts: index.counts, at: first * rank });
   const filtered = dataset.filters.length > 0;
-  let offset = entry.offset;
+  let at = 0;
   for (let i = 0; i < entry.count; i++) {
-    let volume = dataset.elements.size;
-    for (let d = 0; d < rank; d++) volume *= index.counts[(first + i) * rank + d] as number;
-    index.add(offset, filtered ? entry.size : 0);
-    offset += volume;
+    const k = index.length * rank;
+    index.add(entry.offset + at, filtered ? entry.size : 0);
+    at += blockBytes(index.counts, k, rank, dataset.elements.size);
   }
-  table.checkSize(entry, filtered ? entry.size : offset - entry.offset, filtered);
+  return at;
+}
+
+/** The same for a request that the original deflated as a whole. */
+function addStream(entry: RawEntry, dataset: LogDataset, index: BlockIndex, whole: number): void {
+  const { rank } = index;
+  let at = 0;
+  for (let i = 0; i < entry.count; i++) {
+    const k = index.length * rank;
+    index.add(entry.offset, entry.size);
+    index.inStream(at, whole);
+    at += blockBytes(index.counts, k, rank, dataset.elements.size);
+  }
+}
+
+function blockBytes(counts: Float64Array, k: number, rank: number, size: number): number {
+  let bytes = size;
+  for (let d = 0; d < rank; d++) bytes *= counts[k + d] as number;
+  return bytes;
 }
 
 function copyBlock(from: BlockIndex, block: number, to: BlockIndex): void {
@@ -123,4 +160,5 @@ function copyBlock(from: BlockIndex, block: number, to: BlockIndex): void {
     to.counts[to.length * rank + d] = from.counts[block * rank + d] as number;
   }
   to.add(from.offsets[block] as number, from.stored ? (from.stored[block] as number) : 0);
+  if (from.inner && from.whole) to.inStream(from.inner[block] as number, from.whole[block] as number);
 }

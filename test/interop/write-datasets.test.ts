@@ -100,7 +100,7 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
       );
     }
     draft.close();
-    await checkFile(path, draft, { noNetcdf: 'netCDF has no scalars of a null space' });
+    await checkFile(path, draft);
   });
 
   test('that netCDF knows', async () => {
@@ -151,7 +151,7 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
     ];
     for (const [name, dtype, values] of types) draft.numbers(`/${name}`, dtype, simpleSpace([2]), values);
     draft.close();
-    await checkFile(path, draft, { noNetcdf: 'netCDF has no type for half floats, bit fields' });
+    await checkFile(path, draft);
   });
 
   test.each(Object.keys(PIPELINES))('in chunks with each index, filters: %s', async (name) => {
@@ -354,7 +354,7 @@ print(json.dumps({n: kinds[f[n].id.get_create_plist().fill_value_defined()] for 
       [...near.slice(6, 12), ...near.slice(0, 6)],
     );
     draft.close();
-    await checkFile(path, draft, { noNetcdf: 'netCDF knows no virtual datasets' });
+    await checkFile(path, draft);
     await checkFile(source, other);
   });
 
@@ -372,7 +372,7 @@ print(json.dumps({n: kinds[f[n].id.get_create_plist().fill_value_defined()] for 
       [],
     );
     draft.close();
-    await checkFile(path, draft, { noData: true, noNetcdf: 'netCDF knows no virtual datasets' });
+    await checkFile(path, draft, { noData: true });
     const script = 'import sys, h5py; a = int(sys.argv[2]); print(h5py.File(sys.argv[1])["far"][a - 1:a + 4].tolist())';
     expect(pythonSync(script, [path, String(start)]).trim()).toBe('[0.0, 2.0, 3.0, 4.0, 0.0]');
   });
