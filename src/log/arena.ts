@@ -1,3 +1,5 @@
+import { H5LogError } from '../errors.ts';
+
 /** Chunks begin small, because a file may have 10,000 datasets with one each, and double up to the large size. */
 const SMALL = 512;
 const LARGE = 4 * 2 ** 20;
@@ -121,4 +123,9 @@ export class Arena {
     this.#chunks.length = 0;
     this.#parts.length = 0;
   }
+}
+
+export function goneBuffer(path: string): H5LogError {
+  const text = `${path}: a buffer posted with copy: false was detached or resized before it was in the file`;
+  return new H5LogError('STORAGE', text, { object: path });
 }

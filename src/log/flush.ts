@@ -4,6 +4,7 @@ import type { Committer, PlannedCommit } from '../hdf5/commit.ts';
 import { simpleSpace } from '../hdf5/dataspace.ts';
 import { Region } from '../hdf5/object-node.ts';
 import { complete, type Io } from '../storage/drive.ts';
+import { goneBuffer } from './arena.ts';
 import { type CommitRecord, encodeRecord, recordSize } from './commit-record.ts';
 import { CONFIG, logGroup, writeCounts } from './layout.ts';
 import { type Log, type LogState, SERIES, SMALL } from './log.ts';
@@ -28,6 +29,12 @@ interface IndexPart {
   readonly stored: number;
 }
 
+/** Whose buffer it is, and how long it was. */
+interface Lent {
+  readonly path: string;
+  readonly size: number;
+}
+
 /** A flush whose bytes and places are fixed. */
 export interface FlushPlan {
   readonly planned: PlannedCommit;
@@ -39,7 +46,7 @@ export interface FlushPlan {
   readonly after: LogState;
   readonly data: readonly Uint8Array[];
   /** Those of the data that belong to the caller. */
-  readonly lent: ReadonlySet<Uint8Array>;
+  readonly lent: ReadonlyMap<Uint8Array, Lent>;
   readonly dataSize: number;
   /** Filled while the data is written: with the records it replaces, which flushes before this one may have yet to fill, and its own. */
   readonly record: Uint8Array;
@@ -207,7 +214,7 @@ class FlushBuilder {
   readonly table: TableWriter;
   readonly data: Uint8Array[] = [];
   readonly parts: IndexPart[] = [];
-  readonly lent = new Set<Uint8Array>();
+  readonly lent = new Map<Uint8Array, Lent>();
   size = 0;
   readonly #start: number;
 
@@ -250,7 +257,7 @@ class FlushBuilder {
     }
     for (const { bytes, lent } of stage.arena.contents()) {
       this.data.push(bytes);
-      if (lent) this.lent.add(bytes);
+      if (lent) this.lent.set(bytes, { path: dataset.path, size: bytes.length });
     }
     this.size += stage.arena.size;
   }
@@ -384,7 +391,7 @@ export function* writeFlush(log: Log, committer: Committer, plan: FlushPlan, pat
 /** Data in portions of about {@link PIECE} bytes: many small parts together, large ones cut. */
 class Pieces {
   readonly #data: readonly Uint8Array[];
-  readonly #lent: ReadonlySet<Uint8Array>;
+  readonly #lent: ReadonlyMap<Uint8Array, Lent>;
   /** Where lent parts are copied to, in turn: one is filled while the other is written. */
   readonly #copies: readonly [Uint8Array, Uint8Array] | null;
   #turn: 0 | 1 = 0;
@@ -393,7 +400,7 @@ class Pieces {
 
   constructor(
     data: readonly Uint8Array[],
-    lent: ReadonlySet<Uint8Array>,
+    lent: ReadonlyMap<Uint8Array, Lent>,
     copies: readonly [Uint8Array, Uint8Array] | null,
   ) {
     this.#data = data;
@@ -407,8 +414,10 @@ class Pieces {
     const copy = this.#copies?.[this.#turn];
     for (let size = 0; size < PIECE && parts.length < 512 && this.#part < this.#data.length; ) {
       const part = this.#data[this.#part] as Uint8Array;
+      const lent = this.#lent.get(part);
+      if (lent && part.length !== lent.size) throw goneBuffer(lent.path);
       const piece = part.subarray(this.#from, this.#from + PIECE - size);
-      if (copy && this.#lent.has(part)) {
+      if (copy && lent) {
         copy.set(piece, size);
         parts.push(copy.subarray(size, size + piece.length));
       } else parts.push(piece);

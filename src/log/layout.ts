@@ -1,4 +1,3 @@
-import { H5LogError } from '../errors.ts';
 import { simpleSpace } from '../hdf5/dataspace.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
 import type { Structure } from '../hdf5/structure.ts';
@@ -50,9 +49,7 @@ export function* beginLog(structure: Structure): Io<LogCounts> {
   return counts;
 }
 
-/** `_LOG` itself. */
+/** `_LOG` itself, made if it is not there: the original makes it only when it is needed. */
 export function logGroup(structure: Structure): ObjectNode {
-  const node = structure.root.links.get(LOG_GROUP)?.node;
-  if (!node) throw new H5LogError('FORMAT', `the file has no group ${LOG_GROUP}`);
-  return node;
+  return structure.root.links.get(LOG_GROUP)?.node ?? structure.createGroup(structure.root, LOG_GROUP);
 }

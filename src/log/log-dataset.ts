@@ -9,6 +9,7 @@ import { resolve } from '../space/resolve.ts';
 import type { Coordinates, Where } from '../space/select.ts';
 import { checkShape, sizeOf } from '../space/shape.ts';
 import type { Anchor } from './anchor.ts';
+import { goneBuffer } from './arena.ts';
 import type { BlockIndex } from './block-index.ts';
 import { fillWith } from './box-read.ts';
 import { filterEntries } from './dataset-shape.ts';
@@ -206,11 +207,7 @@ export class LogDataset {
     const { byteLength } = data;
     const check = (): void => {
       if (data.byteLength === byteLength) return;
-      throw new H5LogError(
-        'STORAGE',
-        `${this.path}: a buffer posted with copy: false was detached or resized before the flush`,
-        { object: this.path },
-      );
+      throw goneBuffer(this.path);
     };
     const plain = !memory && !blocks.order && this.elements.isNative(data);
     this.stage().lend({

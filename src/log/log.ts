@@ -1,4 +1,4 @@
-import { H5LogError } from '../errors.ts';
+import { formatError, H5LogError } from '../errors.ts';
 import type { Committer } from '../hdf5/commit.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
 import type { Structure } from '../hdf5/structure.ts';
@@ -7,7 +7,7 @@ import { ID, readAnchor } from './anchor.ts';
 import { ArenaPool } from './arena.ts';
 import { LogData } from './box-read.ts';
 import { type CommitRecord, parseRecords } from './commit-record.ts';
-import { LOG_GROUP, type LogCounts } from './layout.ts';
+import { CONFIG, LOG_GROUP, type LogCounts } from './layout.ts';
 import { LogDataset } from './log-dataset.ts';
 import { DatasetStage, Stage } from './stage.ts';
 import type { TableOptions } from './table-format.ts';
@@ -78,6 +78,9 @@ export class Log {
 
   /** Finds logs, tables and commit records in the structure. */
   *load(): Io<void> {
+    if (this.counts.config & CONFIG.subfiling) {
+      throw new H5LogError('UNSUPPORTED', 'the data of this file is in subfiles, which this version cannot read');
+    }
     const group = this.structure.root.links.get(LOG_GROUP);
     const node = group && (yield* this.structure.loader.follow(group));
     if (!node) return;
@@ -117,9 +120,8 @@ export class Log {
       const node = link && (yield* this.structure.loader.follow(link));
       const layout = node?.kind === 'dataset' ? this.structure.dataset(node).layout : null;
       if (layout?.kind !== 'contiguous' || layout.address < 0) {
-        throw new H5LogError('FORMAT', `${LOG_GROUP}/${prefix}${k} is missing or not contiguous`, {
-          object: `/${LOG_GROUP}/${prefix}${k}`,
-        });
+        const offset = this.structure.loader.file.base + (node ?? group).address;
+        throw formatError(`/${LOG_GROUP}/${prefix}${k} is missing or not contiguous`, offset);
       }
       const address = this.structure.loader.file.base + layout.address;
       let bytes: Uint8Array | null = null;

@@ -39,10 +39,10 @@ interface Writing {
 let files = 0;
 let program: string | undefined;
 /** A writer that has committed at least once; it closes and opens again after every `perOpening` steps. */
-async function write(perOpening: number, pause: number): Promise<Writing> {
+async function write(perOpening: number, rate: number): Promise<Writing> {
   program ??= compile('writer.ts');
   const path = join(directory, `live-${files++}.h5`);
-  const writer = startProgram(program, [path, 'create', 'process', '1', String(perOpening), String(pause)]);
+  const writer = startProgram(program, [path, 'create', 'process', '1', String(perOpening), String(rate)]);
   let commits = 0;
   writer.onLine = (line) => {
     if (line.startsWith('commit')) commits++;
@@ -61,13 +61,13 @@ async function stop({ writer }: Writing): Promise<void> {
 
 withOracle(['python', 'h5dump'], 'readers beside a writer', () => {
   test.each([
-    ['with libhdf5 locking as it comes', {}, 1_000_000, 2],
-    ['without libhdf5 locking', { HDF5_USE_FILE_LOCKING: 'FALSE' }, 1_000_000, 2],
+    ['with libhdf5 locking as it comes', {}, 1_000_000, 330],
+    ['without libhdf5 locking', { HDF5_USE_FILE_LOCKING: 'FALSE' }, 1_000_000, 330],
     ['and a writer that never rests', {}, 1_000_000, 0],
     // Not one that keeps closing and opening: a reader that is stopped between its look at the size, just then cut to fit, and
     // its look at the superblock finds commits made meanwhile. libhdf5 gives that up ("truncated file"); h5log looks again.
-  ] as const)('h5py %s: not one failure', { timeout: 120_000 }, async (name, env, perOpening, pause) => {
-    const writing = await write(perOpening, pause);
+  ] as const)('h5py %s: not one failure', { timeout: 120_000 }, async (name, env, perOpening, perSecond) => {
+    const writing = await write(perOpening, perSecond);
     const began = performance.now();
     const h5py = new Program(oracle('python') as string, ['-c', reader, writing.path, String(seconds)], env);
     await h5py.end();
@@ -78,14 +78,14 @@ withOracle(['python', 'h5dump'], 'readers beside a writer', () => {
       `h5py ${name}: ${opens} opens, 0 failures, ${states} different states; ${writing.commits()} commits, ${rate} a second`,
     );
     await stop(writing);
-    expect(opens).toBeGreaterThan(20 * seconds);
+    expect(opens).toBeGreaterThan(10 * seconds);
     expect(states).toBeGreaterThan(5 * seconds);
-    // 300 a second where the machine has nothing else to do.
-    expect(rate).toBeGreaterThan(100);
+    // 330 a second, or as many as the machine has time for.
+    expect(rate).toBeGreaterThan(20);
   });
 
   test('h5dump: not one failure', { timeout: 120_000 }, async () => {
-    const writing = await write(1_000_000, 1);
+    const writing = await write(1_000_000, 330);
     const end = performance.now() + (seconds * 1000) / 2;
     let dumps = 0;
     for (; performance.now() < end; dumps++) await run('h5dump', ['-H', writing.path]);

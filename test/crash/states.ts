@@ -37,6 +37,13 @@ function data(to: Target, n: number): void {
   to.write('/series', [size - 3], [3], [n, n + 1, n + 2]);
 }
 
+/** Deletes what has had its time at commit `n`: not in every commit, because tables are written anew when a dataset goes. */
+function forget(to: Target, n: number): void {
+  if (n > WINDOW && !isMoved(n - WINDOW)) to.delete(`/g${n - WINDOW}`);
+  if (n > KEPT && n % 3 === 0) to.delete(`/keep/h${n - KEPT}`);
+  if (n > KEPT && n % 5 === 0) to.delete(`/moved/m${n - KEPT}`);
+}
+
 /** The changes of commit `n`, counted from 1. */
 function change(to: Target, n: number): void {
   if (n === 1) for (const name of ['/keep', '/moved', '/deep/a/b/c', '/counters']) to.group(name);
@@ -51,10 +58,8 @@ function change(to: Target, n: number): void {
   if (n > 4) to.delete(`/soft${n % 4}`);
   to.soft(`/soft${n % 4}`, n % 8 === 0 ? '/nowhere' : `/g${n}/d`);
   if (n % 3 === 0) to.hard(`/keep/h${n}`, `/g${n}/d`);
-  if (n % 3 === 0 && n > KEPT) to.delete(`/keep/h${n - KEPT}`);
   if (isMoved(n - 2)) to.move(`/g${n - 2}`, `/moved/m${n}`);
-  if (n % 5 === 0 && n > KEPT) to.delete(`/moved/m${n - KEPT}`);
-  if (n > WINDOW && !isMoved(n - WINDOW)) to.delete(`/g${n - WINDOW}`);
+  if (n % 4 === 0) for (let old = n; old > n - 4; old--) forget(to, old);
   to.attribute('/counters', `a${n % 20}`, n);
   if (n > 20) to.deleteAttribute('/counters', `a${(n + 7) % 20}`);
 }

@@ -3,7 +3,7 @@ import { writeSync } from 'node:fs';
 import { File } from '../../src/index.ts';
 import { applyCommit } from './states.ts';
 
-const [path, task, durability, seed, commits, pause] = process.argv.slice(2) as [
+const [path, task, durability, seed, commits, rate] = process.argv.slice(2) as [
   string,
   'create' | 'exclusive' | 'open',
   'process' | 'power',
@@ -58,13 +58,20 @@ async function step(file: File): Promise<void> {
   }
 }
 
+const began = performance.now();
+/** Waits until as many commits are due as were made. */
+async function pace(): Promise<void> {
+  const early = began + (n / Number(rate)) * 1000 - performance.now();
+  if (early > 0) await new Promise((resolve) => setTimeout(resolve, early));
+}
+
 let file = await start();
 n = Number(file.attributes.get('commit') ?? 0);
 say('ready');
 for (;;) {
   for (let i = 0; i < Number(commits); i++) {
     await step(file);
-    if (Number(pause) > 0) await new Promise((resolve) => setTimeout(resolve, Number(pause)));
+    if (Number(rate) > 0) await pace();
   }
   say('closing');
   if (below(2) === 0) file.closeSync();

@@ -1,4 +1,3 @@
-import { closeSync, openSync, readSync } from 'node:fs';
 import { deflate } from '#platform';
 import type { DType } from '../../src/dtype/model.ts';
 import { encodeValues } from '../../src/dtype/values.ts';
@@ -236,13 +235,4 @@ export function* grid(counts: readonly number[]): Generator<number[]> {
     }
     yield at;
   }
-}
-
-/** The first bytes of a file. */
-export function head(path: string, count: number): Buffer {
-  const file = openSync(path, 'r');
-  const bytes = Buffer.alloc(count);
-  readSync(file, bytes, 0, count, 0);
-  closeSync(file);
-  return bytes;
 }

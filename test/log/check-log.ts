@@ -284,14 +284,14 @@ function checkData(entries: readonly Entry[], anchors: ReadonlyMap<number, SeenA
 }
 
 /** The contents of an unfiltered dataset as the original reads it: fill, then every block in the order of file offsets. */
-export function readAsOriginal(bytes: Uint8Array, { anchors, entries }: Checked, id: number): Uint8Array | undefined {
+export function readAsOriginal(bytes: Uint8Array, { anchors, entries }: Checked, id: number): Buffer | undefined {
   const anchor = anchors.get(id);
   if (!anchor || anchor.filtered || anchor.fill === null) return undefined;
   const { dims, size } = anchor;
   const total = dims.reduce((a, b) => a * b, 1);
   const fill = anchor.fill === '' ? new Uint8Array(size) : Uint8Array.from(Buffer.from(anchor.fill, 'hex'));
   if (fill.length !== size) return undefined;
-  const out = new Uint8Array(total * size);
+  const out = Buffer.alloc(total * size);
   for (let i = 0; i < total; i++) out.set(fill, i * size);
   for (const entry of entries) {
     if (entry.id !== id) continue;

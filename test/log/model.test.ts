@@ -1,7 +1,12 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
+import { File } from 'h5log';
 import { afterAll, test } from 'vitest';
+import { h5dump, withOracle } from '../oracles.ts';
 import { repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { checkLogFile, readAsOriginal, seenByH5py } from './check-log.ts';
 import { figures, Machine, type Setup, type Step, type StepKind, WEIGHTS } from './model.ts';
 
 // Random programs run on a file and on plain arrays in memory; every read, and every commit afterwards, must agree.
@@ -65,16 +70,53 @@ const programs = fc.oneof(
   ),
 );
 
+/** Every so many programs the file is kept, to be looked at by others. */
+const KEPT = 15;
+const kept: string[] = [];
+const folder = temporaryDirectory();
+
 test('random programs do to a file what they do to arrays in memory', { timeout: 3_600_000 }, async () => {
-  const folder = temporaryDirectory();
   const property = fc.asyncProperty(programs, async ({ setup, steps }) => {
     const machine = await Machine.start(setup, folder);
     for (const step of steps) await machine.step(step);
-    await machine.end();
+    const bytes = await machine.end();
+    if (figures.programs % KEPT > 0) return;
+    kept.push(join(folder, `kept-${kept.length}.h5`));
+    writeFileSync(kept.at(-1) as string, bytes);
   });
-  await fc.assert(property, { seed: seed('log model'), numRuns: repeats(10_000), endOnFailure: false });
+  await fc.assert(property, { seed: seed('log model'), numRuns: repeats(10_000) });
 });
 
+const others = { files: 0, entries: 0, references: 0, dangling: 0, bytes: 0 };
+
+withOracle(['h5dump', 'python'], 'files of random programs', () => {
+  test('keep the rules of the format and are read by others', { timeout: 600_000 }, () => {
+    for (let i = 0; i < kept.length; i += 50) {
+      const paths = kept.slice(i, i + 50);
+      h5dump('-A', ...paths);
+      seenByH5py(paths).forEach((seen, k) => {
+        const bytes = readFileSync(paths[k] as string);
+        const checked = checkLogFile(bytes, seen);
+        others.files++;
+        others.entries += checked.entries.length;
+        others.references += checked.entries.filter(({ flags }) => flags & 0x10).length;
+        others.dangling += checked.dangling;
+        const file = File.openSync(paths[k] as string);
+        for (const { id, path } of checked.anchors.values()) {
+          const raw = readAsOriginal(bytes, checked, id);
+          if (!raw) continue;
+          const ours = file.dataset(path.replaceAll('/__', '/_')).readSync(undefined, { raw: true });
+          if (!raw.equals(ours)) throw new Error(`${paths[k]} ${path}: others read something else`);
+          others.bytes += raw.length;
+        }
+        file.closeSync();
+      });
+    }
+  });
+});
+
+const listed = (numbers: Readonly<Record<string, number>>): string => Object.entries(numbers).map(([name, n]) => `${n} ${name}`).join(', ');
+
 afterAll(() => {
-  process.stdout.write(`log model: ${Object.entries(figures).map(([name, n]) => `${n} ${name}`).join(', ')}\n`);
+  process.stdout.write(`log model: ${listed(figures)}; read by others: ${listed(others)}\n`);
 });

@@ -110,19 +110,18 @@ withOracle(['h5dump', 'python'], 'the file at every commit', () => {
       file.createDataset('__z', { dtype: T.bigEndian('uint16'), shape: [0], chunks: [1], filters: [{ deflate: 1 }] });
     }).slice(-1);
     const seen = (await checkImages('names', [image as Uint8Array]))[0] as SeenFile;
-    expect(seen.links).toEqual(['_LOG', '__x', 'g', '___z']);
+    expect([...seen.links].sort()).toEqual(['_LOG', '___z', '__x', 'g']);
     expect(seen.root.map(({ name }) => name)).toEqual(['_int_att']);
     expect(seen.root[0]?.value).toEqual([3, 1, 1, 14, 1]);
     const anchors = seen.datasets.filter(({ path }) => !path.startsWith('/_LOG/'));
-    expect(anchors.map(({ path }) => path)).toEqual(['/__x', '/g/__y', '/___z']);
+    expect(anchors.map(({ path }) => path)).toEqual(['/___z', '/__x', '/g/__y']);
     const numbers = (i: number, name: string): unknown => anchors[i]?.attributes.find((attribute) => attribute.name === name)?.value;
-    expect([numbers(0, '_ID'), numbers(0, '_dims'), numbers(0, '_mdims')]).toEqual([[0], [2, 3], [-1, 3]]);
-    expect([numbers(1, '_ID'), numbers(1, '_dims'), numbers(1, '_mdims')]).toEqual([[1], [], []]);
-    expect(anchors[1]?.attributes.map(({ name }) => name)).toContain('__FillValue');
+    expect([numbers(1, '_ID'), numbers(1, '_dims'), numbers(1, '_mdims')]).toEqual([[0], [2, 3], [-1, 3]]);
+    expect([numbers(2, '_ID'), numbers(2, '_dims'), numbers(2, '_mdims')]).toEqual([[1], [], []]);
+    expect(anchors[2]?.attributes.map(({ name }) => name)).toContain('__FillValue');
     // The order in the header, which tools do not show.
     const file = File.openSync(memoryStorage(image as Uint8Array));
-    const { node, session } = file.dataset('_x');
-    expect([...session.now(session.structure.attributeNames(node))].slice(0, 3)).toEqual(['_dims', '_mdims', '_ID']);
+    expect([...file.dataset('_x').node.attributes.keys()].slice(0, 3)).toEqual(['_dims', '_mdims', '_ID']);
     file.closeSync();
   });
 });
