@@ -12,7 +12,7 @@ import type { LogDataset } from './log-dataset.ts';
 import { filteredPieces } from './pieces.ts';
 import { clipReturned } from './resize.ts';
 import { type DatasetStage, Stage } from './stage.ts';
-import { type EntryBlocks, MOST_DATA_BYTES } from './table-format.ts';
+import { type EntryBlocks, MOST_DATA_BYTES, mostBlocks } from './table-format.ts';
 import { mergeTables } from './table-merge.ts';
 import { TableWriter } from './table-write.ts';
 import { dropItems, mergeable, type TierItem } from './tiers.ts';
@@ -239,12 +239,13 @@ class FlushBuilder {
       const counts = run.shared ? run.shared.counts : stage.counts;
       // Blocks of a scalar take no bytes in a table: a list of them could not be told from damage.
       const single = rank === 0 || (!merge && !run.shared);
+      const most = mostBlocks(rank);
       for (let from = run.from; from < run.to; ) {
         let to = from;
         let bytes = 0;
         for (; to < run.to; to++) {
           const next = volume(counts, to * rank, rank, dataset.elements.size);
-          if (to > from && (single || bytes + next > MOST_DATA_BYTES)) break;
+          if (to > from && (single || bytes + next > MOST_DATA_BYTES || to - from === most)) break;
           bytes += next;
         }
         const blocks = { rank, starts, counts, from, to };

@@ -43,7 +43,7 @@ export function* writeCounts(structure: Structure, counts: LogCounts): Io<void> 
 
 /** The beginnings of a log in a structure that has none. */
 export function* beginLog(structure: Structure): Io<LogCounts> {
-  const counts: LogCounts = { datasets: 0, logs: 0, tables: 0, config: CONFIG.encode | CONFIG.share, subfiles: 1 };
+  const counts: LogCounts = { datasets: 0, logs: 0, tables: 0, config: 0, subfiles: 1 };
   yield* writeCounts(structure, counts);
   structure.createGroup(structure.root, LOG_GROUP);
   return counts;

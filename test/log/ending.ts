@@ -1,0 +1,31 @@
+// A program that ends in one of several ways with requests pending; run by lifetime.test.ts.
+import { File } from 'h5log';
+
+const [, , path = '', how = ''] = process.argv;
+const file = await File.create(path, { commitOnSignal: how === 'signal with commit' });
+const dataset = file.createDataset('x', { dtype: 'int32', shape: [4], fill: -1 });
+dataset.write([1, 2], { start: [0], count: [2] });
+await file.flush();
+dataset.write([3, 4], { start: [2], count: [2] });
+
+switch (how) {
+  case 'process.exit':
+    process.exit(0);
+    break;
+  case 'exception':
+    throw new Error('something went wrong');
+  case 'rejection':
+    void Promise.reject(new Error('nobody waits'));
+    break;
+  case 'exit during a flush':
+    void file.flush();
+    process.exit(0);
+    break;
+  case 'signal':
+  case 'signal with commit':
+    process.stdout.write('ready\n');
+    setInterval(() => {}, 1000);
+    break;
+  default:
+  // the end of the program
+}
