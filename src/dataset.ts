@@ -7,6 +7,7 @@ import { H5LogError } from './errors.ts';
 import type { File } from './file.ts';
 import type { ObjectNode } from './hdf5/object-node.ts';
 import { createAnchor, readAnchor } from './log/anchor.ts';
+import { encodeFillValue } from './log/fill-value.ts';
 import { checkFilters, type DatasetShape, type Filter, regularDataset } from './log/dataset-shape.ts';
 import type { LogDataset } from './log/log-dataset.ts';
 import { Reading, type ReadRequest } from './log/read.ts';
@@ -92,6 +93,14 @@ export class Dataset<D extends DType = DType> {
     });
   }
 
+  /** The same for changes: the file must be writable, the dataset still there. */
+  #writable(): LogDataset {
+    this.session.writable();
+    const dataset = this.#log;
+    if (!dataset.deleted) return dataset;
+    throw new H5LogError('NOT_FOUND', `${this.path} was deleted`, { file: this.session.storage.name, object: this.path });
+  }
+
   get dtype(): D {
     return this.#shape.dtype as D;
   }
@@ -140,9 +149,8 @@ export class Dataset<D extends DType = DType> {
 
   /** Changes the shape, within maxShape. What is cut off is gone: it is fill when the dataset grows again. */
   resize(shape: readonly number[]): void {
-    this.session.writable();
+    const dataset = this.#writable();
     const sizes = checkShape(shape);
-    const dataset = this.#log;
     checkMaxShape(dataset.maxShape, sizes);
     this.session.now(resizeDataset(dataset, sizes));
   }
@@ -153,8 +161,7 @@ export class Dataset<D extends DType = DType> {
     where?: Where,
     options?: { copy?: boolean; memory?: Memory },
   ): void {
-    this.session.writable();
-    this.#log.post(data, where, options);
+    this.#writable().post(data, where, options);
   }
 
   /** n blocks in one call: starts is flat, n * rank numbers; counts the same, or rank numbers when all blocks are alike. */
@@ -164,8 +171,7 @@ export class Dataset<D extends DType = DType> {
     counts: Coordinates,
     options?: { copy?: boolean },
   ): void {
-    this.session.writable();
-    this.#log.postMany(data, starts, counts, options?.copy !== false);
+    this.#writable().postMany(data, starts, counts, options?.copy !== false);
   }
 
   /** Flat, row-major, as long as the selection; a scalar dataset gives one element. */
@@ -225,6 +231,7 @@ export function defineDataset<D extends DType>(
   const chunks = options.chunks === undefined ? null : checkChunks(path, options.chunks, shape);
   const filters = checkFilters(path, options.filters ?? []);
   const { fill } = options;
+  if (fill !== undefined) encodeFillValue(dtype, fill);
   return {
     create(session, parent, name) {
       const log = session.beginLog();

@@ -122,7 +122,7 @@ export class Group {
   /** Makes a dataset; groups on the way to it are made as well. */
   createDataset<const D extends DType>(path: string, options: DatasetOptions<D>): Dataset<D> {
     this.session.writable();
-    const definition = defineDataset(this.#absolute(path), options);
+    const definition = defineDataset(this.#absolute(checkedPath(path)), options);
     const { parent, name } = this.#place(path);
     const node = definition.create(this.session, parent, name);
     return new Dataset<D>(this.session, this.file, this.#absolute(path), node);

@@ -15,6 +15,7 @@ function flag(name: string, otherwise: boolean): boolean {
 /** How tables are written: options first, then the environment, then the defaults. */
 export function tableOptions(options: CreateOptions): TableOptions {
   const table = options.table ?? {};
+  if (typeof table !== 'object') throw new H5LogError('OPTION', `table must be an object, got ${String(table)}`);
   for (const [name, value] of Object.entries(table)) {
     const right =
       name === 'compress'

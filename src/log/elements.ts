@@ -36,6 +36,11 @@ export class Elements {
     return this.native !== undefined && arrayKind(data) === this.native;
   }
 
+  /** A typed array that is sure to be convertible later; other data is looked at when it is posted, so that it can be refused. */
+  canWait(data: unknown): data is TypedArray {
+    return this.#isNumber && arrayKind(data) !== undefined;
+  }
+
   /** Encodes `data`, which is `count` elements, into `out`. */
   encode(data: unknown, count: number, out: Uint8Array, at: number): void {
     if (this.#isNumber && isNumbers(data)) {

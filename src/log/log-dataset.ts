@@ -141,8 +141,8 @@ export class LogDataset {
     if (have !== expected) throw wrongLength(this.path, have, expected);
     if (blocks.size === 0) return;
     const bytes = blocks.size * this.elements.size;
-    const lent = options.copy === false && ArrayBuffer.isView(given);
-    if (lent) this.#lend(given as TypedArray, blocks, memory ?? null, bytes);
+    const lent = options.copy === false && this.elements.canWait(given);
+    if (lent) this.#lend(given, blocks, memory ?? null, bytes);
     else {
       this.log.claim(bytes, this);
       const stage = this.stage();
@@ -254,10 +254,10 @@ export class LogDataset {
     if (have !== size) throw wrongLength(this.path, have, size);
     if (size === 0) return;
     const bytes = size * this.elements.size;
-    const lent = !copy && ArrayBuffer.isView(data);
+    const lent = !copy && this.elements.canWait(data);
     if (lent) {
       const blocks = { size, order: null } as Blocks;
-      this.#lend(data as TypedArray, blocks, null, bytes);
+      this.#lend(data, blocks, null, bytes);
     } else {
       this.log.claim(bytes, this);
       if (!this.log.isCurrent(stage)) {

@@ -1,3 +1,4 @@
+import { arrayKind } from '../dtype/convert.ts';
 import type { TypedArray } from '../dtype/model.ts';
 import { H5LogError } from '../errors.ts';
 import { type Blocks, dataLength } from '../space/blocks.ts';
@@ -42,6 +43,9 @@ export class Reading {
     this.#request = request;
     this.#memory = request.memory ? memoryBlocks(dataset, request.memory, dataLength(blocks)) : null;
     const total = this.#memory ? sizeOf(this.#memory.shape) : dataLength(blocks);
+    if (request.into !== undefined && arrayKind(request.into) === undefined) {
+      throw new H5LogError('DTYPE', `${dataset.path}: 'into' must be a typed array`, { object: dataset.path });
+    }
     if (request.into && request.into.length !== total) {
       throw new H5LogError(
         'SHAPE',

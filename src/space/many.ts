@@ -8,9 +8,9 @@ export interface Many {
   readonly size: number;
 }
 
-/** The number of blocks that flat `starts` of this rank hold; a scalar dataset has one. */
+/** The number of blocks that flat `starts` of this rank hold; a scalar dataset has one. NaN for what is no list. */
 export function manyLength(starts: Coordinates, rank: number): number {
-  return rank === 0 ? 1 : starts.length / rank;
+  return rank === 0 ? 1 : isList(starts) ? starts.length / rank : NaN;
 }
 
 /**

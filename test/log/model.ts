@@ -360,6 +360,7 @@ export class Machine {
   async failing(random: Random): Promise<void> {
     const disk = this.#disk;
     if (!disk) return;
+    if (this.#armed) await this.settle();
     const op = pick(random, ['write', 'write', 'sync', 'truncate'] as const);
     const times = 1 + below(random, 2);
     // When a superblock lands although its write fails, and putting the old one back fails as well, readers see a commit that
