@@ -7,8 +7,8 @@ import { H5LogError } from './errors.ts';
 import type { File } from './file.ts';
 import type { ObjectNode } from './hdf5/object-node.ts';
 import { createAnchor, readAnchor } from './log/anchor.ts';
-import { encodeFillValue } from './log/fill-value.ts';
 import { checkFilters, type DatasetShape, type Filter, regularDataset } from './log/dataset-shape.ts';
+import { encodeFillValue } from './log/fill-value.ts';
 import type { LogDataset } from './log/log-dataset.ts';
 import { Reading, type ReadRequest } from './log/read.ts';
 import { resizeDataset } from './log/resize.ts';
@@ -98,7 +98,10 @@ export class Dataset<D extends DType = DType> {
     this.session.writable();
     const dataset = this.#log;
     if (!dataset.deleted) return dataset;
-    throw new H5LogError('NOT_FOUND', `${this.path} was deleted`, { file: this.session.storage.name, object: this.path });
+    throw new H5LogError('NOT_FOUND', `${this.path} was deleted`, {
+      file: this.session.storage.name,
+      object: this.path,
+    });
   }
 
   get dtype(): D {

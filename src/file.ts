@@ -199,6 +199,18 @@ export class File extends Group {
     return `h5log: ${this.session.storage.name}: ${requests} requests (${bytes} bytes) posted after commit ${this.sequence} were not committed`;
   }
 
+  /**
+   * Closes without committing what is pending: for a file that cannot be flushed any more, for example because another program
+   * changed it. Flushes under way fail.
+   */
+  discard(): void {
+    if (this.#released) return;
+    this.#jobs.cancel(new H5LogError('CLOSED', `${this.session.storage.name} was closed without a flush`));
+    driveSync(this.session.storage, this.session.finish());
+    this.#release();
+    this.session.storage.blocking?.close();
+  }
+
   #release(): void {
     this.#unwatch?.();
     this.#released = true;

@@ -7,7 +7,8 @@ import { loadEverything, newStructure, type OpenedStructure, openStructure, prep
 import type { Structure } from '../hdf5/structure.ts';
 import { SUPERBLOCK_SIZE } from '../hdf5/superblock.ts';
 import type { CommitRecord } from '../log/commit-record.ts';
-import { type FlushPlan, flushDone, flushFailed, planFlush, writeFlush } from '../log/flush.ts';
+import { type FlushPlan, flushDone, flushFailed, planFlush } from '../log/flush.ts';
+import { writeFlush } from '../log/flush-write.ts';
 import { beginLog, type LogCounts, readCounts } from '../log/layout.ts';
 import { Log, type LogOptions } from '../log/log.ts';
 import type { LogDataset } from '../log/log-dataset.ts';

@@ -2,6 +2,7 @@ import { inflate } from '#platform';
 import { type FilterStep, unfilter } from '../filter/pipeline.ts';
 import { FileBytes } from '../hdf5/file-bytes.ts';
 import { copyBox } from '../space/copy.ts';
+import { halves } from '../space/cut.ts';
 import type { Io } from '../storage/drive.ts';
 import type { BlockIndex } from './block-index.ts';
 import { visible } from './visible.ts';
@@ -70,27 +71,14 @@ export class BoxReader {
     if (size === 0) return;
     const candidates = this.#index.query(start, high, this.#limit);
     if (size > PART && candidates.length > MANY) {
-      yield* this.#halves(start, count, size, out, at);
+      const { first, later, second } = halves(start, count);
+      yield* this.read(start, first, out, at);
+      yield* this.read(later, second, out, at + first.reduce((product, n) => product * n, this.#layout.size));
       return;
     }
     const { blocks, complete } = visible(this.#index, candidates, start, count);
     if (!complete) fillWith(out, at, size, this.#layout.size, this.#layout.fill);
     yield* this.#place(blocks, start, count, out, at);
-  }
-
-  /** Two boxes one behind the other, cut along the slowest dimension that can be cut. */
-  *#halves(start: Float64Array, count: Float64Array, size: number, out: Uint8Array, at: number): Io<void> {
-    let d = 0;
-    while (count[d] === 1) d++;
-    const half = Math.ceil((count[d] as number) / 2);
-    const first = count.slice();
-    first[d] = half;
-    const second = count.slice();
-    second[d] = (count[d] as number) - half;
-    const later = start.slice();
-    later[d] = (start[d] as number) + half;
-    yield* this.read(start, first, out, at);
-    yield* this.read(later, second, out, at + (size / (count[d] as number)) * half * this.#layout.size);
   }
 
   /** Reads the blocks, neighbours in the file together, and copies what lies in the box; later blocks over earlier ones. */

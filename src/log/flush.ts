@@ -1,39 +1,20 @@
-import { checksummer } from '#platform';
 import { T } from '../dtype/construct.ts';
+import { H5LogError } from '../errors.ts';
 import type { Committer, PlannedCommit } from '../hdf5/commit.ts';
 import { simpleSpace } from '../hdf5/dataspace.ts';
-import { Region } from '../hdf5/object-node.ts';
-import { complete, type Io } from '../storage/drive.ts';
-import { goneBuffer } from './arena.ts';
-import { type CommitRecord, encodeRecord, recordSize } from './commit-record.ts';
+import { type ObjectNode, Region } from '../hdf5/object-node.ts';
+import type { Structure } from '../hdf5/structure.ts';
+import { complete } from '../storage/drive.ts';
+import { recordSize } from './commit-record.ts';
+import { FlushBuilder, type IndexPart, inOrder, type Lent, volume } from './flush-data.ts';
 import { CONFIG, logGroup, writeCounts } from './layout.ts';
 import { type Log, type LogState, SERIES, SMALL } from './log.ts';
-import type { LogDataset } from './log-dataset.ts';
-import { filteredPieces } from './pieces.ts';
 import { clipReturned } from './resize.ts';
-import { type DatasetStage, Stage } from './stage.ts';
-import { type EntryBlocks, MOST_DATA_BYTES, mostBlocks } from './table-format.ts';
-import { mergeTables } from './table-merge.ts';
-import { TableWriter } from './table-write.ts';
-import { dropItems, mergeable, type TierItem } from './tiers.ts';
+import { Stage } from './stage.ts';
+import { mergeTables, refersToGone } from './table-merge.ts';
+import { dropItems, LOG_WEIGHT, mergeable, type TierItem } from './tiers.ts';
 
 const BYTES = T.bitfield(1);
-/** Data is written in pieces of this size; while one is on its way, the next one's checksum is computed. */
-const PIECE = 8 * 2 ** 20;
-
-/** Blocks of a dataset as they go into the index once they are committed. */
-interface IndexPart {
-  readonly dataset: LogDataset;
-  readonly blocks: EntryBlocks;
-  readonly offset: number;
-  readonly stored: number;
-}
-
-/** Whose buffer it is, and how long it was. */
-interface Lent {
-  readonly path: string;
-  readonly size: number;
-}
 
 /** A flush whose bytes and places are fixed. */
 export interface FlushPlan {
@@ -52,6 +33,8 @@ export interface FlushPlan {
   readonly record: Uint8Array;
   readonly merged: readonly TierItem[];
   readonly parts: readonly IndexPart[];
+  /** Tables with references to deleted datasets were to be written anew. */
+  readonly rewrote: boolean;
 }
 
 /** Everything that waits becomes one append: data, table, commit record, structure. Undefined: there is nothing to commit. */
@@ -68,51 +51,32 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
   const table = planTable(log, builder, start);
 
   // Nothing above changes anything, so that whatever fails there leaves everything pending.
+  if (structure.regions.size > 0) throw new H5LogError('STORAGE', 'raw bytes wait that are not part of the log');
   const group = logGroup(structure);
-  const append = (prefix: string, size: number, parts: () => readonly Uint8Array[], index: number): Region => {
-    const region = new Region(size, parts);
-    structure.createDataset(group, `${prefix}${index}`, {
-      dtype: BYTES,
-      space: simpleSpace([size]),
-      layout: { kind: 'contiguous', data: region },
-      allocation: 'early',
-    });
-    return region;
+  const series = (prefix: string, index: number, size: number, data: number | Region): void => {
+    addBytes(structure, group, `${prefix}${index}`, size, data);
   };
 
   // The data must come first: its offset is already in the table.
   if (builder.size > 0) {
     const count = mergeable(logs, LOG_WEIGHT);
     dropItems(structure, group, SERIES.logs, logs.length, count);
-    const first = count > 0 ? (logs[logs.length - count] as TierItem).address : start;
+    const first = Math.min(start, ...logs.slice(logs.length - count).map(({ address }) => address));
     const kept = logs.slice(0, logs.length - count);
-    const data = new Region(builder.size, () => builder.data);
-    structure.regions.add(data);
+    structure.regions.add(new Region(builder.size, () => builder.data));
     // A merged log dataset spans from the first of its parts to the end of this one, with whatever lies in between.
-    structure.createDataset(group, `${SERIES.logs}${kept.length}`, {
-      dtype: BYTES,
-      space: simpleSpace([start + builder.size - first]),
-      layout: { kind: 'contiguous', data: first - committer.appender.base },
-      allocation: 'early',
-    });
-    logs = [
-      ...kept,
-      { address: first, size: start + builder.size - first, weight: logWeight(logs, count), bytes: EMPTY },
-    ];
+    const span = start + builder.size - first;
+    series(SERIES.logs, kept.length, span, first - committer.appender.base);
+    logs = [...kept, { address: first, size: span, weight: logWeight(logs, count), bytes: EMPTY }];
   }
-  if (table) {
-    const { bytes, merged } = table;
-    dropItems(structure, group, SERIES.tables, tables.length, merged);
-    tables = tables.slice(0, tables.length - merged);
-    if (bytes) {
-      append(SERIES.tables, bytes.length, () => [bytes], tables.length);
-      const address = start + builder.size;
-      tables = [
-        ...tables,
-        { address, size: bytes.length, weight: bytes.length, bytes: bytes.length <= SMALL ? bytes : null },
-      ];
-    }
-    log.rewrite = false;
+  const placed: { index: number; region: Region; bytes: Uint8Array }[] = [];
+  dropItems(structure, group, SERIES.tables, tables.length, table.merged);
+  tables = tables.slice(0, tables.length - table.merged);
+  for (const { index, bytes } of table.written) {
+    if (index < tables.length) structure.removeLink(group, `${SERIES.tables}${index}`);
+    const region = new Region(bytes.length, () => [bytes]);
+    series(SERIES.tables, index, bytes.length, region);
+    placed.push({ index, region, bytes });
   }
 
   const size = recordSize(1);
@@ -122,22 +86,25 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
   const record = new Uint8Array(oldBytes + size);
   dropItems(structure, group, SERIES.records, records.length, mergedRecords);
   records = records.slice(0, records.length - mergedRecords);
-  const recordRegion = append(SERIES.records, record.length, () => [record], records.length);
+  const recordRegion = new Region(record.length, () => [record]);
+  series(SERIES.records, records.length, record.length, recordRegion);
 
-  log.counts = { ...log.counts, logs: logs.length, tables: tables.length, config: configOf(log) };
+  const tableCount = placed.reduce((most, { index }) => Math.max(most, index + 1), tables.length);
+  log.counts = { ...log.counts, logs: logs.length, tables: tableCount, config: configOf(log) };
   complete(writeCounts(structure, log.counts));
   const planned = committer.plan();
-  records = [
-    ...records,
-    {
-      address: committer.appender.base + recordRegion.address,
-      size: record.length,
-      weight: record.length,
-      bytes: record,
-    },
-  ];
+  const item = (region: Region, bytes: Uint8Array, keep: boolean): TierItem => {
+    const address = committer.appender.base + region.address;
+    return { address, size: bytes.length, weight: bytes.length, bytes: keep ? bytes : null };
+  };
+  records = [...records, item(recordRegion, record, true)];
+  tables = [...tables];
+  for (const { index, region, bytes } of placed)
+    (tables as TierItem[])[index] = item(region, bytes, bytes.length <= SMALL);
   const after = { logs, tables, records };
   log.state = after;
+  const rewrote = log.rewrite;
+  log.rewrite = false;
   log.underWay.push(...stages);
   log.waiting = [];
   if (!log.current.isEmpty) log.current = new Stage();
@@ -155,30 +122,48 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
     record,
     merged: old,
     parts: builder.parts,
+    rewrote,
   };
 }
 
-/** The table of the flush, and how many of those before it are merged into it; null bytes: nothing is left of them. */
-function planTable(
-  log: Log,
-  builder: FlushBuilder,
-  start: number,
-): { bytes: Uint8Array | null; merged: number } | null {
+/** What a flush does to the tables: so many of the last ones go, and these are written, a new one or another in an old one's place. */
+interface TablePlan {
+  readonly merged: number;
+  readonly written: readonly { index: number; bytes: Uint8Array }[];
+}
+
+function planTable(log: Log, builder: FlushBuilder, start: number): TablePlan {
   const { tables } = log.state;
+  const shapeOf = (id: number) => log.shapeOf(id);
   const fresh = builder.size > 0 ? builder.table.finish() : null;
-  const rewrite = log.rewrite && tables.length > 0 && tables.every((item) => item.bytes);
-  if (!fresh && !rewrite) return null;
-  const merged = rewrite ? tables.length : mergeable(tables, fresh?.length ?? 0);
-  if (merged === 0) return { bytes: fresh, merged };
-  const parts = tables.slice(tables.length - merged).map(({ bytes, address }) => ({ bytes: bytes ?? EMPTY, address }));
-  if (fresh) parts.push({ bytes: fresh, address: start + builder.size });
-  return { bytes: mergeTables(parts, (id) => log.shapeOf(id), log.options.table), merged };
+  const merged = fresh ? mergeable(tables, fresh.length) : 0;
+  const kept = tables.length - merged;
+  const written: { index: number; bytes: Uint8Array }[] = [];
+  if (fresh) {
+    const parts = tables.slice(kept).map(({ bytes, address }) => ({ bytes: bytes ?? EMPTY, address }));
+    parts.push({ bytes: fresh, address: start + builder.size });
+    written.push({ index: kept, bytes: merged > 0 ? mergeTables(parts, shapeOf, log.options.table) : fresh });
+  }
+  if (!log.rewrite) return { merged, written };
+  // A dataset was deleted: where others refer to its entries, which the original cannot stand, the table is written anew.
+  tables.slice(0, kept).forEach(({ bytes, address }, index) => {
+    if (!bytes || !refersToGone(bytes, address, shapeOf)) return;
+    written.push({ index, bytes: mergeTables([{ bytes, address }], shapeOf, log.options.table) });
+  });
+  return { merged, written };
+}
+
+/** A dataset of bytes in the log group. */
+function addBytes(structure: Structure, group: ObjectNode, name: string, size: number, data: number | Region): void {
+  structure.createDataset(group, name, {
+    dtype: BYTES,
+    space: simpleSpace([size]),
+    layout: { kind: 'contiguous', data },
+    allocation: 'early',
+  });
 }
 
 const EMPTY = new Uint8Array(0);
-
-/** Log datasets merge by number, not by size: nothing of them is rewritten. */
-const LOG_WEIGHT = 64;
 
 function logWeight(logs: readonly TierItem[], merged: number): number {
   return logs.slice(logs.length - merged).reduce((sum, item) => sum + item.weight, LOG_WEIGHT);
@@ -193,243 +178,6 @@ function configOf(log: Log): number {
     (table.share ? CONFIG.share : 0) |
     (table.compressFrom < Infinity ? CONFIG.zip : 0)
   );
-}
-
-/** The parts of all stages, datasets in the order of their first post, each dataset's posts in theirs. */
-function inOrder(stages: readonly Stage[]): DatasetStage[] {
-  const byDataset = new Map<LogDataset, DatasetStage[]>();
-  for (const stage of stages) {
-    for (const part of stage.datasets) {
-      const list = byDataset.get(part.dataset);
-      if (list) list.push(part);
-      else byDataset.set(part.dataset, [part]);
-    }
-  }
-  return [...byDataset.values()].flat();
-}
-
-/** Lays the posted data out one after the other and writes the table of it. */
-class FlushBuilder {
-  readonly #log: Log;
-  readonly table: TableWriter;
-  readonly data: Uint8Array[] = [];
-  readonly parts: IndexPart[] = [];
-  readonly lent = new Map<Uint8Array, Lent>();
-  size = 0;
-  readonly #start: number;
-
-  constructor(log: Log, start: number) {
-    this.#log = log;
-    this.#start = start;
-    this.table = new TableWriter(log.options.table);
-  }
-
-  add(stage: DatasetStage): void {
-    if (stage.dataset.filters.length > 0) this.#addFiltered(stage);
-    else this.#addPlain(stage);
-  }
-
-  #addPlain(stage: DatasetStage): void {
-    const { dataset } = stage;
-    const rank = dataset.shape.length;
-    const { merge } = this.#log.options.table;
-    let offset = this.#start + this.size;
-    for (const run of stage.runs) {
-      const starts = run.shared ? run.shared.starts : stage.starts;
-      const counts = run.shared ? run.shared.counts : stage.counts;
-      // Blocks of a scalar take no bytes in a table: a list of them could not be told from damage.
-      const single = rank === 0 || (!merge && !run.shared);
-      const most = mostBlocks(rank);
-      for (let from = run.from; from < run.to; ) {
-        let to = from;
-        let bytes = 0;
-        for (; to < run.to; to++) {
-          const next = volume(counts, to * rank, rank, dataset.elements.size);
-          if (to > from && (single || bytes + next > MOST_DATA_BYTES || to - from === most)) break;
-          bytes += next;
-        }
-        const blocks = { rank, starts, counts, from, to };
-        const whole = from === run.from && to === run.to;
-        if (to - from === 1 && bytes > MOST_DATA_BYTES) this.#addLarge(dataset, blocks, offset);
-        else this.#entry(dataset, blocks, whole ? run.shared : null, offset, bytes, 0);
-        offset += bytes;
-        from = to;
-      }
-    }
-    for (const { bytes, lent } of stage.arena.contents()) {
-      this.data.push(bytes);
-      if (lent) this.lent.set(bytes, { path: dataset.path, size: bytes.length });
-    }
-    this.size += stage.arena.size;
-  }
-
-  /** A block of more than 2 GiB: cut along its slowest dimension, which leaves its data in the same order. */
-  #addLarge(dataset: LogDataset, { rank, starts, counts, from }: EntryBlocks, offset: number): void {
-    const start = starts.slice(from * rank, (from + 1) * rank);
-    const count = counts.slice(from * rank, (from + 1) * rank);
-    const bytes = volume(count, 0, rank, dataset.elements.size);
-    if (bytes <= MOST_DATA_BYTES) {
-      this.#entry(dataset, { rank, starts: start, counts: count, from: 0, to: 1 }, null, offset, bytes, 0);
-      return;
-    }
-    const d = count.findIndex((n) => n > 1);
-    const half = Math.ceil((count[d] as number) / 2);
-    const first = count.slice();
-    first[d] = half;
-    const second = count.slice();
-    second[d] = (count[d] as number) - half;
-    const later = start.slice();
-    later[d] = (start[d] as number) + half;
-    this.#addLarge(dataset, { rank, starts: start, counts: first, from: 0, to: 1 }, offset);
-    this.#addLarge(
-      dataset,
-      { rank, starts: later, counts: second, from: 0, to: 1 },
-      offset + (bytes / (count[d] as number)) * half,
-    );
-  }
-
-  #addFiltered(stage: DatasetStage): void {
-    const { dataset, arena } = stage;
-    const rank = dataset.shape.length;
-    let at = 0;
-    for (const run of stage.runs) {
-      const starts = run.shared ? run.shared.starts : stage.starts;
-      const counts = run.shared ? run.shared.counts : stage.counts;
-      for (let i = run.from; i < run.to; i++) {
-        const start = starts.slice(i * rank, (i + 1) * rank);
-        const count = counts.slice(i * rank, (i + 1) * rank);
-        const bytes = volume(count, 0, rank, dataset.elements.size);
-        const data = arena.slice(at, bytes);
-        at += bytes;
-        for (const piece of filteredPieces(
-          start,
-          count,
-          data,
-          dataset.elements.size,
-          dataset.chunks,
-          dataset.filters,
-        )) {
-          const blocks = { rank, starts: piece.start, counts: piece.count, from: 0, to: 1 };
-          this.#entry(dataset, blocks, null, this.#start + this.size, piece.bytes.length, piece.bytes.length);
-          this.data.push(piece.bytes);
-          this.size += piece.bytes.length;
-        }
-      }
-    }
-  }
-
-  #entry(
-    dataset: LogDataset,
-    blocks: EntryBlocks,
-    key: object | null,
-    offset: number,
-    size: number,
-    stored: number,
-  ): void {
-    this.table.add({ id: dataset.id, shape: dataset.shape, records: dataset.records, blocks, key, offset, size });
-    if (dataset.index) this.parts.push({ dataset, blocks, offset, stored });
-  }
-}
-
-function volume(counts: Float64Array, k: number, rank: number, size: number): number {
-  let product = size;
-  for (let d = 0; d < rank; d++) product *= counts[k + d] as number;
-  return product;
-}
-
-// ------------------------------------------------------------------ writing
-
-/**
- * Writes a planned flush. May be started again from the beginning. `patient`: a blocking call may overtake it, after which a
- * caller may change buffers it lent while a write of ours still reads them; those are copied first, piece by piece.
- */
-export function* writeFlush(log: Log, committer: Committer, plan: FlushPlan, patient: boolean): Io<void> {
-  const { planned } = plan;
-  const { base } = committer.appender;
-  const sums = log.options.checksum ? checksummer : null;
-  const dataSum = sums?.();
-  yield* committer.write(planned, function* (append) {
-    let at = base + append.at;
-    const pieces = new Pieces(plan.data, plan.lent, patient && plan.lent.size > 0 ? log.takeCopies(PIECE) : null);
-    for (let parts = pieces.next(); parts.length > 0; ) {
-      const current = parts;
-      const size = current.reduce((sum, part) => sum + part.length, 0);
-      yield {
-        op: 'write',
-        parts: current,
-        offset: at,
-        meanwhile: () => {
-          if (dataSum) for (const part of current) dataSum.update(part);
-          parts = pieces.next();
-        },
-      };
-      at += size;
-    }
-    const rest = append.parts.slice(plan.data.length);
-    const restSum = sums?.();
-    for (const part of rest) if (part !== plan.record) restSum?.update(part);
-    const record: CommitRecord = {
-      sequence: plan.sequence,
-      time: plan.time,
-      requests: plan.requests,
-      root: append.root,
-      start: base + append.at,
-      end: base + append.end,
-      kind: dataSum?.kind ?? 0,
-      ranks: [{ end: base + append.at + plan.dataSize, checksum: dataSum?.digest() ?? new Uint8Array(8) }],
-      rest: restSum?.digest() ?? new Uint8Array(8),
-    };
-    let filled = 0;
-    for (const { bytes, size } of plan.merged) {
-      if (bytes) plan.record.set(bytes, filled);
-      filled += size;
-    }
-    plan.record.set(encodeRecord(record), filled);
-    yield { op: 'write', parts: rest, offset: at };
-  });
-}
-
-/** Data in portions of about {@link PIECE} bytes: many small parts together, large ones cut. */
-class Pieces {
-  readonly #data: readonly Uint8Array[];
-  readonly #lent: ReadonlyMap<Uint8Array, Lent>;
-  /** Where lent parts are copied to, in turn: one is filled while the other is written. */
-  readonly #copies: readonly [Uint8Array, Uint8Array] | null;
-  #turn: 0 | 1 = 0;
-  #part = 0;
-  #from = 0;
-
-  constructor(
-    data: readonly Uint8Array[],
-    lent: ReadonlyMap<Uint8Array, Lent>,
-    copies: readonly [Uint8Array, Uint8Array] | null,
-  ) {
-    this.#data = data;
-    this.#lent = lent;
-    this.#copies = copies;
-  }
-
-  next(): Uint8Array[] {
-    const parts: Uint8Array[] = [];
-    this.#turn = this.#turn === 0 ? 1 : 0;
-    const copy = this.#copies?.[this.#turn];
-    for (let size = 0; size < PIECE && parts.length < 512 && this.#part < this.#data.length; ) {
-      const part = this.#data[this.#part] as Uint8Array;
-      const lent = this.#lent.get(part);
-      if (lent && part.length !== lent.size) throw goneBuffer(lent.path);
-      const piece = part.subarray(this.#from, this.#from + PIECE - size);
-      if (copy && lent) {
-        copy.set(piece, size);
-        parts.push(copy.subarray(size, size + piece.length));
-      } else parts.push(piece);
-      size += piece.length;
-      this.#from += piece.length;
-      if (this.#from < part.length) continue;
-      this.#part++;
-      this.#from = 0;
-    }
-    return parts;
-  }
 }
 
 /** The flush is in the file: its blocks can be found, its memory can be used again. */
@@ -470,14 +218,10 @@ export function flushFailed(log: Log, committer: Committer, plan: FlushPlan): vo
     for (const name of [...group.links.keys()]) if (name.startsWith(prefix)) structure.removeLink(group, name);
   }
   log.state = plan.before;
+  log.rewrite ||= plan.rewrote;
   for (const [series, prefix] of Object.entries(SERIES) as [keyof LogState, string][]) {
     plan.before[series].forEach((item, k) => {
-      structure.createDataset(group, `${prefix}${k}`, {
-        dtype: BYTES,
-        space: simpleSpace([item.size]),
-        layout: { kind: 'contiguous', data: item.address - committer.appender.base },
-        allocation: 'early',
-      });
+      addBytes(structure, group, `${prefix}${k}`, item.size, item.address - committer.appender.base);
     });
   }
   log.counts = { ...log.counts, logs: plan.before.logs.length, tables: plan.before.tables.length };

@@ -12,13 +12,15 @@ import { LogDataset } from './log-dataset.ts';
 import { DatasetStage, Stage } from './stage.ts';
 import type { TableOptions } from './table-format.ts';
 import { Tables } from './tables.ts';
-import type { TierItem } from './tiers.ts';
+import { LOG_WEIGHT, type TierItem } from './tiers.ts';
 
 /** The series of datasets in the log group. */
 export const SERIES = { logs: '_ld_', tables: '_md_', records: '_cr_' } as const;
 
 /** Tables and records up to this size are kept in memory when a file is opened for writing, so that they can be merged. */
 export const SMALL = 2 ** 20;
+
+const NOTHING = new Uint8Array(0);
 
 export interface LogOptions {
   readonly table: TableOptions;
@@ -84,11 +86,13 @@ export class Log {
     const group = this.structure.root.links.get(LOG_GROUP);
     const node = group && (yield* this.structure.loader.follow(group));
     if (!node) return;
-    const logs = yield* this.#series(node, SERIES.logs, this.counts.logs, false);
+    // How many flushes a log dataset stands for is not known any more; merging them costs nothing anyway.
+    const found = yield* this.#series(node, SERIES.logs, this.counts.logs, false);
+    const logs = found.map((item) => ({ ...item, weight: LOG_WEIGHT, bytes: NOTHING }));
     const tables = yield* this.#series(node, SERIES.tables, this.counts.tables, this.committer !== null);
-    let records: TierItem[] = [];
-    for (let k = 0; node.links.has(`${SERIES.records}${k}`); k++)
-      records = yield* this.#series(node, SERIES.records, k + 1, true);
+    let recordCount = 0;
+    while (node.links.has(`${SERIES.records}${recordCount}`)) recordCount++;
+    const records = yield* this.#series(node, SERIES.records, recordCount, true);
     this.state = { logs, tables, records };
     this.tables.items = tables;
     this.records = records;

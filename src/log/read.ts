@@ -97,6 +97,8 @@ export class Reading {
     const layout = { size: elements.size, fill, filters };
     let at = 0;
     const whole = blocks.size === 0 ? null : yield* this.#wholeIndex();
+    // An index that was made for this read grows with the next flush.
+    const limit = this.#index ? this.#limit : (whole?.length ?? Infinity);
     for (let i = 0; i < blocks.length; i++) {
       const { start, count } = boxAt(blocks, i);
       const index =
@@ -106,12 +108,7 @@ export class Reading {
           { low: start, high: start.map((s, d) => s + (count[d] as number)) },
           this.#tables,
         ));
-      const reader = new BoxReader(
-        log.data,
-        index,
-        whole && whole === this.#index ? this.#limit : index.length,
-        layout,
-      );
+      const reader = new BoxReader(log.data, index, limit, layout);
       yield* reader.read(start, count, this.#packed, at);
       const patches = this.#patches[i];
       if (patches) applyPatches(patches, this.#packed, at, count, elements.size);

@@ -11,13 +11,13 @@ export interface EntryShape {
 
 /**
  * Several tables as one with one section, entries in ascending file offset (the order of writing). Entries of datasets that
- * are gone are left out; a selection that others referred to moves to the first of those that are left. Null: no entry is left.
+ * are gone are left out; a selection that others referred to moves to the first of those that are left.
  */
 export function mergeTables(
   tables: readonly { bytes: Uint8Array; address: number }[],
   shapeOf: (id: number) => EntryShape | undefined,
   options: TableOptions,
-): Uint8Array | null {
+): Uint8Array {
   const entries: NewEntry[] = [];
   for (const { bytes, address } of tables) {
     const table = new Table(bytes, address);
@@ -45,7 +45,6 @@ export function mergeTables(
       });
     }
   }
-  if (entries.length === 0) return null;
   entries.sort((a, b) => a.offset - b.offset);
   const writer = new TableWriter(options);
   for (const entry of entries) writer.add(entry);
@@ -61,4 +60,16 @@ function enclosing(shape: readonly number[], starts: Float64Array, counts: Float
     if (end > (sizes[k % rank] as number)) sizes[k % rank] = end;
   }
   return sizes;
+}
+
+/** Whether a dataset that is there refers to an entry of one that is gone. */
+export function refersToGone(
+  bytes: Uint8Array,
+  address: number,
+  shapeOf: (id: number) => EntryShape | undefined,
+): boolean {
+  for (const { id, holder } of new Table(bytes, address).entries()) {
+    if (id !== holder && shapeOf(id) && !shapeOf(holder)) return true;
+  }
+  return false;
 }

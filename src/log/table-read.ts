@@ -18,7 +18,8 @@ export interface RawEntry {
   readonly section: number;
   /** Record number; -1 for entries that are not within one record. */
   readonly record: number;
-  /** The entry that holds the selection: this one, or the one it refers to. */
+  /** The dataset whose entry holds the selection, and that entry: this one, or the one it refers to. */
+  readonly holder: number;
   readonly body: { readonly flags: number; readonly at: number; readonly end: number };
 }
 
@@ -94,50 +95,35 @@ export class Table {
     if (flags & ~KNOWN_FLAGS) cursor.fail(`table entry with unknown flags 0x${(flags >>> 0).toString(16)}`);
     const offset = cursor.u64();
     const dataSize = cursor.u64();
-    let record = flags & ENTRY.record ? cursor.u64() : -1;
+    const record = flags & ENTRY.record ? cursor.u64() : -1;
+    const head = { id, flags, offset, size: dataSize, at, section };
     if ((flags & ENTRY.reference) === 0) {
       const count = blockCount(cursor, flags);
-      return {
-        id,
-        flags,
-        offset,
-        size: dataSize,
-        count,
-        at,
-        section,
-        record,
-        body: { flags, at: cursor.at, end: at + size },
-      };
+      return { ...head, count, record, holder: id, body: { flags, at: cursor.at, end: at + size } };
     }
     const target = at + signed(cursor);
     if (target < sectionFrom || target >= at)
       cursor.fail(`reference to ${target}, outside what comes before it in its section`);
-    const holder = new Cursor(this.#bytes, this.#base, target, at);
-    const holderSize = holder.i32();
-    if (holderSize < ENTRY_HEADER || target + holderSize > at)
-      holder.fail('reference to something that is not an entry');
-    holder.end = target + holderSize;
-    holder.skip(4);
-    const holderFlags = holder.i32();
-    if (holderFlags & ENTRY.reference) holder.fail('reference to a reference');
-    if (holderFlags & ~KNOWN_FLAGS) holder.fail('reference to something that is not an entry');
-    holder.skip(16);
+    const { holder, count, body, record: theirs } = this.#target(target, at);
+    if (record >= 0 && theirs < 0) cursor.fail('reference with a record number to an entry without one');
     // The original drops the record number of a reference within the same record: it is then the target's.
-    const holderRecord = holderFlags & ENTRY.record ? holder.u64() : -1;
-    if (record < 0) record = holderRecord;
-    else if (holderRecord < 0) holder.fail('reference with a record number to an entry without one');
-    const count = blockCount(holder, holderFlags);
-    return {
-      id,
-      flags,
-      offset,
-      size: dataSize,
-      count,
-      at,
-      section,
-      record,
-      body: { flags: holderFlags, at: holder.at, end: target + holderSize },
-    };
+    return { ...head, count, record: record < 0 ? theirs : record, holder, body };
+  }
+
+  /** The full entry at `at` that a reference at `limit` leads to. */
+  #target(at: number, limit: number): Pick<RawEntry, 'holder' | 'count' | 'record' | 'body'> {
+    const cursor = new Cursor(this.#bytes, this.#base, at, limit);
+    const size = cursor.i32();
+    if (size < ENTRY_HEADER || at + size > limit) cursor.fail('reference to something that is not an entry');
+    cursor.end = at + size;
+    const holder = cursor.i32();
+    const flags = cursor.i32();
+    if (flags & ENTRY.reference) cursor.fail('reference to a reference');
+    if (flags & ~KNOWN_FLAGS) cursor.fail('reference to something that is not an entry');
+    cursor.skip(16);
+    const record = flags & ENTRY.record ? cursor.u64() : -1;
+    const count = blockCount(cursor, flags);
+    return { holder, count, record, body: { flags, at: cursor.at, end: at + size } };
   }
 
   /** Works out the blocks of an entry for a dataset of a rank. */

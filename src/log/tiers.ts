@@ -6,6 +6,9 @@ const FANOUT = 16;
 /** What is larger than this stays as it is. */
 const LARGEST = 2 ** 20;
 
+/** Log datasets merge by number, not by size: nothing of them is rewritten. */
+export const LOG_WEIGHT = 64;
+
 /** One dataset of a series `_md_0`, `_md_1` ... in the log group. */
 export interface TierItem {
   readonly address: number;

@@ -154,3 +154,17 @@ function pushRange(boxes: BoxList, a: number, d: number, from: number, end: numb
   out.lo[to] = from;
   out.hi[to] = end;
 }
+
+/** Two boxes one behind the other in row-major order: (start, first) and (later, second). The box has more than one element. */
+export function halves(
+  start: Float64Array,
+  count: Float64Array,
+): { first: Float64Array; later: Float64Array; second: Float64Array } {
+  const d = count.findIndex((n) => n > 1);
+  const half = Math.ceil((count[d] as number) / 2);
+  const [first, later, second] = [count.slice(), start.slice(), count.slice()];
+  first[d] = half;
+  later[d] = (start[d] as number) + half;
+  second[d] = (count[d] as number) - half;
+  return { first, later, second };
+}

@@ -84,6 +84,11 @@ export class JobQueue<T> {
     return value;
   }
 
+  /** Everything that is unfinished fails. */
+  cancel(error: unknown): void {
+    if (this.#entries.length > 0) this.#fail(error);
+  }
+
   async #run(): Promise<void> {
     this.#running = true;
     while (this.#entries.length > 0) {

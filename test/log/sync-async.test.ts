@@ -1,4 +1,4 @@
-import { isH5LogError, File, type Dataset } from 'h5log';
+import { type Dataset, File, isH5LogError, select } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
 import { type FaultyStorage, faultyStorage } from '../../src/storage/faulty.ts';
@@ -198,6 +198,19 @@ describe('a read', () => {
     expect(d.readSync(at(3))).toEqual(Int32Array.of(7));
     expect(await d.read(at(3))).toEqual(Int32Array.of(7));
     await file.close();
+  });
+
+  test('of several boxes sees nothing of what is flushed between them', async () => {
+    for (const seed of seeds) {
+      const { file, d } = await scene(seed);
+      d.write(Int32Array.of(1, 2, 3, 4, 5, 6, 7, 8));
+      await file.flush();
+      const read = d.read(select.hyperslab({ start: [0], stride: [2], count: [4] }));
+      d.write(new Int32Array(8));
+      file.flushSync();
+      expect(await read).toEqual(Int32Array.of(1, 3, 5, 7));
+      await file.close();
+    }
   });
 
   test('that was aborted rejects with the reason', async () => {
