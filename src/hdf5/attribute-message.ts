@@ -1,5 +1,5 @@
 import type { DType, FullType } from '../dtype/model.ts';
-import { ByteWriter, textLength } from './byte-writer.ts';
+import { allocate, ByteWriter, textLength } from './byte-writer.ts';
 import { Cursor, textFrom } from './cursor.ts';
 import { type Dataspace, elementCount, encodeDataspace, parseDataspace } from './dataspace.ts';
 import { encodeDatatype, parseDatatype } from './datatype-message.ts';
@@ -67,10 +67,31 @@ export function encodeAttribute(
   space: Dataspace,
   data: Uint8Array,
 ): { body: Uint8Array; dataAt: number } {
+  const head = attributeHead(name, dtype, space);
+  const body = allocate(head.length + data.length);
+  body.set(head);
+  body.set(data, head.length);
+  return { body, dataAt: head.length };
+}
+
+interface KnownHead {
+  readonly dtype: DType;
+  readonly space: Dataspace;
+  readonly head: Uint8Array;
+}
+
+/** The same few attributes (units, long_name ...) are set on thousands of objects. */
+const knownHeads = new Map<string, KnownHead>();
+const MOST_HEADS = 256;
+
+/** Everything before the value: name, type and dataspace. */
+function attributeHead(name: string, dtype: DType, space: Dataspace): Uint8Array {
+  const known = knownHeads.get(name);
+  if (known && known.dtype === dtype && sameSpace(known.space, space)) return known.head;
   const length = textLength(name);
   const type = encodeDatatype(dtype);
   const extent = encodeDataspace(space);
-  const out = new ByteWriter(16 + length + type.length + extent.length + data.length);
+  const out = new ByteWriter(16 + length + type.length + extent.length);
   out
     .u8(3)
     .u8(0)
@@ -78,9 +99,16 @@ export function encodeAttribute(
     .u16(type.length)
     .u16(extent.length)
     .u8(length === name.length ? 0 : 1);
-  out.text(name).u8(0).put(type).put(extent);
-  const dataAt = out.length;
-  return { body: out.put(data).done(), dataAt };
+  const head = out.text(name).u8(0).put(type).put(extent).done();
+  if (knownHeads.size >= MOST_HEADS) knownHeads.clear();
+  knownHeads.set(name, { dtype, space, head });
+  return head;
+}
+
+function sameSpace(a: Dataspace, b: Dataspace): boolean {
+  if (a.kind !== 'simple' || b.kind !== 'simple') return a.kind === b.kind;
+  // Attributes never grow, so the shape is all.
+  return a.shape.length === b.shape.length && a.shape.every((size, d) => size === b.shape[d]);
 }
 
 /** Where an object keeps its attributes: in the header (heap undefined) or in a heap with indexes. */

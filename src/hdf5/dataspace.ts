@@ -52,22 +52,14 @@ export function parseDataspace(cursor: Cursor, lengthSize: number): Dataspace {
   return space;
 }
 
+const ENCODED = { scalar: Uint8Array.of(2, 0, 0, 0), null: Uint8Array.of(2, 0, 0, 2) } as const;
+
 export function encodeDataspace(space: Dataspace): Uint8Array {
-  const out = new ByteWriter(32);
-  if (space.kind !== 'simple')
-    return out
-      .u8(2)
-      .u8(0)
-      .u8(0)
-      .u8(space.kind === 'scalar' ? 0 : 2)
-      .done();
+  if (space.kind !== 'simple') return ENCODED[space.kind];
   const { shape, maxShape } = space;
   const fixed = shape.every((size, d) => size === maxShape[d]);
-  out
-    .u8(2)
-    .u8(shape.length)
-    .u8(fixed ? 0 : 1)
-    .u8(1);
+  const out = new ByteWriter(32).u8(2).u8(shape.length);
+  out.u8(fixed ? 0 : 1).u8(1);
   for (const size of shape) out.u64(size);
   if (!fixed) for (const size of maxShape) out.u64(size === null ? -1 : size);
   return out.done();

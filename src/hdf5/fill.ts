@@ -47,19 +47,17 @@ function sized(cursor: Cursor): Uint8Array {
   return cursor.take(cursor.u32(), 'fill value').slice();
 }
 
-export function encodeFill(fill: FillMessage): Uint8Array {
-  const out = new ByteWriter(16);
-  const always = ALLOCATION[fill.allocation] | (2 << 2); // written to the file only if the user set it
-  if (fill.value === 'undefined')
-    return out
-      .u8(3)
-      .u8(always | 0x10)
-      .done();
-  if (fill.value === 'default') return out.u8(3).u8(always).done();
-  return out
-    .u8(3)
-    .u8(always | 0x20)
-    .u32(fill.value.length)
-    .put(fill.value)
-    .done();
+export function encodeFill({ allocation, value }: FillMessage): Uint8Array {
+  const always = ALLOCATION[allocation] | (2 << 2); // written to the file only if the user set it
+  if (value === 'undefined') return Uint8Array.of(3, always | 0x10);
+  if (value === 'default') return DEFAULTS[allocation];
+  const out = new ByteWriter(8 + value.length).u8(3).u8(always | 0x20);
+  return out.u32(value.length).put(value).done();
 }
+
+const defaultFill = (allocation: AllocationTime): Uint8Array => Uint8Array.of(3, ALLOCATION[allocation] | (2 << 2));
+const DEFAULTS = {
+  early: defaultFill('early'),
+  late: defaultFill('late'),
+  incremental: defaultFill('incremental'),
+} as const;

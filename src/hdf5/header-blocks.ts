@@ -1,22 +1,22 @@
 import { putU64 } from './byte-writer.ts';
 import { lookup3 } from './checksum.ts';
 import { MESSAGE } from './message-types.ts';
-import type { HeaderMessage, ObjectNode } from './object-node.ts';
+import { type HeaderMessage, type ObjectNode, PROVISIONAL } from './object-node.ts';
 
 /*
  * How a header stays cheap to change although it holds 10,000 links: what changed lately is in the first chunk, which is
  * small and written with every change of the object. Everything else lies in continuation blocks that stay where they are.
- * When the first chunk grows too large its older messages move into a new block; when there are many blocks, sixteen of them
+ * When the first chunk grows too large its older messages move into a new block; when there are many blocks, eight of them
  * are put behind one block that only points to them. A message that changes leaves its block, which is then written anew
  * without it.
  */
 
 /** Bytes of messages the first chunk may hold before some of them move out. */
 const FIRST_CHUNK_LIMIT = 512;
-/** A header that was just made and is this small stays in one piece. */
+/** A header that is written for the first time and is this small stays in one piece. */
 const WHOLE_LIMIT = 2048;
 const BLOCK_LIMIT = 1024;
-const FANOUT = 16;
+const FANOUT = 8;
 const OCHK = [0x4f, 0x43, 0x48, 0x4b];
 const OHDR = [0x4f, 0x48, 0x44, 0x52, 2];
 
@@ -57,7 +57,8 @@ export function arrange(node: ObjectNode, generatedSize: number): void {
   node.blocks = prune(node, node.blocks);
   let bytes = generatedSize;
   for (const message of node.hot) bytes += messageSize(node, message);
-  const limit = node.blocks.length === 0 ? WHOLE_LIMIT : FIRST_CHUNK_LIMIT;
+  const isNew = node.address >= PROVISIONAL;
+  const limit = isNew ? WHOLE_LIMIT : FIRST_CHUNK_LIMIT;
   if (bytes > limit) spill(node, generatedSize);
   gatherBlocks(node);
 }
@@ -111,7 +112,7 @@ function spill(node: ObjectNode, generatedSize: number): void {
   node.hot = staying;
 }
 
-/** Puts sixteen blocks of a level behind one of the next, so that the first chunk never points to many. */
+/** Puts eight blocks of a level behind one of the next, so that the first chunk never points to many. */
 function gatherBlocks(node: ObjectNode): void {
   for (let level = 0; node.blocks.length >= FANOUT; level++) {
     const same = node.blocks.filter((block) => block.level === level);
@@ -151,7 +152,12 @@ export function blockSize(node: ObjectNode, block: HeaderBlock): number {
 export function firstChunkSize(node: ObjectNode, generatedSize: number): number {
   let size = generatedSize + node.blocks.length * continuationSize(node);
   for (const message of node.hot) size += messageSize(node, message);
-  return 5 + 1 + node.extras.length + 4 + size + 4;
+  return 5 + 1 + node.extras.length + sizeBytes(size) + size + 4;
+}
+
+/** The size of the first chunk takes 1, 2 or 4 bytes; which, is in the header's flags as a power of two. */
+function sizeBytes(size: number): 1 | 2 | 4 {
+  return size < 0x100 ? 1 : size < 0x10000 ? 2 : 4;
 }
 
 /** A message that is made from the node's fields and not kept. */
@@ -186,6 +192,11 @@ class HeaderWriter {
   u32(value: number): void {
     this.#view.setUint32(this.at, value, true);
     this.at += 4;
+  }
+
+  uint(value: number, size: 1 | 2 | 4): void {
+    for (let i = 0; i < size; i++) this.bytes[this.at + i] = value >>> (8 * i);
+    this.at += size;
   }
 
   #head(type: number, size: number, flags: number, order: number): void {
@@ -227,9 +238,11 @@ export function encodeBlock(node: ObjectNode, block: HeaderBlock, bytes: Uint8Ar
 export function encodeFirstChunk(node: ObjectNode, generated: readonly GeneratedMessage[], bytes: Uint8Array): void {
   const out = new HeaderWriter(bytes, (node.flags & 4) !== 0);
   out.raw(OHDR);
-  out.raw([(node.flags & 0x3c) | 2]); // the size of the chunk takes 4 bytes
+  const rest = bytes.length - out.at - 1 - node.extras.length - 4;
+  const width = rest - 1 < 0x100 ? 1 : rest - 2 < 0x10000 ? 2 : 4;
+  out.raw([(node.flags & 0x3c) | (width >> 1)]);
   out.raw(node.extras);
-  out.u32(bytes.length - out.at - 8);
+  out.uint(rest - width, width);
   for (const message of generated) out.message(message.type, 0, 0, message.bytes);
   for (const block of node.blocks) out.continuation(block);
   for (const message of node.hot) out.message(message.type, message.flags, message.order, message.bytes);

@@ -1,5 +1,5 @@
 import { encodeAttributeInfo } from './attribute-message.ts';
-import { ByteWriter, putU64 } from './byte-writer.ts';
+import { allocate, ByteWriter, putU64 } from './byte-writer.ts';
 import { GlobalHeapWriter, type HeapPlace } from './global-heap.ts';
 import {
   arrange,
@@ -101,7 +101,7 @@ export function planStructure(
     view.setUint32(8, place.index, true);
   }
 
-  const bytes = new Uint8Array(end - structureAt);
+  const bytes = allocate(end - structureAt);
   heapAddresses.forEach((address, i) => {
     bytes.set(heap.encode(i), address - structureAt);
   });

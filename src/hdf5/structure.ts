@@ -25,6 +25,7 @@ import { DEFAULT_K } from './superblock.ts';
 
 /** A message is at most 64 KiB; libhdf5 stops a little earlier. */
 const MAX_MESSAGE = 0xffff;
+const NONE: readonly never[] = [];
 const KNOWN_MESSAGES: ReadonlySet<number> = new Set(Object.values(MESSAGE));
 
 /** The objects of a file as they shall be: changes are made here and become part of the file with the next commit. */
@@ -90,6 +91,7 @@ export class Structure extends ObjectTree {
     this.#mayLink(parent, name);
     if (dataset.dtype instanceof ObjectNode) this.mayChange(dataset.dtype); // its count of uses grows
     const node = new ObjectNode('dataset');
+    if (dataset.plain) keepNoOrder(node);
     for (const draft of drafts) this.#addRest(node, draft);
     for (const region of regions) this.regions.add(region);
     return this.#adopt(parent, name, node);
@@ -282,11 +284,30 @@ export class Structure extends ObjectTree {
     const count = elementCount(space);
     const encoded: Encoded =
       count === 0 ? { bytes: new Uint8Array(0), heap: [], references: [] } : encodeValues(dtype, value, count);
+    if (encoded.references.length + encoded.heap.length === 0) {
+      this.setPlainAttribute(node, name, dtype, space, encoded.bytes);
+      return;
+    }
     const { body, dataAt } = encodeAttribute(name, dtype, space, encoded.bytes);
-    checkMessage(body, name);
     const targets: TargetSlot[] = [];
     const heap: HeapSlot[] = [];
-    if (encoded.references.length + encoded.heap.length > 0) yield* this.#slots(encoded, dataAt, targets, heap);
+    yield* this.#slots(encoded, dataAt, targets, heap);
+    this.#putAttribute(node, name, body, targets, heap);
+  }
+
+  /** An attribute without references and variable-length parts, its value already encoded. */
+  setPlainAttribute(node: ObjectNode, name: string, dtype: DType, space: Dataspace, data: Uint8Array): void {
+    this.#putAttribute(node, name, encodeAttribute(name, dtype, space, data).body, NONE, NONE);
+  }
+
+  #putAttribute(
+    node: ObjectNode,
+    name: string,
+    body: Uint8Array,
+    targets: readonly TargetSlot[],
+    heap: readonly HeapSlot[],
+  ): void {
+    checkMessage(body, name);
     this.#makeRoom(node);
     const old = node.attributes.get(name);
     if (old) this.#mayDrop(old);
@@ -365,6 +386,12 @@ export class Structure extends ObjectTree {
     }
     return ordering.next++;
   }
+}
+
+/** For objects that are not the user's: creation order costs bytes in every message. */
+export function keepNoOrder(node: ObjectNode): void {
+  node.flags = 0;
+  for (const order of [node.linkOrder, node.attributeOrder]) order.tracked = order.indexed = false;
 }
 
 function checkMessage(bytes: Uint8Array, name: string): void {

@@ -1,5 +1,6 @@
 import { type DType, fullType } from '../dtype/model.ts';
 import { formatError } from '../errors.ts';
+import { allocate, putU64 } from '../hdf5/byte-writer.ts';
 import { NULL_SPACE, simpleSpace } from '../hdf5/dataspace.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
 import type { Structure } from '../hdf5/structure.ts';
@@ -44,10 +45,10 @@ export function* createAnchor(
     layout: { kind: 'unallocated' },
     ...fill,
   });
-  yield* writeSizes(structure, node, DIMS, anchor.shape);
-  yield* writeSizes(structure, node, MAX_DIMS, anchor.maxShape);
+  writeSizes(structure, node, DIMS, anchor.shape);
+  writeSizes(structure, node, MAX_DIMS, anchor.maxShape);
   yield* structure.setAttribute(node, ID, 'int32', simpleSpace([1]), Int32Array.of(id));
-  if (anchor.chunks) yield* writeSizes(structure, node, CHUNKS, anchor.chunks);
+  if (anchor.chunks) writeSizes(structure, node, CHUNKS, anchor.chunks);
   if (anchor.filters.length > 0) {
     const entries = filterEntries(anchor.filters, fullType(anchor.dtype).size);
     const numbers = Int32Array.from(entries.flatMap(({ id: filter, values }) => [filter, values[0] ?? 0]));
@@ -56,18 +57,17 @@ export function* createAnchor(
   return node;
 }
 
-function* writeSizes(
-  structure: Structure,
-  node: ObjectNode,
-  name: string,
-  sizes: readonly (number | null)[],
-): Io<void> {
-  const value = BigInt64Array.from(sizes.map((size) => (size === null ? -1n : BigInt(size))));
-  yield* structure.setAttribute(node, name, 'int64', simpleSpace([sizes.length]), value);
+function writeSizes(structure: Structure, node: ObjectNode, name: string, sizes: readonly (number | null)[]): void {
+  const bytes = allocate(sizes.length * 8);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  sizes.forEach((size, d) => {
+    putU64(view, d * 8, size ?? -1); // unlimited is -1
+  });
+  structure.setPlainAttribute(node, name, 'int64', simpleSpace([sizes.length]), bytes);
 }
 
-export function* resizeAnchor(structure: Structure, node: ObjectNode, shape: readonly number[]): Io<void> {
-  yield* writeSizes(structure, node, DIMS, shape);
+export function resizeAnchor(structure: Structure, node: ObjectNode, shape: readonly number[]): void {
+  writeSizes(structure, node, DIMS, shape);
 }
 
 /** How far the dataset once reached, if it was ever made smaller: committed blocks may lie out there. */
@@ -76,8 +76,8 @@ export function* readReach(structure: Structure, node: ObjectNode): Io<readonly 
   return reach instanceof BigInt64Array ? Array.from(reach, sizeOf) : undefined;
 }
 
-export function* writeReach(structure: Structure, node: ObjectNode, reach: readonly number[]): Io<void> {
-  yield* writeSizes(structure, node, REACH, reach);
+export function writeReach(structure: Structure, node: ObjectNode, reach: readonly number[]): void {
+  writeSizes(structure, node, REACH, reach);
 }
 
 /** Reads an anchor; undefined for a dataset that is none. */

@@ -9,6 +9,7 @@ import type { Log } from './log.ts';
 
 /** Data is written in pieces of this size; while one is on its way, its checksum is computed and the next one prepared. */
 const PIECE = 8 * 2 ** 20;
+const SMALL = 64 * 1024;
 
 /**
  * Writes a planned flush. May be started again from the beginning. `patient`: a blocking call may overtake it, after which a
@@ -22,9 +23,12 @@ export function* writeFlush(log: Log, committer: Committer, plan: FlushPlan, pat
   yield* committer.write(planned, function* (append) {
     let at = base + append.at;
     const pieces = new Pieces(plan.data, plan.lent, patient && plan.lent.size > 0 ? log.takeCopies(PIECE) : null);
-    for (let parts = pieces.next(); parts.length > 0; ) {
+    let parts = pieces.next();
+    while (parts.length > 0) {
       const current = parts;
       const size = current.reduce((sum, part) => sum + part.length, 0);
+      // A small end goes with the rest: a small flush is one write.
+      if (size <= SMALL && pieces.isEmpty) break;
       yield {
         op: 'write',
         parts: current,
@@ -36,6 +40,7 @@ export function* writeFlush(log: Log, committer: Committer, plan: FlushPlan, pat
       };
       at += size;
     }
+    if (dataSum) for (const part of parts) dataSum.update(part);
     const rest = append.parts.slice(plan.data.length);
     const restSum = sums?.();
     for (const part of rest) if (part !== plan.record) restSum?.update(part);
@@ -56,7 +61,7 @@ export function* writeFlush(log: Log, committer: Committer, plan: FlushPlan, pat
       filled += size;
     }
     plan.record.set(encodeRecord(record), filled);
-    yield { op: 'write', parts: rest, offset: at };
+    yield { op: 'write', parts: [...parts, ...rest], offset: at };
   });
 }
 
@@ -78,6 +83,11 @@ class Pieces {
     this.#data = data;
     this.#lent = lent;
     this.#copies = copies;
+  }
+
+  /** Nothing is left. */
+  get isEmpty(): boolean {
+    return this.#part >= this.#data.length;
   }
 
   next(): Uint8Array[] {

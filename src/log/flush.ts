@@ -1,5 +1,6 @@
 import { T } from '../dtype/construct.ts';
 import { H5LogError } from '../errors.ts';
+import { allocate } from '../hdf5/byte-writer.ts';
 import type { Committer, PlannedCommit } from '../hdf5/commit.ts';
 import { simpleSpace } from '../hdf5/dataspace.ts';
 import { type ObjectNode, Region } from '../hdf5/object-node.ts';
@@ -83,7 +84,7 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
   const mergedRecords = mergeable(records, size);
   const old = records.slice(records.length - mergedRecords);
   const oldBytes = old.reduce((sum, item) => sum + item.size, 0);
-  const record = new Uint8Array(oldBytes + size);
+  const record = allocate(oldBytes + size);
   dropItems(structure, group, SERIES.records, records.length, mergedRecords);
   records = records.slice(0, records.length - mergedRecords);
   const recordRegion = new Region(record.length, () => [record]);
@@ -160,6 +161,7 @@ function addBytes(structure: Structure, group: ObjectNode, name: string, size: n
     space: simpleSpace([size]),
     layout: { kind: 'contiguous', data },
     allocation: 'early',
+    plain: true,
   });
 }
 

@@ -1,6 +1,6 @@
 import { simpleSpace } from '../hdf5/dataspace.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
-import type { Structure } from '../hdf5/structure.ts';
+import { keepNoOrder, type Structure } from '../hdf5/structure.ts';
 import type { Io } from '../storage/drive.ts';
 
 /** The group that holds log and tables, and the root attribute that counts them. */
@@ -45,11 +45,15 @@ export function* writeCounts(structure: Structure, counts: LogCounts): Io<void> 
 export function* beginLog(structure: Structure): Io<LogCounts> {
   const counts: LogCounts = { datasets: 0, logs: 0, tables: 0, config: 0, subfiles: 1 };
   yield* writeCounts(structure, counts);
-  structure.createGroup(structure.root, LOG_GROUP);
+  logGroup(structure);
   return counts;
 }
 
 /** `_LOG` itself, made if it is not there: the original makes it only when it is needed. */
 export function logGroup(structure: Structure): ObjectNode {
-  return structure.root.links.get(LOG_GROUP)?.node ?? structure.createGroup(structure.root, LOG_GROUP);
+  const known = structure.root.links.get(LOG_GROUP)?.node;
+  if (known) return known;
+  const made = structure.createGroup(structure.root, LOG_GROUP);
+  keepNoOrder(made);
+  return made;
 }

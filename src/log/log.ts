@@ -9,6 +9,7 @@ import { LogData } from './box-read.ts';
 import { type CommitRecord, parseRecords } from './commit-record.ts';
 import { CONFIG, LOG_GROUP, type LogCounts } from './layout.ts';
 import { LogDataset } from './log-dataset.ts';
+import { logNames } from './names.ts';
 import { DatasetStage, Stage } from './stage.ts';
 import type { TableOptions } from './table-format.ts';
 import { Tables } from './tables.ts';
@@ -61,6 +62,8 @@ export class Log {
   underWay: Stage[] = [];
   readonly #datasets = new Map<ObjectNode, LogDataset>();
   readonly #byId = new Map<number, LogDataset>();
+  /** Of the numbers below this, those that are not known belong to datasets that are gone. */
+  #searched = 0;
   #held = 0;
   #copies: readonly [Uint8Array, Uint8Array] | null = null;
 
@@ -151,18 +154,21 @@ export class Log {
 
   /** What tables must know of a dataset; undefined if it is gone. */
   shapeOf(id: number): { shape: readonly number[]; records: boolean } | undefined {
-    if (!this.#byId.has(id)) this.#findAll();
+    if (id >= this.#searched && !this.#byId.has(id)) this.#findAll();
     const dataset = this.#byId.get(id);
     return dataset && !dataset.deleted ? dataset : undefined;
   }
 
   /** Gets to know every dataset; a file that is being written has its whole structure in memory. */
   #findAll(): void {
-    const seen = new Set<ObjectNode>([this.structure.root]);
-    for (const node of seen) {
-      if (node.kind === 'dataset') complete(this.dataset(node, ''));
-      for (const link of node.links.values()) if (link.node) seen.add(link.node);
+    const paths = new Map<ObjectNode, string>([[this.structure.root, '']]);
+    for (const [node, path] of paths) {
+      if (node.kind === 'dataset') complete(this.dataset(node, path));
+      for (const { name, node: target } of node.links.values()) {
+        if (target && !paths.has(target)) paths.set(target, `${path}/${logNames.shownInside(name)}`);
+      }
     }
+    this.#searched = this.counts.datasets;
   }
 
   // ---------------------------------------------------------------- posting

@@ -18,13 +18,13 @@ export function* resizeDataset(dataset: LogDataset, shape: readonly number[]): I
   const shrinks = shape.some((size, d) => size < (old[d] as number));
   if (shrinks) {
     clipPending(dataset, shape);
-    yield* writeReach(
+    writeReach(
       log.structure,
       node,
       old.map((size, d) => Math.max(size, reach?.[d] ?? 0)),
     );
   }
-  yield* resizeAnchor(log.structure, node, shape);
+  resizeAnchor(log.structure, node, shape);
   dataset.shape = shape;
   if (!reach || !shape.some((size, d) => size > (old[d] as number))) return;
   // What comes back into view: inside the new shape and where the dataset once reached, outside of what was visible.

@@ -96,10 +96,10 @@ export class Table {
     const offset = cursor.u64();
     const dataSize = cursor.u64();
     const record = flags & ENTRY.record ? cursor.u64() : -1;
-    const head = { id, flags, offset, size: dataSize, at, section };
     if ((flags & ENTRY.reference) === 0) {
       const count = blockCount(cursor, flags);
-      return { ...head, count, record, holder: id, body: { flags, at: cursor.at, end: at + size } };
+      const body = { flags, at: cursor.at, end: at + size };
+      return { id, flags, offset, size: dataSize, count, at, section, record, holder: id, body };
     }
     const target = at + signed(cursor);
     if (target < sectionFrom || target >= at)
@@ -107,7 +107,8 @@ export class Table {
     const { holder, count, body, record: theirs } = this.#target(target, at);
     if (record >= 0 && theirs < 0) cursor.fail('reference with a record number to an entry without one');
     // The original drops the record number of a reference within the same record: it is then the target's.
-    return { ...head, count, record: record < 0 ? theirs : record, holder, body };
+    const own = record < 0 ? theirs : record;
+    return { id, flags, offset, size: dataSize, count, at, section, record: own, holder, body };
   }
 
   /** The full entry at `at` that a reference at `limit` leads to. */

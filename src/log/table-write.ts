@@ -1,5 +1,5 @@
 import { deflate } from '#platform';
-import { putU64 } from '../hdf5/byte-writer.ts';
+import { allocate, putU64 } from '../hdf5/byte-writer.ts';
 import { ENTRY, ENTRY_HEADER, type NewEntry, type TableOptions } from './table-format.ts';
 
 const ZLIB_LEVEL = 1; // nearly as small as 6 and five to nine times as fast
@@ -23,8 +23,8 @@ interface Shared {
 /** Builds a metadata table of one section. */
 export class TableWriter {
   readonly #options: TableOptions;
-  #bytes = new Uint8Array(1024);
-  #view = new DataView(this.#bytes.buffer);
+  #bytes = allocate(128);
+  #view = viewOf(this.#bytes);
   #at = HEADER;
   entries = 0;
   #byKey = new Map<object, Shared[]>();
@@ -83,10 +83,10 @@ export class TableWriter {
     const at = this.#at;
     this.#at += count;
     if (this.#at > this.#bytes.length) {
-      const bytes = new Uint8Array(Math.max(this.#at, this.#bytes.length * 2));
+      const bytes = allocate(Math.max(this.#at, this.#bytes.length * 2));
       bytes.set(this.#bytes.subarray(0, at));
       this.#bytes = bytes;
-      this.#view = new DataView(bytes.buffer);
+      this.#view = viewOf(bytes);
     }
     return at;
   }
@@ -153,6 +153,8 @@ export class TableWriter {
   }
 }
 
+const viewOf = (bytes: Uint8Array): DataView => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+
 /** One section: the number of sections and one end. */
 const HEADER = 16;
 
@@ -202,8 +204,8 @@ function encodeSelection(entry: NewEntry, mayEncode: boolean): Selection {
   const flags = (multi ? ENTRY.multi : 0) | (steps ? ENTRY.encoded : 0) | (isRecord ? ENTRY.record : 0);
   const record = isRecord ? (starts[from * rank] as number) : 0;
   const head = multi ? 4 : 0;
-  const bytes = new Uint8Array(head + (steps ? (dims - 1) * 8 + count * 16 : count * dims * 16));
-  const view = new DataView(bytes.buffer);
+  const bytes = allocate(head + (steps ? (dims - 1) * 8 + count * 16 : count * dims * 16));
+  const view = viewOf(bytes);
   if (multi) view.setInt32(0, count, true);
   let at = head;
   if (!steps) {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { inflateSync } from 'node:zlib';
-import { position, product, range } from '../space/model.ts';
 import { pythonSync } from '../oracles.ts';
+import { position, product, range } from '../space/model.ts';
 
 /*
  * The rules of a log file (format-original.md sections 1 to 3 and 14), checked without any of the library's code: h5py tells the
@@ -73,8 +73,6 @@ export interface Checked {
   readonly counts: readonly number[];
   readonly anchors: ReadonlyMap<number, SeenAnchor>;
   readonly entries: readonly Entry[];
-  /** References to entries of datasets that are gone: our reader takes them, the original does not (rule 4). */
-  readonly dangling: number;
   readonly flags: ReadonlyMap<number, number>;
 }
 
@@ -91,31 +89,38 @@ export function checkLogFile(bytes: Uint8Array, seen: SeenFile): Checked {
   const tables = checkSeries(seen, '_md_', counts[2] as number, bytes);
   const anchors = checkAnchors(seen, counts[0] as number);
   const entries: Entry[] = [];
-  let dangling = 0;
   tables.forEach((table, k) => {
-    const parser = new TableParser(bytes.subarray(table.offset, table.offset + table.size), k, anchors, counts);
-    entries.push(...parser.parse());
-    dangling += parser.dangling;
+    entries.push(
+      ...new TableParser(bytes.subarray(table.offset, table.offset + table.size), k, anchors, counts).parse(),
+    );
   });
   checkOrder(entries);
   checkData(entries, anchors, logs);
   const flags = new Map<number, number>();
   for (const entry of entries) flags.set(entry.flags, (flags.get(entry.flags) ?? 0) + 1);
-  return { counts, anchors, entries, dangling, flags };
+  return { counts, anchors, entries, flags };
 }
 
 function checkCounts(seen: SeenFile): readonly number[] {
   const counts = seen.root.find(({ name }) => name === '_int_att');
   must(counts?.kind === 'i32' && counts.shape?.length === 1 && counts.shape[0] === 5, '_int_att is not 5 x i32');
   const value = counts.value as readonly number[];
-  must(((value[3] as number) & (0x001 | 0x010 | 0x100 | 0x200 | 0x400)) === 0, `configuration 0x${value[3]?.toString(16)}`);
+  must(
+    ((value[3] as number) & (0x001 | 0x010 | 0x100 | 0x200 | 0x400)) === 0,
+    `configuration 0x${value[3]?.toString(16)}`,
+  );
   must(value[4] === 1, `${value[4]} subfiles`);
   must(seen.links.includes('_LOG'), 'there is no _LOG');
   for (const link of seen.links) must(link === '_LOG' || !/^_(?!_)/.test(link), `link ${link} in the root`);
   return value;
 }
 
-function checkSeries(seen: SeenFile, prefix: string, count: number, bytes: Uint8Array): { offset: number; size: number }[] {
+function checkSeries(
+  seen: SeenFile,
+  prefix: string,
+  count: number,
+  bytes: Uint8Array,
+): { offset: number; size: number }[] {
   const names = seen.log.filter((name) => name.startsWith(prefix));
   must(names.length === count, `${names.length} datasets ${prefix}, _int_att says ${count}`);
   return range(0, count).map((k) => {
@@ -160,7 +165,6 @@ class TableParser {
   readonly #anchors: ReadonlyMap<number, SeenAnchor>;
   readonly #counts: readonly number[];
   readonly #full = new Map<number, { flags: number; rank: number | null }>();
-  dangling = 0;
 
   constructor(bytes: Uint8Array, table: number, anchors: ReadonlyMap<number, SeenAnchor>, counts: readonly number[]) {
     this.#bytes = bytes;
@@ -208,8 +212,11 @@ class TableParser {
     must((holder.flags & REC) === (flags & REC), `${what}: a reference from ${flags} to ${holder.flags}`);
     must((holder.flags & (MUL | ENC)) === (flags & (MUL | ENC)), `${what}: leftover flags ${flags} / ${holder.flags}`);
     if (!anchor) return undefined;
-    if (holder.rank === null) this.dangling++;
-    else must(holder.rank === anchor.dims.length, `${what}: a reference to ${holder.rank} dimensions from ${anchor.dims.length}`);
+    must(holder.rank !== null, `${what}: a reference to an entry of a dataset that is gone`);
+    must(
+      holder.rank === anchor.dims.length,
+      `${what}: a reference to ${holder.rank} dimensions from ${anchor.dims.length}`,
+    );
     const record = flags & REC ? this.#i64(at + 28) : -1;
     const targetSize = this.#view.getInt32(target, true);
     return { ...head, blocks: this.#blocks(target, targetSize, holder.flags, anchor, record, what) };
@@ -240,11 +247,18 @@ class TableParser {
   }
 
   /** As the original decodes: by division. With steps from sizes plus one that is right for counts as well. */
-  #decoded(number: (k: number) => number, n: number, inner: number, length: number, what: string): { starts: number[][]; counts: number[][] } {
+  #decoded(
+    number: (k: number) => number,
+    n: number,
+    inner: number,
+    length: number,
+    what: string,
+  ): { starts: number[][]; counts: number[][] } {
     must(n > 1 && inner > 1, `${what}: ${n} encoded blocks of ${inner} dimensions`);
     must(length === (inner - 1) * 8 + n * 16, `${what}: ${length} bytes of encoded blocks`);
     const steps = [...range(0, inner - 1).map(number), 1];
-    for (let d = 1; d < inner; d++) must((steps[d - 1] as number) % (steps[d] as number) === 0, `${what}: steps ${steps}`);
+    for (let d = 1; d < inner; d++)
+      must((steps[d - 1] as number) % (steps[d] as number) === 0, `${what}: steps ${steps}`);
     const divide = (value: number): number[] => {
       let left = value;
       return steps.map((step) => {
@@ -258,7 +272,10 @@ class TableParser {
     starts.forEach((start, i) => {
       for (let d = 1; d < inner; d++) {
         const end = (start[d] as number) + (counts[i]![d] as number);
-        must(end < (steps[d - 1] as number) / (steps[d] as number), `${what}: block ${i} reaches ${end}, the steps are ${steps}`);
+        must(
+          end < (steps[d - 1] as number) / (steps[d] as number),
+          `${what}: block ${i} reaches ${end}, the steps are ${steps}`,
+        );
       }
     });
     return { starts, counts };
@@ -269,17 +286,28 @@ class TableParser {
 function checkOrder(entries: readonly Entry[]): void {
   for (let i = 1; i < entries.length; i++) {
     const [a, b] = [entries[i - 1] as Entry, entries[i] as Entry];
-    must(b.offset >= a.offset + a.size, `entry at ${b.at} of table ${b.table} has its data at ${b.offset}, the one before ends at ${a.offset + a.size}`);
+    must(
+      b.offset >= a.offset + a.size,
+      `entry at ${b.at} of table ${b.table} has its data at ${b.offset}, the one before ends at ${a.offset + a.size}`,
+    );
   }
 }
 
-function checkData(entries: readonly Entry[], anchors: ReadonlyMap<number, SeenAnchor>, logs: readonly { offset: number; size: number }[]): void {
+function checkData(
+  entries: readonly Entry[],
+  anchors: ReadonlyMap<number, SeenAnchor>,
+  logs: readonly { offset: number; size: number }[],
+): void {
   for (const { id, table, at, offset, size, blocks } of entries) {
     const anchor = anchors.get(id) as SeenAnchor;
     const elements = blocks.reduce((sum, { count }) => sum + count.reduce((a, b) => a * b, 1), 0);
-    if (!anchor.filtered) must(size === elements * anchor.size, `entry at ${at} of table ${table}: ${size} bytes, ${elements} elements`);
+    if (!anchor.filtered)
+      must(size === elements * anchor.size, `entry at ${at} of table ${table}: ${size} bytes, ${elements} elements`);
     else must(blocks.length === 1, `entry at ${at} of table ${table}: filtered, ${blocks.length} blocks`);
-    must(logs.some((log) => offset >= log.offset && offset + size <= log.offset + log.size), `data at ${offset} lies in no log`);
+    must(
+      logs.some((log) => offset >= log.offset && offset + size <= log.offset + log.size),
+      `data at ${offset} lies in no log`,
+    );
   }
 }
 
@@ -298,7 +326,8 @@ export function readAsOriginal(bytes: Uint8Array, { anchors, entries }: Checked,
     let at = entry.offset;
     for (const { start, count } of entry.blocks) {
       for (const point of product(start.map((from, d) => range(from, count[d] as number)))) {
-        if (point.every((x, d) => x < (dims[d] as number))) out.set(bytes.subarray(at, at + size), position(point, dims) * size);
+        if (point.every((x, d) => x < (dims[d] as number)))
+          out.set(bytes.subarray(at, at + size), position(point, dims) * size);
         at += size;
       }
     }

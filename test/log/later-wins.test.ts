@@ -7,7 +7,9 @@ import { below, chance } from './model-types.ts';
 // Reading gives the newest value of every element, however it was written and wherever the older ones are.
 
 const tables: readonly NonNullable<CreateOptions['table']>[] = [true, false].flatMap((merge) =>
-  [true, false].flatMap((encode) => [true, false].flatMap((share) => [2, false].map((compress) => ({ merge, encode, share, compress })))),
+  [true, false].flatMap((encode) =>
+    [true, false].flatMap((share) => [2, false].map((compress) => ({ merge, encode, share, compress }))),
+  ),
 );
 
 type Reopened = (check: (file: File) => void) => void;
@@ -33,7 +35,8 @@ function everyTable(program: (file: File, reopened: Reopened) => void): void {
 }
 
 const values = (dataset: Dataset<'int32'>): number[] => Array.from(dataset.readSync());
-const line = (file: File, name = 'd', length = 8): Dataset<'int32'> => file.createDataset(name, { dtype: 'int32', shape: [length] });
+const line = (file: File, name = 'd', length = 8): Dataset<'int32'> =>
+  file.createDataset(name, { dtype: 'int32', shape: [length] });
 
 describe('later wins', () => {
   test('in one flush', () => {
@@ -78,7 +81,10 @@ describe('later wins', () => {
       for (let round = 1; round <= 3; round++) {
         all.forEach((d, k) => {
           d.write(new Int32Array(8).fill(round * 10 + k));
-          d.write([1, 2, 3, 4].map((v) => v + round * 100 + k * 1000), shared);
+          d.write(
+            [1, 2, 3, 4].map((v) => v + round * 100 + k * 1000),
+            shared,
+          );
         });
         if (round === 2) file.flushSync();
       }
@@ -140,7 +146,12 @@ describe('later wins', () => {
 
   test('in filtered data, cut at chunks', () => {
     everyTable((file, reopened) => {
-      const d = file.createDataset('d', { dtype: 'int32', shape: [8], chunks: [3], filters: ['shuffle', { deflate: 6 }, 'fletcher32'] });
+      const d = file.createDataset('d', {
+        dtype: 'int32',
+        shape: [8],
+        chunks: [3],
+        filters: ['shuffle', { deflate: 6 }, 'fletcher32'],
+      });
       d.write([1, 1, 1, 1, 1, 1, 1, 1]);
       d.write([2, 2, 2, 2], { start: [2], count: [4] });
       file.flushSync();
@@ -189,6 +200,7 @@ test('hundreds of flushes of overlapping blocks, with tables merged, closed and 
       }
       file.flushSync();
       flushes++;
+      merges++;
       if (chance(next, 0.02)) {
         file.closeSync();
         file = File.openSync(storage, { mode: 'r+', ...(chance(next, 0.5) && { indexLimit: 100 }) });
@@ -196,7 +208,9 @@ test('hundreds of flushes of overlapping blocks, with tables merged, closed and 
       if (chance(next, 0.1)) expect(file.dataset('d', 'int32').readSync()).toEqual(model);
     }
     expect(file.dataset('d', 'int32').readSync()).toEqual(model);
-    merges += flushes - [...file.node.links.get('_LOG')!.node!.links.keys()].filter((name) => name.startsWith('_md_')).length;
+    merges -= [...(file.node.links.get('_LOG')?.node?.links.keys() ?? [])].filter((name) =>
+      name.startsWith('_md_'),
+    ).length;
     file.closeSync();
     for (const indexLimit of [Infinity, 0]) {
       const reader = File.openSync(storage, { indexLimit });

@@ -55,7 +55,8 @@ function randomSlab(random: Random, shape: readonly number[], open: boolean): Ch
 function randomPoints(random: Random, shape: readonly number[]): Chosen {
   if (shape.includes(0)) return { where: select.points([]), at: [] };
   const at = range(0, below(random, 12)).map(() => shape.map((n) => below(random, n)));
-  if (shape.length > 0 && chance(random, 0.5)) return { where: select.points(Int32Array.from(at.flat()), shape.length), at };
+  if (shape.length > 0 && chance(random, 0.5))
+    return { where: select.points(Int32Array.from(at.flat()), shape.length), at };
   return { where: select.points(at), at };
 }
 
@@ -102,7 +103,14 @@ export function randomWhere(random: Random, shape: readonly number[], fixed = fa
   if (kind < 0.75) return randomBlocks(random, shape);
   if (kind < 0.87) return combined(random, shape, fixed);
   if (kind < 0.9) return { where: select.none(), at: [] };
-  if (fixed) return { where: select.box(shape.map(() => 0), shape), at: inside({ start: shape.map(() => 0), count: shape }) };
+  if (fixed)
+    return {
+      where: select.box(
+        shape.map(() => 0),
+        shape,
+      ),
+      at: inside({ start: shape.map(() => 0), count: shape }),
+    };
   const where = chance(random, 0.5) ? undefined : select.all();
   return { where, at: inside({ start: shape.map(() => 0), count: shape }) };
 }
@@ -136,7 +144,10 @@ export function randomMemory(random: Random, count: number): InMemory {
 }
 
 /** Blocks for writeMany and readMany: flat starts and counts, and the coordinates in order. */
-export function randomMany(random: Random, shape: readonly number[]): { starts: number[]; counts: number[]; at: Point[] } {
+export function randomMany(
+  random: Random,
+  shape: readonly number[],
+): { starts: number[]; counts: number[]; at: Point[] } {
   const alike = chance(random, 0.4);
   const n = shape.length === 0 ? 1 : 1 + below(random, 6);
   const first = randomBox(random, shape);

@@ -73,18 +73,33 @@ export class ModelFile {
 export class Difference extends Error {}
 
 /** Compares what a read gave with small numbers, element by element. */
-export function compareValues(what: string, type: ModelType, got: unknown, expected: readonly number[] | Uint8Array): void {
+export function compareValues(
+  what: string,
+  type: ModelType,
+  got: unknown,
+  expected: readonly number[] | Uint8Array,
+): void {
   const list = got as ArrayLike<unknown>;
-  if (list.length !== expected.length) throw new Difference(`${what}: ${list.length} elements, expected ${expected.length}`);
+  if (list.length !== expected.length)
+    throw new Difference(`${what}: ${list.length} elements, expected ${expected.length}`);
   for (let i = 0; i < expected.length; i++) {
     const wanted = type.value(expected[i] as number);
     const same = typeof wanted === 'object' ? shown(list[i]) === shown(wanted) : list[i] === wanted;
-    if (!same) throw new Difference(`${what}: element ${i} is ${shown(list[i])}, expected ${shown(wanted)} (all: ${shown(got)} / ${shown([...expected])})`);
+    if (!same)
+      throw new Difference(
+        `${what}: element ${i} is ${shown(list[i])}, expected ${shown(wanted)} (all: ${shown(got)} / ${shown([...expected])})`,
+      );
   }
 }
 
-export function compareNumbers(what: string, type: ModelType, got: ArrayLike<number | bigint>, expected: readonly number[]): void {
-  if (got.length !== expected.length) throw new Difference(`${what}: ${got.length} elements, expected ${expected.length}`);
+export function compareNumbers(
+  what: string,
+  type: ModelType,
+  got: ArrayLike<number | bigint>,
+  expected: readonly number[],
+): void {
+  if (got.length !== expected.length)
+    throw new Difference(`${what}: ${got.length} elements, expected ${expected.length}`);
   for (let i = 0; i < expected.length; i++) {
     const v = expected[i] as number;
     const wanted = v > MOST ? v : Number(type.value(v));
@@ -95,6 +110,8 @@ export function compareNumbers(what: string, type: ModelType, got: ArrayLike<num
 export function compareBytes(what: string, type: ModelType, got: Uint8Array, expected: readonly number[]): void {
   const bytes = expected.flatMap((v) => type.raw(v));
   if (Buffer.compare(got, Uint8Array.from(bytes)) !== 0) {
-    throw new Difference(`${what}: bytes ${Buffer.from(got).toString('hex')}, expected ${Buffer.from(bytes).toString('hex')}`);
+    throw new Difference(
+      `${what}: bytes ${Buffer.from(got).toString('hex')}, expected ${Buffer.from(bytes).toString('hex')}`,
+    );
   }
 }

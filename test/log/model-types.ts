@@ -1,6 +1,17 @@
 import { type DType, type Filter, T, type TypedArray } from 'h5log';
 
-type NumberType = 'int8' | 'uint8' | 'int16' | 'uint16' | 'int32' | 'uint32' | 'int64' | 'uint64' | 'float16' | 'float32' | 'float64';
+type NumberType =
+  | 'int8'
+  | 'uint8'
+  | 'int16'
+  | 'uint16'
+  | 'int32'
+  | 'uint32'
+  | 'int64'
+  | 'uint64'
+  | 'float16'
+  | 'float32'
+  | 'float64';
 
 /** Numbers in [0, 1). */
 export type Random = () => number;
@@ -58,7 +69,8 @@ function numberType(name: NumberType, size: number, order: '' | 'big' | 'little'
 }
 
 const text = (v: number): string => (v === 0 ? '' : `s${v}`);
-const chars = (v: number, size: number): number[] => [...Buffer.alloc(size, 0).fill(text(v), 0, text(v).length)].slice(0, size);
+const chars = (v: number, size: number): number[] =>
+  [...Buffer.alloc(size, 0).fill(text(v), 0, text(v).length)].slice(0, size);
 
 const fancy: readonly ModelType[] = [
   {
@@ -129,12 +141,17 @@ const KINDS = [
 export function randomArray(random: Random, length: number, v: number): TypedArray {
   const make = pick(random, KINDS);
   const array: TypedArray = new make(length);
-  for (let i = 0; i < length; i++) array[i] = array instanceof BigInt64Array || array instanceof BigUint64Array ? BigInt(v) : v;
+  for (let i = 0; i < length; i++)
+    array[i] = array instanceof BigInt64Array || array instanceof BigUint64Array ? BigInt(v) : v;
   return array;
 }
 
 /** What to write so that the elements become `values`: of the own type mostly, of any other kind sometimes. */
-export function source(random: Random, type: ModelType, values: readonly number[]): { data: unknown; view: TypedArray | null } {
+export function source(
+  random: Random,
+  type: ModelType,
+  values: readonly number[],
+): { data: unknown; view: TypedArray | null } {
   if (values.length === 1 && chance(random, 0.3)) return { data: type.value(values[0] as number), view: null };
   if (!type.isNumber) return { data: values.map((v) => type.value(v)), view: null };
   const shown = values.map((v) => Number(type.value(v)));

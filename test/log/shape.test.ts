@@ -12,10 +12,19 @@ function reopened(storage: ReturnType<typeof memoryStorage>, check: (file: File)
   }
 }
 
-function scene(shape: number[], maxShape: (number | null)[] | undefined, fill?: number): { storage: ReturnType<typeof memoryStorage>; file: File; d: Dataset<'int32'> } {
+function scene(
+  shape: number[],
+  maxShape: (number | null)[] | undefined,
+  fill?: number,
+): { storage: ReturnType<typeof memoryStorage>; file: File; d: Dataset<'int32'> } {
   const storage = memoryStorage();
   const file = File.createSync(storage);
-  const options = { dtype: 'int32' as const, shape, ...(maxShape && { maxShape }), ...(fill !== undefined && { fill }) };
+  const options = {
+    dtype: 'int32' as const,
+    shape,
+    ...(maxShape && { maxShape }),
+    ...(fill !== undefined && { fill }),
+  };
   return { storage, file, d: file.createDataset('d', options) };
 }
 
@@ -61,7 +70,14 @@ describe('resize', () => {
     test(`shrinking and growing again shows fill where ${when} data was`, async () => {
       const { storage, file: first, d: before } = scene([4, 4], [null, null], -1);
       before.write(Int32Array.from({ length: 16 }, (_, i) => i + 1));
-      before.write([50, 51, 52], select.points([[3, 3], [0, 0], [1, 3]]));
+      before.write(
+        [50, 51, 52],
+        select.points([
+          [3, 3],
+          [0, 0],
+          [1, 3],
+        ]),
+      );
       let file = first;
       if (when === 'committed') file.flushSync();
       if (when === 'under way') void file.flush();
@@ -98,7 +114,13 @@ describe('resize', () => {
   test('of a filtered dataset', () => {
     const storage = memoryStorage();
     const file = File.createSync(storage);
-    const d = file.createDataset('d', { dtype: 'int32', shape: [6], maxShape: [null], chunks: [4], filters: [{ deflate: 1 }] });
+    const d = file.createDataset('d', {
+      dtype: 'int32',
+      shape: [6],
+      maxShape: [null],
+      chunks: [4],
+      filters: [{ deflate: 1 }],
+    });
     d.write([1, 2, 3, 4, 5, 6]);
     file.flushSync();
     d.resize([3]);
@@ -141,9 +163,14 @@ describe('ranks and sizes', () => {
 
   test('from 1 to 32 dimensions', () => {
     for (let rank = 1; rank <= 32; rank++) {
-      const shape = Array.from<unknown, number>({ length: rank }, (_, d) => (d === 0 || d === rank - 1 ? 3 : d % 8 === 3 ? 2 : 1));
+      const shape = Array.from<unknown, number>({ length: rank }, (_, d) =>
+        d === 0 || d === rank - 1 ? 3 : d % 8 === 3 ? 2 : 1,
+      );
       const size = shape.reduce((a, b) => a * b, 1);
-      const { storage, file, d } = scene(shape, shape.map(() => null));
+      const { storage, file, d } = scene(
+        shape,
+        shape.map(() => null),
+      );
       const all = Int32Array.from({ length: size }, (_, i) => i + 1);
       d.write(all);
       const last = { start: shape.map((n) => n - 1), count: shape.map(() => 1) };
@@ -186,7 +213,13 @@ describe('ranks and sizes', () => {
     const { storage, file, d } = scene([2 ** 26, 2 ** 26], [null, null], 4);
     const far = { start: [2 ** 26 - 1, 2 ** 26 - 2], count: [1, 2] };
     d.write([1, 2], far);
-    d.write([3, 3], select.points([[0, 0], [2 ** 25, 5]]));
+    d.write(
+      [3, 3],
+      select.points([
+        [0, 0],
+        [2 ** 25, 5],
+      ]),
+    );
     file.closeSync();
     reopened(storage, (f) => {
       const e = f.dataset('d', 'int32');
@@ -214,7 +247,9 @@ describe('more than 2 GiB in one post', () => {
       const ends = select.points([shape.map((n) => n - 1), shape.map(() => 0), shape.map((n) => Math.floor(n / 2))]);
       expect(e.readSync(ends)).toEqual(Uint8Array.of(2, 1, 0));
       const session = reader.session;
-      const index = session.now(session.log!.tables.index(session.logDataset(e.node, '/d')!, null, session.log!.tables.items));
+      const index = session.now(
+        session.log!.tables.index(session.logDataset(e.node, '/d')!, null, session.log!.tables.items),
+      );
       expect(index.length).toBeGreaterThan(1);
       let next = index.offsets[0] as number;
       for (let i = 0; i < index.length; i++) {

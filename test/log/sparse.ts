@@ -23,14 +23,17 @@ export function sparseStorage(): ByteStorage & { readonly kept: number } {
     }
     return count;
   };
-  const blocking = { size: () => size, read, write, truncate: (n: number) => void (size = n), sync() {}, close() {} };
+  const truncate = (n: number): void => {
+    size = n;
+  };
+  const blocking = { size: () => size, read, write, truncate, sync() {}, close() {} };
   return {
     name: 'sparse',
     blocking,
     size: async () => size,
     read: async (into, offset) => read(into, offset),
     write: async (parts, offset) => write(parts, offset),
-    truncate: async (n) => blocking.truncate(n),
+    truncate: async (n) => truncate(n),
     sync: async () => {},
     close: async () => {},
     get kept() {

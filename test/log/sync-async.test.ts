@@ -142,11 +142,39 @@ describe('overlapping flushes', () => {
         expect(Array.from(d.readSync())).toEqual(values);
         expect(file.pending.requests).toBe(failed < 0 ? 1 : 1 + 2 * (3 - failed));
         const committed = failed < 0 ? 3 : failed;
-        expect(seen(disk)).toEqual({ values: values.map((v, i) => (i === 0 ? committed : i <= committed ? v : 0)), sequence: 1 + committed });
+        expect(seen(disk)).toEqual({
+          values: values.map((v, i) => (i === 0 ? committed : i <= committed ? v : 0)),
+          sequence: 1 + committed,
+        });
         const { sequence } = await file.flush();
         expect(sequence).toBe(2 + committed);
         expect(seen(disk).values).toEqual(values);
         await file.close();
+      }
+    }
+  });
+
+  test('what was shrunk while a flush was under way that then failed', async () => {
+    for (const seed of seeds) {
+      for (const grown of [0, 6]) {
+        const { disk, file } = await scene(seed);
+        const e = file.createDataset('e', { dtype: 'int32', shape: [4, 5], maxShape: [null, null] });
+        // Two blocks in one entry, whose coordinates are encoded by the dataset's shape.
+        e.write([1, 2, 3, 4], { start: [0, 0], stride: [3, 4], count: [2, 2] });
+        e.write([5], { start: [1, 4], count: [1, 1] });
+        disk.fail({ op: 'write', at: disk.counts.write, landed: 'none' });
+        const flush = outcome(file.flush());
+        e.resize([2, 3]);
+        if (grown > 0) e.resize([2, grown]);
+        expect(await flush).toBe('STORAGE');
+        const expected = [
+          [1, 0, 0],
+          [0, 0, 0],
+        ].flatMap((row) => [...row, ...new Array<number>(Math.max(0, grown - 3)).fill(0)]);
+        expect(Array.from(e.readSync())).toEqual(expected);
+        await file.close();
+        const reader = File.openSync(memoryStorage(disk.processImage()));
+        expect(Array.from(reader.dataset('e', 'int32').readSync())).toEqual(expected);
       }
     }
   });

@@ -38,6 +38,33 @@ test('two thousand flushes leave few logs, tables and commit records, and every 
   }
 });
 
+test('datasets that only tables asked for still know their names', () => {
+  const storage = memoryStorage();
+  const file = File.createSync(storage);
+  for (let i = 0; i < 500; i++) file.createDataset(`g/d${i}`, { dtype: 'int8', shape: [1] }).write([1]);
+  const gone = file.createDataset('gone', { dtype: 'int8', shape: [1] });
+  for (let i = 0; i < 15; i++) {
+    gone.write([i]);
+    file.flushSync();
+  }
+  file.delete('gone');
+  file.closeSync();
+  const again = File.openSync(storage, { mode: 'r+' });
+  for (let i = 0; i < 40; i++) {
+    again.dataset('g/d7').write([i]);
+    again.flushSync();
+  }
+  const error = (() => {
+    try {
+      again.dataset('g/d3').write([1, 2, 3]);
+    } catch (thrown) {
+      return thrown;
+    }
+  })();
+  expect(error).toMatchObject({ code: 'SHAPE', object: '/g/d3' });
+  again.closeSync();
+});
+
 test('so do hundreds of sessions of one flush each', () => {
   const storage = memoryStorage();
   const file = File.createSync(storage);
@@ -50,5 +77,7 @@ test('so do hundreds of sessions of one flush each', () => {
   }
   const reader = File.openSync(storage);
   expectFew(reader);
-  expect(Array.from(reader.dataset('d', 'int32').readSync())).toEqual([300, 291, 292, 293, 294, 295, 296, 297, 298, 299]);
+  expect(Array.from(reader.dataset('d', 'int32').readSync())).toEqual([
+    300, 291, 292, 293, 294, 295, 296, 297, 298, 299,
+  ]);
 });
