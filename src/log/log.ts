@@ -83,9 +83,6 @@ export class Log {
 
   /** Finds logs, tables and commit records in the structure. */
   *load(): Io<void> {
-    if (this.counts.config & CONFIG.subfiling) {
-      throw new H5LogError('UNSUPPORTED', 'the data of this file is in subfiles, which this version cannot read');
-    }
     const group = this.structure.root.links.get(LOG_GROUP);
     const node = group && (yield* this.structure.loader.follow(group));
     if (!node) return;
@@ -171,6 +168,15 @@ export class Log {
     this.#searched = this.counts.datasets;
   }
 
+  /** Throws if the data is not in this file. */
+  mustHoldData(): void {
+    if ((this.counts.config & CONFIG.subfiling) === 0) return;
+    throw new H5LogError(
+      'UNSUPPORTED',
+      'the data of this file is in subfiles, which this version cannot read or write',
+    );
+  }
+
   // ---------------------------------------------------------------- posting
 
   isCurrent(stage: DatasetStage): boolean {
@@ -178,6 +184,7 @@ export class Log {
   }
 
   begin(dataset: LogDataset): DatasetStage {
+    this.mustHoldData();
     // After a resize the dataset's stage is a new object of the same flush.
     const known = this.current.of(dataset);
     if (known) return known;

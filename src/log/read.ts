@@ -38,6 +38,7 @@ export class Reading {
 
   private constructor(dataset: LogDataset, blocks: Blocks, request: ReadRequest, patient: boolean) {
     const { elements } = dataset;
+    dataset.log.mustHoldData();
     this.#dataset = dataset;
     this.#blocks = blocks;
     this.#request = request;

@@ -89,8 +89,20 @@ function combined(random: Random, shape: readonly number[], fixed: boolean): Cho
 const toSelection = (where: Where | undefined): Selection =>
   where === undefined ? select.all() : 'or' in where ? where : select.hyperslab(where);
 
+/** One of few patterns in one record, so that the same comes again in other records and other datasets. */
+function recordCells(random: Random, shape: readonly number[]): Chosen {
+  const stride = shape.map((_, d) => (d === 0 ? 1 : 1 + below(random, 2)));
+  const start = shape.map((n, d) => (d === 0 ? below(random, n) : 0));
+  const count = shape.map((n, d) => (d === 0 ? 1 : Math.ceil(n / (stride[d] as number))));
+  const lists = shape.map((_, d) =>
+    range(0, count[d] as number).map((k) => (start[d] as number) + k * (stride[d] as number)),
+  );
+  return { where: select.hyperslab({ start, stride, count }), at: asSet(product(lists), shape) };
+}
+
 /** Any kind of selection within a shape. `fixed`: one that means the same in larger shapes. */
 export function randomWhere(random: Random, shape: readonly number[], fixed = false): Chosen {
+  if (shape.length > 0 && !shape.includes(0) && chance(random, 0.12)) return recordCells(random, shape);
   const kind = random();
   if (kind < 0.35) {
     const box = randomBox(random, shape);

@@ -114,6 +114,29 @@ withOracle(['h5dump', 'python'], 'the file at every commit', () => {
     expect(names.length).toBeLessThan(80);
   });
 
+  test('a compressed record entry is never the last of its table', async () => {
+    const images = commitsOf(
+      (file, keep) => {
+        const d = file.createDataset('d', { dtype: 'uint8', shape: [2, 2000], maxShape: [null, 2000] });
+        const cells = (record: number) => select.hyperslab({ start: [record, 0], stride: [1, 2], count: [1, 1000] });
+        for (let record = 0; record < 2; record++) {
+          d.write(new Uint8Array(1000).fill(record + 1), cells(record));
+          d.write(
+            new Uint8Array(500).fill(7),
+            select.hyperslab({ start: [record, record], stride: [1, 4], count: [1, 500] }),
+          );
+          keep();
+        }
+      },
+      { table: { compress: 2 } },
+    );
+    const seen = await checkImages('compressed', images);
+    const { flags } = checkLogFile(images.at(-1) as Uint8Array, seen.at(-1) as SeenFile);
+    // Multiple, compressed, record; the last of each table is not compressed.
+    expect(flags.get(0x29)).toBeGreaterThan(0);
+    expect(flags.get(0x21)).toBeGreaterThan(0);
+  });
+
   test('the log group, anchors and attributes are named and typed as in the original', async () => {
     const [image] = commitsOf((file) => {
       file
