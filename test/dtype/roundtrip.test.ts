@@ -73,7 +73,9 @@ describe('values of any type', () => {
           visited.push(index);
           return heap.heap(address, index);
         });
-        expect(visited.toSorted((a, b) => a - b)).toEqual(heap.objects.flatMap(({ length }, i) => (length > 0 ? [i + 1] : [])));
+        expect(visited.toSorted((a, b) => a - b)).toEqual(
+          heap.objects.flatMap(({ length }, i) => (length > 0 ? [i + 1] : [])),
+        );
         if (visited.length > 0) expect(containsVlen(dtype)).toBe(true);
 
         const slots = [...heapSlots(dtype, bytes, count)].filter(({ length }) => length > 0);
