@@ -53,6 +53,13 @@ export class Structure extends ObjectTree {
     this.dirty.add(node);
   }
 
+  /** Raw bytes that go before all others that wait. */
+  putFirst(region: Region): void {
+    const waiting = [...this.regions];
+    this.regions.clear();
+    for (const each of [region, ...waiting]) this.regions.add(each);
+  }
+
   mayChange(node: ObjectNode): void {
     if (!this.writable) throw new H5LogError('READ_ONLY', 'the file is open for reading only');
     if (node.dirty) return;

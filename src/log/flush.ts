@@ -1,5 +1,4 @@
 import { T } from '../dtype/construct.ts';
-import { H5LogError } from '../errors.ts';
 import { allocate } from '../hdf5/byte-writer.ts';
 import type { Committer, PlannedCommit } from '../hdf5/commit.ts';
 import { simpleSpace } from '../hdf5/dataspace.ts';
@@ -52,7 +51,6 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
   const table = planTable(log, builder, start);
 
   // Nothing above changes anything, so that whatever fails there leaves everything pending.
-  if (structure.regions.size > 0) throw new H5LogError('STORAGE', 'raw bytes wait that are not part of the log');
   const group = logGroup(structure);
   const series = (prefix: string, index: number, size: number, data: number | Region): void => {
     addBytes(structure, group, `${prefix}${index}`, size, data);
@@ -64,7 +62,7 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
     dropItems(structure, group, SERIES.logs, logs.length, count);
     const first = Math.min(start, ...logs.slice(logs.length - count).map(({ address }) => address));
     const kept = logs.slice(0, logs.length - count);
-    structure.regions.add(new Region(builder.size, () => builder.data));
+    structure.putFirst(new Region(builder.size, () => builder.data));
     // A merged log dataset spans from the first of its parts to the end of this one, with whatever lies in between.
     const span = start + builder.size - first;
     series(SERIES.logs, kept.length, span, first - committer.appender.base);

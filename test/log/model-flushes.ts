@@ -110,10 +110,10 @@ export class Flushes {
     if (!disk) return;
     if (this.armed) await this.settle();
     const op = pick(random, ['write', 'write', 'sync', 'truncate'] as const);
-    const times = 1 + below(random, 2);
-    // When a superblock lands although its write fails, and putting the old one back fails as well, readers see a commit that
-    // was reported as failed. One failure alone must not do that.
-    const landed = times === 1 ? pick(random, ['none', 'torn'] as const) : 'none';
+    // When a superblock is there and the flush fails all the same, the old one is put back. If that fails as well, readers see a
+    // commit that was reported as failed: two failed writes in a row can do that, one alone must not.
+    const times = op === 'write' ? 1 : 1 + below(random, 2);
+    const landed = pick(random, ['none', 'torn'] as const);
     const fault = { op, at: disk.counts[op] + below(random, 3), times, code: pick(random, ['ENOSPC', 'EIO']), landed };
     if (chance(random, 0.5)) {
       this.armed = true;
