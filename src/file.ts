@@ -142,7 +142,7 @@ export class File extends Group {
 
   #job(progress: CommitInProgress): Job<Commit> {
     return {
-      start: (patient) => this.session.write(progress, patient),
+      start: () => this.session.write(progress),
       done: (_commit, overtaken) => this.session.succeeded(progress, overtaken),
       failed: () => this.session.failed(progress),
     };

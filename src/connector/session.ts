@@ -86,7 +86,7 @@ export class Session {
     session.beginLog();
     const first = session.plan();
     if (first) {
-      yield* session.write(first, false);
+      yield* session.write(first);
       session.succeeded(first, false);
     }
     return session;
@@ -255,9 +255,9 @@ export class Session {
     return { commit, planned, flush };
   }
 
-  *write({ commit, planned, flush }: CommitInProgress, patient: boolean): Io<Commit> {
+  *write({ commit, planned, flush }: CommitInProgress): Io<Commit> {
     const committer = this.#committer as Committer;
-    if (flush && this.log) yield* writeFlush(this.log, committer, flush, patient);
+    if (flush && this.log) yield* writeFlush(this.log, committer, flush);
     else yield* committer.write(planned);
     return commit;
   }

@@ -7,22 +7,19 @@ import type { FlushPlan } from './flush.ts';
 import type { Lent } from './flush-data.ts';
 import type { Log } from './log.ts';
 
-/** Data is written in pieces of this size; while one is on its way, its checksum is computed and the next one prepared. */
-const PIECE = 8 * 2 ** 20;
+/** Data is written in pieces of this size; while one is on its way, its checksum is computed. */
+const PIECE = 4 * 2 ** 20;
 const SMALL = 64 * 1024;
 
-/**
- * Writes a planned flush. May be started again from the beginning. `patient`: a blocking call may overtake it, after which a
- * caller may change buffers it lent while a write of ours still reads them; those are copied first, piece by piece.
- */
-export function* writeFlush(log: Log, committer: Committer, plan: FlushPlan, patient: boolean): Io<void> {
+/** Writes a planned flush. May be started again from the beginning. */
+export function* writeFlush(log: Log, committer: Committer, plan: FlushPlan): Io<void> {
   const { planned } = plan;
   const { base } = committer.appender;
   const sums = log.options.checksum ? checksummer : null;
   const dataSum = sums?.();
   yield* committer.write(planned, function* (append) {
     let at = base + append.at;
-    const pieces = new Pieces(plan.data, plan.lent, patient && plan.lent.size > 0 ? log.takeCopies(PIECE) : null);
+    const pieces = new Pieces(plan.data, plan.lent);
     let parts = pieces.next();
     while (parts.length > 0) {
       const current = parts;
@@ -69,20 +66,12 @@ export function* writeFlush(log: Log, committer: Committer, plan: FlushPlan, pat
 class Pieces {
   readonly #data: readonly Uint8Array[];
   readonly #lent: ReadonlyMap<Uint8Array, Lent>;
-  /** Where lent parts are copied to, in turn: one is filled while the other is written. */
-  readonly #copies: readonly [Uint8Array, Uint8Array] | null;
-  #turn: 0 | 1 = 0;
   #part = 0;
   #from = 0;
 
-  constructor(
-    data: readonly Uint8Array[],
-    lent: ReadonlyMap<Uint8Array, Lent>,
-    copies: readonly [Uint8Array, Uint8Array] | null,
-  ) {
+  constructor(data: readonly Uint8Array[], lent: ReadonlyMap<Uint8Array, Lent>) {
     this.#data = data;
     this.#lent = lent;
-    this.#copies = copies;
   }
 
   /** Nothing is left. */
@@ -92,17 +81,12 @@ class Pieces {
 
   next(): Uint8Array[] {
     const parts: Uint8Array[] = [];
-    this.#turn = this.#turn === 0 ? 1 : 0;
-    const copy = this.#copies?.[this.#turn];
     for (let size = 0; size < PIECE && parts.length < 512 && this.#part < this.#data.length; ) {
       const part = this.#data[this.#part] as Uint8Array;
       const lent = this.#lent.get(part);
       if (lent && part.length !== lent.size) throw goneBuffer(lent.path);
       const piece = part.subarray(this.#from, this.#from + PIECE - size);
-      if (copy && lent) {
-        copy.set(piece, size);
-        parts.push(copy.subarray(size, size + piece.length));
-      } else parts.push(piece);
+      parts.push(piece);
       size += piece.length;
       this.#from += piece.length;
       if (this.#from < part.length) continue;

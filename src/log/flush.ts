@@ -183,7 +183,6 @@ function configOf(log: Log): number {
 /** The flush is in the file: its blocks can be found, its memory can be used again. */
 export function flushDone(log: Log, plan: FlushPlan, overtaken: boolean): void {
   log.data.file.end = Math.max(log.data.file.end, plan.planned.append.end + (log.committer?.appender.base ?? 0));
-  if (overtaken) log.forgetCopies();
   log.tables.items = plan.after.tables;
   log.records = plan.after.records;
   for (const { dataset, blocks, offset, stored } of plan.parts) {

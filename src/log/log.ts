@@ -65,7 +65,6 @@ export class Log {
   /** Of the numbers below this, those that are not known belong to datasets that are gone. */
   #searched = 0;
   #held = 0;
-  #copies: readonly [Uint8Array, Uint8Array] | null = null;
 
   constructor(structure: Structure, committer: Committer | null, counts: LogCounts, options: LogOptions) {
     this.structure = structure;
@@ -213,16 +212,6 @@ export class Log {
   posted(requests: number, bytes: number): void {
     this.current.requests += requests;
     this.#held += bytes;
-  }
-
-  /** Two buffers for copies of lent data; those of a flush that was overtaken may still be read from and are not used again. */
-  takeCopies(size: number): readonly [Uint8Array, Uint8Array] {
-    this.#copies ??= [new Uint8Array(size), new Uint8Array(size)];
-    return this.#copies;
-  }
-
-  forgetCopies(): void {
-    this.#copies = null;
   }
 
   /** Bytes of a stage were committed. Memory that a write may still be reading from is not used again. */

@@ -4,8 +4,7 @@ import type { ByteStorage } from './storage.ts';
 
 /** Work on a storage that is done as a whole or not at all, in turn. `start` may be called twice: see {@link JobQueue}. */
 export interface Job<T> {
-  /** `patient`: other code may run, and another start take over, before the work is done. */
-  start(patient: boolean): Io<T>;
+  start(): Io<T>;
   /** Called once, with what `start` gave. `overtaken`: an earlier start may still have a write under way. */
   done(value: T, overtaken: boolean): void;
   /** Called once, when the job, or one before it, failed. */
@@ -18,17 +17,22 @@ interface Entry<T> {
   readonly resolve: (value: T) => void;
   readonly reject: (error: unknown) => void;
   settled: boolean;
+  /** Resolves the promise of a job that was overtaken, when nothing of it is under way any more. */
+  landed?: () => void;
 }
 
 /**
  * Runs jobs one after the other. A blocking call takes over what is unfinished: it starts the running job again from the
- * beginning, which writes the same bytes to the same places, and the promise given for it resolves with that result. When a
+ * beginning, which writes the same bytes to the same places, and the promise given for it resolves with that result, once the
+ * write that was under way has ended: until then the memory it reads from must not change. When a
  * job fails, those behind it fail too, because they were prepared on top of it.
  */
 export class JobQueue<T> {
   readonly #storage: ByteStorage;
   #entries: Entry<T>[] = [];
   #running = false;
+  /** The job that is being done asynchronously. */
+  #driven: Entry<T> | null = null;
 
   constructor(storage: ByteStorage) {
     this.#storage = storage;
@@ -58,8 +62,8 @@ export class JobQueue<T> {
     while (this.#entries.length > 0) {
       const entry = this.#entries[0] as Entry<T>;
       try {
-        const value = driveSync(this.#storage, entry.job.start(false));
-        this.#settle(entry, value, this.#running);
+        const value = driveSync(this.#storage, entry.job.start());
+        this.#settle(entry, value);
       } catch (error) {
         this.#fail(error);
         throw error;
@@ -75,7 +79,7 @@ export class JobQueue<T> {
   #doSync(job: Job<T>): T {
     let value: T;
     try {
-      value = driveSync(this.#storage, job.start(false));
+      value = driveSync(this.#storage, job.start());
     } catch (error) {
       job.failed(error);
       throw error;
@@ -94,20 +98,27 @@ export class JobQueue<T> {
     while (this.#entries.length > 0) {
       const entry = this.#entries[0] as Entry<T>;
       try {
-        const value = await driveAsync(this.#storage, entry.job.start(true), undefined, () => entry.settled);
-        if (!entry.settled) this.#settle(entry, value as T, false);
+        this.#driven = entry;
+        const value = await driveAsync(this.#storage, entry.job.start(), undefined, () => entry.settled);
+        this.#driven = null;
+        if (!entry.settled) this.#settle(entry, value as T);
       } catch (error) {
+        this.#driven = null;
         if (!entry.settled) this.#fail(error);
       }
+      // Overtaken: the last write of ours has come to its end only now.
+      entry.landed?.();
     }
     this.#running = false;
   }
 
-  #settle(entry: Entry<T>, value: T, overtaken: boolean): void {
+  #settle(entry: Entry<T>, value: T): void {
+    const overtaken = entry === this.#driven;
     entry.settled = true;
     this.#entries.shift();
     entry.job.done(value, overtaken);
-    entry.resolve(value);
+    if (overtaken) entry.landed = () => entry.resolve(value);
+    else entry.resolve(value);
   }
 
   #fail(error: unknown): void {

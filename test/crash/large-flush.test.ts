@@ -2,7 +2,7 @@ import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
 import { faultyStorage } from '../../src/storage/faulty.ts';
 
-const COUNT = 3 * 2 ** 20; // 24 MiB: data is written in pieces of 8 MiB, before everything else
+const COUNT = 3 * 2 ** 19; // 12 MiB: data is written in pieces of 4 MiB, before everything else
 
 /** A file with one large request pending, and how many operations its storage has seen. */
 function pending(async: boolean): { disk: ReturnType<typeof faultyStorage>; file: File } {
@@ -43,7 +43,7 @@ describe('a flush of several pieces', () => {
         one.disk.reopen();
         const again = File.openSync(one.disk);
         const values = again.dataset('x', 'float64').readSync();
-        expect([values[0], values[COUNT - 1], values[2 ** 20]]).toEqual([0, COUNT - 1, 2 ** 20]);
+        expect([values[0], values[COUNT - 1], values[2 ** 19]]).toEqual([0, COUNT - 1, 2 ** 19]);
       }
       disk.heal();
     }
