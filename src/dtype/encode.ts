@@ -2,6 +2,7 @@
 // referenced objects) is listed beside the bytes, for the caller to store and to patch in.
 
 import { H5LogError, isH5LogError } from '../errors.ts';
+import { allocate } from '../slab.ts';
 import { arrayKind, packNumbers } from './convert.ts';
 import { describeType, describeValue } from './describe.ts';
 import {
@@ -49,7 +50,7 @@ export function encodeValues(dtype: DType, values: unknown, count: number): Enco
 
 function encodeList(dtype: DType, list: ArrayLike<unknown>): Encoded {
   const { size } = fullType(dtype);
-  const encoded: Encoded = { bytes: new Uint8Array(list.length * size), heap: [], references: [] };
+  const encoded: Encoded = { bytes: allocate(list.length * size), heap: [], references: [] };
   encodeInto(encoded, dtype, list, list.length, 0, size);
   return encoded;
 }

@@ -34,6 +34,8 @@ export class Appender {
   #size: number | undefined;
   /** The size it may have instead, because a change to it was begun. */
   #resizing: number | undefined;
+  /** What the fence reads into: a commit looks twice. */
+  #look = new Uint8Array(0);
   /** Where the contents of the last commit end. */
   committedEnd: number;
   /** Where the next bytes go; never back, so that bytes of a failed commit are not written over. */
@@ -120,7 +122,8 @@ export class Appender {
   *#fence(): Io<void> {
     const size = yield { op: 'size' };
     if (this.#size === undefined || size === this.#resizing) this.#size = size;
-    const now = new Uint8Array(this.#superblock.length);
+    if (this.#look.length !== this.#superblock.length) this.#look = new Uint8Array(this.#superblock.length);
+    const now = this.#look;
     const count = yield { op: 'read', into: now, offset: this.base, now: true };
     const isOurs = now.every((byte, i) => byte === this.#superblock[i] || byte === this.#begun?.[i]);
     if (size !== this.#size || count < now.length || !isOurs) {

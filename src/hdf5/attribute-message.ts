@@ -1,5 +1,6 @@
 import type { DType, FullType } from '../dtype/model.ts';
-import { allocate, ByteWriter, textLength } from './byte-writer.ts';
+import { allocate } from '../slab.ts';
+import { ByteWriter, textLength } from './byte-writer.ts';
 import { Cursor, textFrom } from './cursor.ts';
 import { type Dataspace, elementCount, encodeDataspace, parseDataspace } from './dataspace.ts';
 import { encodeDatatype, parseDatatype } from './datatype-message.ts';

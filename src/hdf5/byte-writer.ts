@@ -111,14 +111,6 @@ export class ByteWriter {
   }
 }
 
-/** Some bytes, all zero; small ones are cut from a slab. */
-export function allocate(size: number): Uint8Array {
-  if (size > SLAB / 16) return new Uint8Array(size);
-  if (slabUsed + size > slab.length) newSlab(size);
-  slabUsed += size;
-  return slab.subarray(slabUsed - size, slabUsed);
-}
-
 function newSlab(capacity: number): void {
   slab = new Uint8Array(Math.max(SLAB, capacity));
   slabView = new DataView(slab.buffer);

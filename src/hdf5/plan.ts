@@ -1,5 +1,6 @@
+import { allocate } from '../slab.ts';
 import { encodeAttributeInfo } from './attribute-message.ts';
-import { allocate, ByteWriter, putU64 } from './byte-writer.ts';
+import { ByteWriter, putU64 } from './byte-writer.ts';
 import { GlobalHeapWriter, type HeapPlace } from './global-heap.ts';
 import {
   arrange,

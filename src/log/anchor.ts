@@ -1,9 +1,10 @@
 import { type DType, fullType } from '../dtype/model.ts';
 import { formatError } from '../errors.ts';
-import { allocate, putU64 } from '../hdf5/byte-writer.ts';
+import { putU64 } from '../hdf5/byte-writer.ts';
 import { NULL_SPACE, simpleSpace } from '../hdf5/dataspace.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
 import type { Structure } from '../hdf5/structure.ts';
+import { allocate } from '../slab.ts';
 import type { Io } from '../storage/drive.ts';
 import { type DatasetShape, type Filter, filterEntries, namedFilter } from './dataset-shape.ts';
 import { encodeFillValue, fillValue } from './fill-value.ts';

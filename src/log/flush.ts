@@ -1,9 +1,9 @@
 import { T } from '../dtype/construct.ts';
-import { allocate } from '../hdf5/byte-writer.ts';
 import type { Committer, PlannedCommit } from '../hdf5/commit.ts';
 import { simpleSpace } from '../hdf5/dataspace.ts';
 import { type ObjectNode, Region } from '../hdf5/object-node.ts';
 import type { Structure } from '../hdf5/structure.ts';
+import { allocate } from '../slab.ts';
 import { complete } from '../storage/drive.ts';
 import { recordSize } from './commit-record.ts';
 import { FlushBuilder, type IndexPart, inOrder, type Lent, volume } from './flush-data.ts';

@@ -1,3 +1,4 @@
+import { allocateNumbers } from '../slab.ts';
 import type { Blocks } from '../space/blocks.ts';
 import { Arena, type ArenaPool, type LentPart } from './arena.ts';
 import type { LogDataset } from './log-dataset.ts';
@@ -31,9 +32,9 @@ export class DatasetStage {
     this.dataset = dataset;
     this.owner = owner;
     this.arena = new Arena(pool);
-    const numbers = Math.max(1, dataset.shape.length) * 8;
-    this.starts = new Float64Array(numbers);
-    this.counts = new Float64Array(numbers);
+    const count = Math.max(1, dataset.shape.length) * 8;
+    this.starts = allocateNumbers(count);
+    this.counts = allocateNumbers(count);
   }
 
   /** Makes room in the lists for so many blocks more. */

@@ -1,5 +1,6 @@
 import { deflate } from '#platform';
-import { allocate, putU64 } from '../hdf5/byte-writer.ts';
+import { putU64 } from '../hdf5/byte-writer.ts';
+import { allocate } from '../slab.ts';
 import { ENTRY, ENTRY_HEADER, type NewEntry, type TableOptions } from './table-format.ts';
 
 const ZLIB_LEVEL = 1; // nearly as small as 6 and five to nine times as fast

@@ -12,7 +12,7 @@ const layers: readonly (readonly string[])[] = [
   ['log'],
   ['hdf5'],
   ['space', 'dtype', 'filter', 'storage', 'comm'],
-  ['errors'],
+  ['errors', 'slab'],
 ];
 // These do not import one another, although they are one layer.
 const apart = ['space', 'dtype', 'filter', 'storage', 'comm'];
