@@ -120,14 +120,7 @@ export class Reading {
   /** All committed blocks of the dataset, or null if they would take more memory than allowed. */
   *#wholeIndex(): Io<BlockIndex | null> {
     if (this.#index) return this.#index;
-    const { log } = this.#dataset;
-    const items = this.#tables;
-    const bytes = (yield* log.tables.count(this.#dataset, items)) * (16 * this.#dataset.shape.length + 16);
-    if (bytes > log.options.indexLimit) return null;
-    const index = yield* log.tables.index(this.#dataset, null, items);
-    // A flush that ended meanwhile is not in it: then it serves for this read only.
-    if (log.tables.items === items && !this.#dataset.index) this.#dataset.index = index;
-    return index;
+    return yield* this.#dataset.log.tables.whole(this.#dataset, this.#tables);
   }
 
   /** What the caller gets. */

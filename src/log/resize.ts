@@ -3,8 +3,10 @@ import { gather } from '../space/copy.ts';
 import { clip, subtractMany } from '../space/cut.ts';
 import type { Io } from '../storage/drive.ts';
 import { readReach, resizeAnchor, writeReach } from './anchor.ts';
+import type { BlockIndex } from './block-index.ts';
 import type { LogDataset } from './log-dataset.ts';
 import { DatasetStage, type Stage } from './stage.ts';
+import { visible } from './visible.ts';
 
 /**
  * Changes the shape of a dataset. Shrinking clips what is pending; what is committed stays in the log, out of sight. Growing
@@ -50,8 +52,11 @@ function* coverWithFill(dataset: LogDataset, start: Float64Array, count: Float64
   const rank = start.length;
   const high = start.map((s, d) => s + (count[d] as number));
   const { log } = dataset;
-  const index = yield* log.tables.index(dataset, { low: start, high }, log.tables.items);
-  const lists: Boxes[] = [{ rank, length: index.length, starts: index.starts, counts: index.counts }];
+  const { items } = log.tables;
+  const whole = dataset.index ?? (yield* log.tables.whole(dataset, items));
+  const lists: Boxes[] = [
+    seenIn(whole ?? (yield* log.tables.index(dataset, { low: start, high }, items)), start, count),
+  ];
   for (const stage of log.underWay) {
     const part = stage.of(dataset);
     for (const { shared, from, to } of part?.runs ?? []) {
@@ -72,6 +77,26 @@ function* coverWithFill(dataset: LogDataset, start: Float64Array, count: Float64
       count: [...parts.counts.subarray(k, k + rank)],
     });
   }
+}
+
+/** More elements than this are not ticked off one by one. */
+const MOST_TICKS = 4 * 2 ** 20;
+
+/** The blocks of which something can be seen in a box. */
+function seenIn(index: BlockIndex, start: Float64Array, count: Float64Array): Boxes {
+  const { rank } = index;
+  const candidates = index.query(
+    start,
+    start.map((s, d) => s + (count[d] as number)),
+  );
+  const size = count.reduce((product, n) => product * n, 1);
+  const blocks = size > MOST_TICKS ? candidates : visible(index, candidates, start, count).blocks;
+  const [starts, counts] = [new Float64Array(blocks.length * rank), new Float64Array(blocks.length * rank)];
+  blocks.forEach((block, i) => {
+    starts.set(index.starts.subarray(block * rank, (block + 1) * rank), i * rank);
+    counts.set(index.counts.subarray(block * rank, (block + 1) * rank), i * rank);
+  });
+  return { rank, length: blocks.length, starts, counts };
 }
 
 function joined(rank: number, lists: readonly Boxes[]): Boxes {

@@ -110,6 +110,16 @@ export class Tables {
     return first === 0x78 && ((first << 8) | (second as number)) % 31 === 0;
   }
 
+  /** The index of all blocks of a dataset, which it keeps from then on; null if it would take more memory than allowed. */
+  *whole(dataset: LogDataset, items: readonly TierItem[]): Io<BlockIndex | null> {
+    const bytes = (yield* this.count(dataset, items)) * (16 * dataset.shape.length + 16);
+    if (bytes > dataset.log.options.indexLimit) return null;
+    const index = yield* this.index(dataset, null, items);
+    // A flush that ended meanwhile is not in it: then it serves only whoever asked.
+    if (this.items === items && !dataset.index) dataset.index = index;
+    return index;
+  }
+
   /** How many blocks of a dataset the tables hold. */
   *count(dataset: LogDataset, items: readonly TierItem[]): Io<number> {
     let blocks = 0;
