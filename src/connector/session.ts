@@ -5,7 +5,7 @@ import { Committer, type PlannedCommit } from '../hdf5/commit.ts';
 import type { Link, ObjectNode } from '../hdf5/object-node.ts';
 import { loadEverything, newStructure, type OpenedStructure, openStructure, prepareWriting } from '../hdf5/open.ts';
 import type { Structure } from '../hdf5/structure.ts';
-import { SUPERBLOCK_SIZE } from '../hdf5/superblock.ts';
+import { readSuperblock, SUPERBLOCK_SIZE } from '../hdf5/superblock.ts';
 import type { CommitRecord } from '../log/commit-record.ts';
 import { type FlushPlan, flushDone, flushFailed, planFlush } from '../log/flush.ts';
 import { writeFlush } from '../log/flush-write.ts';
@@ -148,11 +148,11 @@ export class Session {
 
   /** For readers: moves to the newest state; false if there is none newer. */
   *refresh(): Io<boolean> {
-    const opened = yield* openStructure();
-    const { bytes } = opened.superblock;
+    // The superblock alone tells; whoever watches looks at it again and again.
+    const { bytes } = yield* readSuperblock();
     if (bytes.length === this.#superblock.length && bytes.every((byte, i) => byte === this.#superblock[i]))
       return false;
-    yield* this.#adopt(opened);
+    yield* this.#adopt(yield* openStructure());
     this.generation++;
     return true;
   }

@@ -2,7 +2,7 @@ import type { DType, FullType } from '../dtype/model.ts';
 import { allocate } from '../slab.ts';
 import { ByteWriter, textLength } from './byte-writer.ts';
 import { Cursor, textFrom } from './cursor.ts';
-import { type Dataspace, elementCount, encodeDataspace, parseDataspace } from './dataspace.ts';
+import { type Dataspace, encodeDataspace, parseDataspace } from './dataspace.ts';
 import { encodeDatatype, parseDatatype } from './datatype-message.ts';
 
 /** An attribute taken apart. Positions count from the start of the message body. */
@@ -54,11 +54,6 @@ export function parseAttribute(cursor: Cursor, lengthSize: number): AttributeMes
         : parseDataspace(part(spaceAt, spaceSize), lengthSize),
     dataAt: cursor.at - from,
   };
-}
-
-/** Bytes of an attribute's value. */
-export function attributeSize(type: FullType, space: Dataspace): number {
-  return elementCount(space) * type.size;
 }
 
 /** A version 3 attribute message; `data` is the value in its file form. */

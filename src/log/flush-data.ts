@@ -1,4 +1,5 @@
 import { halves } from '../space/cut.ts';
+import { blockBytes } from './block-index.ts';
 import type { Log } from './log.ts';
 import type { LogDataset } from './log-dataset.ts';
 import { filteredPieces } from './pieces.ts';
@@ -69,7 +70,7 @@ export class FlushBuilder {
         let to = from;
         let bytes = 0;
         for (; to < run.to; to++) {
-          const next = volume(counts, to * rank, rank, dataset.elements.size);
+          const next = blockBytes(counts, to * rank, rank, dataset.elements.size);
           if (to > from && (single || bytes + next > MOST_DATA_BYTES || to - from === most)) break;
           bytes += next;
         }
@@ -92,14 +93,14 @@ export class FlushBuilder {
   #addLarge(dataset: LogDataset, { rank, starts, counts, from }: EntryBlocks, offset: number): void {
     const start = starts.slice(from * rank, (from + 1) * rank);
     const count = counts.slice(from * rank, (from + 1) * rank);
-    const bytes = volume(count, 0, rank, dataset.elements.size);
+    const bytes = blockBytes(count, 0, rank, dataset.elements.size);
     if (bytes <= MOST_DATA_BYTES) {
       this.#entry(dataset, { rank, starts: start, counts: count, from: 0, to: 1 }, null, offset, bytes, 0);
       return;
     }
     const { first, later, second } = halves(start, count);
     this.#addLarge(dataset, { rank, starts: start, counts: first, from: 0, to: 1 }, offset);
-    const behind = offset + volume(first, 0, rank, dataset.elements.size);
+    const behind = offset + blockBytes(first, 0, rank, dataset.elements.size);
     this.#addLarge(dataset, { rank, starts: later, counts: second, from: 0, to: 1 }, behind);
   }
 
@@ -113,7 +114,7 @@ export class FlushBuilder {
       for (let i = run.from; i < run.to; i++) {
         const start = starts.slice(i * rank, (i + 1) * rank);
         const count = counts.slice(i * rank, (i + 1) * rank);
-        const bytes = volume(count, 0, rank, dataset.elements.size);
+        const bytes = blockBytes(count, 0, rank, dataset.elements.size);
         const data = arena.slice(at, bytes);
         at += bytes;
         for (const piece of filteredPieces(
@@ -144,10 +145,4 @@ export class FlushBuilder {
     this.table.add({ id: dataset.id, shape: dataset.shape, records: dataset.records, blocks, key, offset, size });
     if (dataset.index) this.parts.push({ dataset, blocks, offset, stored });
   }
-}
-
-export function volume(counts: Float64Array, k: number, rank: number, size: number): number {
-  let product = size;
-  for (let d = 0; d < rank; d++) product *= counts[k + d] as number;
-  return product;
 }

@@ -5,8 +5,9 @@ import { type ObjectNode, Region } from '../hdf5/object-node.ts';
 import type { Structure } from '../hdf5/structure.ts';
 import { allocate } from '../slab.ts';
 import { complete } from '../storage/drive.ts';
+import { blockBytes } from './block-index.ts';
 import { recordSize } from './commit-record.ts';
-import { FlushBuilder, type IndexPart, inOrder, type Lent, volume } from './flush-data.ts';
+import { FlushBuilder, type IndexPart, inOrder, type Lent } from './flush-data.ts';
 import { CONFIG, logGroup, writeCounts } from './layout.ts';
 import { type Log, type LogState, SERIES, SMALL } from './log.ts';
 import { clipReturned } from './resize.ts';
@@ -195,7 +196,7 @@ export function flushDone(log: Log, plan: FlushPlan, overtaken: boolean): void {
     let at = offset;
     for (let i = from; i < to; i++) {
       index.add(at, stored);
-      at += volume(blocks.counts, i * rank, rank, dataset.elements.size);
+      at += blockBytes(blocks.counts, i * rank, rank, dataset.elements.size);
     }
   }
   const indexed = new Set(plan.parts.map(({ dataset }) => dataset));

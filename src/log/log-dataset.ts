@@ -1,13 +1,11 @@
 import type { TypedArray } from '../dtype/model.ts';
-import { H5LogError } from '../errors.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
 import { type Blocks, dataLength } from '../space/blocks.ts';
 import { boxInto, isPlainBox } from '../space/box.ts';
-import { gather } from '../space/copy.ts';
 import { manyInto, manyLength } from '../space/many.ts';
 import { resolve } from '../space/resolve.ts';
 import type { Coordinates, Where } from '../space/select.ts';
-import { checkShape, sizeOf } from '../space/shape.ts';
+import { sizeOf } from '../space/shape.ts';
 import type { Anchor } from './anchor.ts';
 import { goneBuffer } from './arena.ts';
 import type { BlockIndex } from './block-index.ts';
@@ -16,25 +14,15 @@ import { filterEntries } from './dataset-shape.ts';
 import { Elements, notData, wrongLength } from './elements.ts';
 import { encodeFillValue } from './fill-value.ts';
 import type { Log } from './log.ts';
+import { type InMemory, type MemoryLayout, memoryBlocks, reordered, takeFrom } from './memory.ts';
 import type { DatasetStage } from './stage.ts';
 
 /** Elements up to here are copied in a loop; a call of `set` costs as much as about so many steps. */
 const LOOP = 36;
 
-export interface MemoryLayout {
-  readonly shape: readonly number[];
-  readonly where?: Where;
-}
-
 export interface PostOptions {
   readonly copy?: boolean;
   readonly memory?: MemoryLayout;
-}
-
-/** Which elements of an array in memory are meant. */
-interface InMemory {
-  readonly blocks: Blocks;
-  readonly shape: readonly number[];
 }
 
 /** A dataset of the log while the file is open: everything a post or a read needs without looking into the structure. */
@@ -135,9 +123,9 @@ export class LogDataset {
     if (given === undefined || given === null) throw notData(this.path, given);
     const blocks = resolve(where, this.shape);
     const wanted = dataLength(blocks);
-    const memory = options.memory && this.#memory(options.memory, wanted);
+    const memory = options.memory && memoryBlocks(this.path, options.memory, wanted);
     const have = this.elements.count(given);
-    const expected = memory ? sizeOf((options.memory as MemoryLayout).shape) : wanted;
+    const expected = memory ? sizeOf(memory.shape) : wanted;
     if (have !== expected) throw wrongLength(this.path, have, expected);
     if (blocks.size === 0) return;
     const bytes = blocks.size * this.elements.size;
@@ -168,18 +156,6 @@ export class LogDataset {
     stage.accept(bytes);
   }
 
-  #memory({ shape, where }: MemoryLayout, wanted: number): InMemory {
-    const blocks = resolve(where, checkShape(shape));
-    if (dataLength(blocks) !== wanted) {
-      throw new H5LogError(
-        'SELECTION',
-        `${this.path}: ${dataLength(blocks)} elements selected in memory, ${wanted} in the dataset`,
-        { object: this.path },
-      );
-    }
-    return { blocks, shape };
-  }
-
   /** The elements in the order of the blocks, in the file's type, into `out`. */
   #pack(data: unknown, blocks: Blocks, memory: InMemory | null, out: Uint8Array, at: number): void {
     const { size } = this.elements;
@@ -192,14 +168,8 @@ export class LogDataset {
     const total = this.elements.count(data);
     const all = new Uint8Array(total * size);
     this.elements.encode(data, total, all, 0);
-    const picked = memory ? pick(all, memory.blocks, size, memory.shape) : all;
-    if (!blocks.order) out.set(picked, at);
-    else
-      for (let i = 0; i < blocks.size; i++)
-        out.set(
-          picked.subarray((blocks.order[i] as number) * size, ((blocks.order[i] as number) + 1) * size),
-          at + i * size,
-        );
+    const picked = memory ? takeFrom(all, memory, size) : all;
+    out.set(blocks.order ? reordered(picked, blocks.order, size) : picked, at);
   }
 
   /** Keeps the caller's buffer until the flush. */
@@ -273,20 +243,6 @@ export class LogDataset {
     stage.acceptMany(length, bytes);
     this.log.posted(length, lent ? 0 : bytes);
   }
-}
-
-/** The elements a selection picks from an array in memory, in the selection's order. */
-function pick(all: Uint8Array, memory: Blocks, size: number, shape: readonly number[]): Uint8Array {
-  const packed = new Uint8Array(memory.size * size);
-  let at = 0;
-  for (let i = 0; i < memory.length; i++)
-    at = gather(all, 0, shape, memory.starts, memory.counts, size, packed, at, i * memory.rank);
-  if (!memory.place) return packed;
-  const out = new Uint8Array(memory.place.length * size);
-  memory.place.forEach((from, to) => {
-    out.set(packed.subarray(from * size, (from + 1) * size), to * size);
-  });
-  return out;
 }
 
 export function bytesOf(data: TypedArray): Uint8Array {

@@ -2,15 +2,15 @@ import { arrayKind } from '../dtype/convert.ts';
 import type { TypedArray } from '../dtype/model.ts';
 import { H5LogError } from '../errors.ts';
 import { type Blocks, dataLength } from '../space/blocks.ts';
-import { scatter } from '../space/copy.ts';
 import { manyInto, manyLength } from '../space/many.ts';
 import { resolve } from '../space/resolve.ts';
 import type { Coordinates, Where } from '../space/select.ts';
-import { checkShape, sizeOf } from '../space/shape.ts';
+import { sizeOf } from '../space/shape.ts';
 import type { Io } from '../storage/drive.ts';
 import type { BlockIndex } from './block-index.ts';
 import { BoxReader } from './box-read.ts';
-import { bytesOf, type LogDataset, type MemoryLayout } from './log-dataset.ts';
+import { bytesOf, type LogDataset } from './log-dataset.ts';
+import { type InMemory, type MemoryLayout, memoryBlocks, putInto, reordered } from './memory.ts';
 import { applyPatches, pendingIn } from './overlay.ts';
 import type { TierItem } from './tiers.ts';
 
@@ -28,7 +28,7 @@ export class Reading {
   readonly #dataset: LogDataset;
   readonly #blocks: Blocks;
   readonly #request: ReadRequest;
-  readonly #memory: { blocks: Blocks; shape: readonly number[] } | null;
+  readonly #memory: InMemory | null;
   readonly #packed: Uint8Array<ArrayBuffer>;
   readonly #index: BlockIndex | null;
   readonly #limit: number;
@@ -42,7 +42,7 @@ export class Reading {
     this.#dataset = dataset;
     this.#blocks = blocks;
     this.#request = request;
-    this.#memory = request.memory ? memoryBlocks(dataset, request.memory, dataLength(blocks)) : null;
+    this.#memory = request.memory ? memoryBlocks(dataset.path, request.memory, dataLength(blocks)) : null;
     const total = this.#memory ? sizeOf(this.#memory.shape) : dataLength(blocks);
     if (request.into !== undefined && arrayKind(request.into) === undefined) {
       throw new H5LogError('DTYPE', `${dataset.path}: 'into' must be a typed array`, { object: dataset.path });
@@ -100,16 +100,10 @@ export class Reading {
     const whole = blocks.size === 0 ? null : yield* this.#wholeIndex();
     // An index that was made for this read grows with the next flush.
     const limit = this.#index ? this.#limit : (whole?.length ?? Infinity);
+    const one = whole && new BoxReader(log.data, whole, limit, layout);
     for (let i = 0; i < blocks.length; i++) {
       const { start, count } = boxAt(blocks, i);
-      const index =
-        whole ??
-        (yield* log.tables.index(
-          this.#dataset,
-          { low: start, high: start.map((s, d) => s + (count[d] as number)) },
-          this.#tables,
-        ));
-      const reader = new BoxReader(log.data, index, limit, layout);
+      const reader = one ?? new BoxReader(log.data, yield* this.#indexOf(start, count), limit, layout);
       yield* reader.read(start, count, this.#packed, at);
       const patches = this.#patches[i];
       if (patches) applyPatches(patches, this.#packed, at, count, elements.size);
@@ -123,6 +117,12 @@ export class Reading {
     return yield* this.#dataset.log.tables.whole(this.#dataset, this.#tables);
   }
 
+  /** Only the blocks that meet a box, where an index of all would be too large. */
+  *#indexOf(start: Float64Array, count: Float64Array): Io<BlockIndex> {
+    const high = start.map((s, d) => s + (count[d] as number));
+    return yield* this.#dataset.log.tables.index(this.#dataset, { low: start, high }, this.#tables);
+  }
+
   /** What the caller gets. */
   result(): unknown {
     const { elements } = this.#dataset;
@@ -131,7 +131,7 @@ export class Reading {
     let count = this.#blocks.size;
     const { place } = this.#blocks;
     if (place) {
-      bytes = picked(bytes, place, elements.size);
+      bytes = reordered(bytes, place, elements.size);
       count = place.length;
     }
     const memory = this.#memory;
@@ -143,57 +143,28 @@ export class Reading {
   }
 
   /** Puts the elements where the memory selection says; the rest of the caller's array stays as it is. */
-  #spread(bytes: Uint8Array<ArrayBuffer>, memory: { blocks: Blocks; shape: readonly number[] }): unknown {
+  #spread(bytes: Uint8Array<ArrayBuffer>, memory: InMemory): unknown {
     const { elements, path } = this.#dataset;
     const { into, raw } = this.#request;
     const { blocks, shape } = memory;
-    const ordered = blocks.order ? picked(bytes, blocks.order, elements.size) : bytes;
+    const ordered = blocks.order ? reordered(bytes, blocks.order, elements.size) : bytes;
     const target = new Uint8Array(sizeOf(shape) * elements.size);
     if (into) {
       const same: boolean = elements.isNative(into as unknown);
       if (!same) {
         const values = new (into.constructor as new (n: number) => TypedArray)(blocks.size);
         elements.decodeInto(ordered, blocks.size, values);
-        place(bytesOf(values), bytesOf(into), blocks, shape, values.BYTES_PER_ELEMENT);
-      } else place(ordered, bytesOf(into), blocks, shape, elements.size);
+        putInto(bytesOf(into), memory, bytesOf(values), values.BYTES_PER_ELEMENT);
+      } else putInto(bytesOf(into), memory, ordered, elements.size);
       return into;
     }
     if (blocks.size > sizeOf(shape))
       throw new H5LogError('SELECTION', `${path}: more elements than the memory holds`, { object: path });
-    place(ordered, target, blocks, shape, elements.size);
+    putInto(target, memory, ordered, elements.size);
     return raw ? target : elements.decode(target, sizeOf(shape));
   }
 }
 
-function memoryBlocks(
-  dataset: LogDataset,
-  { shape, where }: MemoryLayout,
-  wanted: number,
-): { blocks: Blocks; shape: readonly number[] } {
-  const blocks = resolve(where, checkShape(shape));
-  if (dataLength(blocks) !== wanted) {
-    throw new H5LogError(
-      'SELECTION',
-      `${dataset.path}: ${dataLength(blocks)} elements selected in memory, ${wanted} in the dataset`,
-      { object: dataset.path },
-    );
-  }
-  return { blocks, shape };
-}
-
 function boxAt({ rank, starts, counts }: Blocks, i: number): { start: Float64Array; count: Float64Array } {
   return { start: starts.slice(i * rank, (i + 1) * rank), count: counts.slice(i * rank, (i + 1) * rank) };
-}
-
-function picked(bytes: Uint8Array, order: Float64Array, size: number): Uint8Array<ArrayBuffer> {
-  const out = new Uint8Array(order.length * size);
-  for (let i = 0; i < order.length; i++)
-    out.set(bytes.subarray((order[i] as number) * size, ((order[i] as number) + 1) * size), i * size);
-  return out;
-}
-
-function place(packed: Uint8Array, target: Uint8Array, blocks: Blocks, shape: readonly number[], size: number): void {
-  let at = 0;
-  for (let i = 0; i < blocks.length; i++)
-    at = scatter(packed, at, target, 0, shape, blocks.starts, blocks.counts, size, i * blocks.rank);
 }

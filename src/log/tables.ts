@@ -1,5 +1,5 @@
 import type { Io } from '../storage/drive.ts';
-import { BlockIndex } from './block-index.ts';
+import { BlockIndex, blockBytes } from './block-index.ts';
 import type { LogData } from './box-read.ts';
 import type { LogDataset } from './log-dataset.ts';
 import { type RawEntry, Table } from './table-read.ts';
@@ -154,12 +154,6 @@ function addStream(entry: RawEntry, dataset: LogDataset, index: BlockIndex, whol
     index.inStream(at, whole);
     at += blockBytes(index.counts, k, rank, dataset.elements.size);
   }
-}
-
-function blockBytes(counts: Float64Array, k: number, rank: number, size: number): number {
-  let bytes = size;
-  for (let d = 0; d < rank; d++) bytes *= counts[k + d] as number;
-  return bytes;
 }
 
 function copyBlock(from: BlockIndex, block: number, to: BlockIndex): void {
