@@ -13,3 +13,13 @@ export interface Communicator {
   abort(code: number): never;
   close(): void;
 }
+
+/** What the communicators of this package can do beyond that. */
+export interface BoundedCommunicator extends Communicator {
+  /** Milliseconds that a collective waits for the other ranks before it gives up; Infinity unless somebody sets it. Inherited by split. */
+  timeout: number;
+}
+
+export function canBeBounded(comm: Communicator): comm is BoundedCommunicator {
+  return typeof (comm as Partial<BoundedCommunicator>).timeout === 'number';
+}
