@@ -88,6 +88,7 @@ export class ObjectAttributes implements Attributes {
   set(name: string, value: AttributeValue, options: { dtype?: DType; shape?: readonly number[] } = {}): void {
     const { session, node, path } = this.#owner;
     session.writable();
+    session.collective('attributes.set', () => ({ path, name, value, ...options }));
     const dtype = options.dtype === undefined ? typeOf(name, value) : checkType(options.dtype);
     const space = spaceOf(name, value, dtype, options.shape);
     try {
@@ -100,6 +101,7 @@ export class ObjectAttributes implements Attributes {
   delete(name: string): void {
     const { session, node, path } = this.#owner;
     session.writable();
+    session.collective('attributes.delete', () => ({ path, name }));
     if (!this.has(name))
       throw new H5LogError('NOT_FOUND', `${path} has no attribute ${name}`, {
         file: session.storage.name,

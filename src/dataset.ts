@@ -1,4 +1,5 @@
 import { type Attributes, ObjectAttributes } from './attributes.ts';
+import { together } from './comm/agreement.ts';
 import type { Session } from './connector/session.ts';
 import { checkType, describeType, sameType } from './dtype/construct.ts';
 import { containsReference, containsVlen } from './dtype/describe.ts';
@@ -11,7 +12,7 @@ import { checkFilters, type DatasetShape, type Filter, regularDataset } from './
 import { encodeFillValue } from './log/fill-value.ts';
 import type { LogDataset } from './log/log-dataset.ts';
 import { Reading, type ReadRequest } from './log/read.ts';
-import { resizeDataset } from './log/resize.ts';
+import { planResize } from './log/resize.ts';
 import type { Coordinates, Where } from './space/select.ts';
 import { checkMaxShape, checkShape, sizeOf } from './space/shape.ts';
 import { driveAsync } from './storage/drive.ts';
@@ -93,6 +94,12 @@ export class Dataset<D extends DType = DType> {
     });
   }
 
+  /** The same for reads: they see what every rank has committed. */
+  get #readable(): LogDataset {
+    this.session.catchUp();
+    return this.#log;
+  }
+
   /** The same for changes: the file must be writable, the dataset still there. */
   #writable(): LogDataset {
     this.session.writable();
@@ -152,10 +159,18 @@ export class Dataset<D extends DType = DType> {
 
   /** Changes the shape, within maxShape. What is cut off is gone: it is fill when the dataset grows again. */
   resize(shape: readonly number[]): void {
+    const { session } = this;
+    session.writable();
+    session.collective('resize', () => ({ path: this.path, shape }));
     const dataset = this.#writable();
     const sizes = checkShape(shape);
     checkMaxShape(dataset.maxShape, sizes);
-    this.session.now(resizeDataset(dataset, sizes));
+    const leads = session.comm.rank === 0;
+    const resize = together(session.comm, () => {
+      if (leads) session.catchUp();
+      return session.now(planResize(dataset, sizes, leads));
+    });
+    resize();
   }
 
   /** Posts. With copy: false keep the buffer untouched until a flush that covers it has resolved. */
@@ -183,24 +198,26 @@ export class Dataset<D extends DType = DType> {
   read(where: Where | undefined, options: ReadOptions & { raw: true }): Promise<Uint8Array<ArrayBuffer>>;
   async read(where?: Where, options: ReadOptions & ReadRequest = {}): Promise<unknown> {
     options.signal?.throwIfAborted();
-    return this.#finish(Reading.of(this.#log, where, options, true), options.signal);
+    return this.#finish(Reading.of(this.#readable, where, options, true), options.signal);
   }
 
   readSync(where?: Where, options?: { memory?: Memory }): ArrayOf<D>;
   readSync<B extends TypedArray>(where: Where | undefined, options: { memory?: Memory; into: B }): B;
   readSync(where: Where | undefined, options: { memory?: Memory; raw: true }): Uint8Array<ArrayBuffer>;
   readSync(where?: Where, options: ReadRequest = {}): unknown {
-    return this.#finishSync(Reading.of(this.#log, where, options, false));
+    return this.#finishSync(Reading.of(this.#readable, where, options, false));
   }
 
   /** The blocks one after the other. */
   async readMany(starts: Coordinates, counts: Coordinates, options: ReadOptions = {}): Promise<ArrayOf<D>> {
     options.signal?.throwIfAborted();
-    return this.#finish(Reading.many(this.#log, starts, counts, options, true), options.signal) as Promise<ArrayOf<D>>;
+    return this.#finish(Reading.many(this.#readable, starts, counts, options, true), options.signal) as Promise<
+      ArrayOf<D>
+    >;
   }
 
   readManySync(starts: Coordinates, counts: Coordinates): ArrayOf<D> {
-    return this.#finishSync(Reading.many(this.#log, starts, counts, {}, false)) as ArrayOf<D>;
+    return this.#finishSync(Reading.many(this.#readable, starts, counts, {}, false)) as ArrayOf<D>;
   }
 
   async #finish(reading: Reading, signal: AbortSignal | undefined): Promise<unknown> {
@@ -239,8 +256,8 @@ export function defineDataset<D extends DType>(
     create(session, parent, name) {
       const log = session.beginLog();
       const anchor = { dtype, shape, maxShape, chunks, filters, ...(fill === undefined ? {} : { fill }) };
-      const node = session.now(createAnchor(session.structure, parent, name, log.counts.datasets, anchor));
-      log.counts = { ...log.counts, datasets: log.counts.datasets + 1 };
+      const node = session.now(createAnchor(session.structure, parent, name, log.datasets, anchor));
+      log.datasets++;
       return node;
     },
   };

@@ -1,8 +1,9 @@
-import { createTarget, openTarget, readTarget, watchProcess } from '#platform';
+import { createTarget, joinTarget, openTarget, readTarget, subfilesOf, watchProcess } from '#platform';
+import { together } from './comm/agreement.ts';
 import type { Communicator } from './comm/communicator.ts';
-import { solo } from './comm/solo.ts';
-import { connectorFromEnvironment, indexLimit, tableOptions } from './connector/environment.ts';
+import { connectorFromEnvironment, indexLimit, subfileCount, tableOptions } from './connector/environment.ts';
 import { type CommonOptions, type CreateOptions, checkOptions, type OpenOptions } from './connector/options.ts';
+import { type Ranks, ranksFor } from './connector/ranks.ts';
 import { type Commit, type CommitInProgress, Session, type SessionOptions } from './connector/session.ts';
 import { H5LogError } from './errors.ts';
 import { Group } from './group.ts';
@@ -11,59 +12,66 @@ import { driveAsync, driveSync } from './storage/drive.ts';
 import { httpStorage } from './storage/http.ts';
 import { type Job, JobQueue } from './storage/jobs.ts';
 import type { ByteStorage } from './storage/storage.ts';
+import type { Subfiles } from './storage/subfiles.ts';
 import { plainTarget, type WriteTarget } from './storage/target.ts';
 
 /** An HDF5 file; the root group of what is in it. */
 export class File extends Group {
+  readonly comm: Communicator;
   readonly #jobs: JobQueue<Commit>;
   #closing: Promise<void> | null = null;
   #released = false;
   #unwatch: (() => void) | null = null;
 
-  private constructor(session: Session, commitOnSignal = false) {
+  private constructor(session: Session, opening: Opening, commitOnSignal = false) {
     super(session, null, '/', session.structure.root);
+    this.comm = opening.given;
     this.#jobs = new JobQueue(session.storage);
     session.makeRoom = () => this.flushSync();
-    if (session.mode === 'r+') {
-      this.#unwatch = watchProcess({
-        exit: () => this.closeSync(),
-        crash: () => this.#abandon(),
-        onSignal: commitOnSignal ? () => this.flushSync() : null,
-      });
-    }
+    if (session.mode !== 'r+') return;
+    const alone = session.comm.size === 1;
+    this.#unwatch = watchProcess({
+      exit: () => {
+        if (!alone) return this.#leave();
+        this.closeSync();
+        return undefined;
+      },
+      crash: () => this.#abandon(),
+      onSignal: commitOnSignal ? () => this.flushSync() : null,
+    });
   }
 
   /** Makes a new file, replacing what is at that path once the new one is whole. */
   static async create(target: string | URL | ByteStorage, options: CreateOptions = {}): Promise<File> {
     const opening = beginCreate(target, options);
-    return new File(
-      await opening.settle(() => driveAsync(opening.storage, Session.create(opening.session))),
-      options.commitOnSignal,
-    );
+    if (opening.isShared) return File.#createNow(opening, options);
+    const session = await opening.settle(() => driveAsync(opening.storage, Session.create(opening.session)));
+    return new File(session, opening, options.commitOnSignal);
   }
 
   static createSync(target: string | URL | ByteStorage, options: CreateOptions = {}): File {
-    const opening = beginCreate(target, options);
-    return new File(
-      opening.settleSync(() => driveSync(opening.storage, Session.create(opening.session))),
-      options.commitOnSignal,
-    );
+    return File.#createNow(beginCreate(target, options), options);
+  }
+
+  static #createNow(opening: Opening, options: CreateOptions): File {
+    const session = opening.settleSync(() => driveSync(opening.storage, Session.create(opening.session)));
+    return new File(session, opening, options.commitOnSignal);
   }
 
   static async open(source: string | URL | Blob | ByteStorage, options: OpenOptions = {}): Promise<File> {
     const opening = beginOpen(source, options);
-    return new File(
-      await opening.settle(() => driveAsync(opening.storage, Session.open(opening.session))),
-      options.commitOnSignal,
-    );
+    if (opening.isShared) return File.#openNow(opening, options);
+    const session = await opening.settle(() => driveAsync(opening.storage, Session.open(opening.session)));
+    return new File(session, opening, options.commitOnSignal);
   }
 
   static openSync(source: string | URL | ByteStorage, options: OpenOptions = {}): File {
-    const opening = beginOpen(source, options);
-    return new File(
-      opening.settleSync(() => driveSync(opening.storage, Session.open(opening.session))),
-      options.commitOnSignal,
-    );
+    return File.#openNow(beginOpen(source, options), options);
+  }
+
+  static #openNow(opening: Opening, options: OpenOptions): File {
+    const session = opening.settleSync(() => driveSync(opening.storage, Session.open(opening.session)));
+    return new File(session, opening, options.commitOnSignal);
   }
 
   get connector(): 'log' | 'native' {
@@ -76,10 +84,6 @@ export class File extends Group {
 
   get closed(): boolean {
     return this.session.closed;
-  }
-
-  get comm(): Communicator {
-    return this.session.comm;
   }
 
   /** The number of the last commit. */
@@ -100,11 +104,13 @@ export class File extends Group {
   /** For readers: moves to the newest commit; false if there is none newer. Objects show the new state. */
   async refresh(): Promise<boolean> {
     if (this.mode === 'r+') return false;
+    if (this.#isShared) return this.refreshSync();
     return driveAsync(this.session.storage, this.session.refresh());
   }
 
   refreshSync(): boolean {
     if (this.mode === 'r+') return false;
+    this.session.collective('refresh', () => ({}));
     return driveSync(this.session.storage, this.session.refresh());
   }
 
@@ -127,6 +133,8 @@ export class File extends Group {
 
   /** Commits everything that changed so far. What changes while it is written belongs to the next commit. */
   async flush(): Promise<Commit> {
+    // Several ranks do all of it now: what they do together cannot wait for its turn in an event loop.
+    if (this.#isShared) return this.flushSync();
     const progress = this.session.plan();
     // With nothing new, what is still being written is what this flush covers.
     return progress ? this.#jobs.add(this.#job(progress)) : (this.#jobs.last ?? this.session.last);
@@ -135,6 +143,7 @@ export class File extends Group {
   /** The same, done when it returns. Takes over flushes that are still being written. */
   flushSync(): Commit {
     this.session.writable();
+    this.session.collective('flush', () => ({}));
     this.#jobs.finishSync();
     const progress = this.session.plan();
     return progress ? this.#jobs.runSync(this.#job(progress)) : this.session.last;
@@ -143,7 +152,7 @@ export class File extends Group {
   #job(progress: CommitInProgress): Job<Commit> {
     return {
       start: () => this.session.write(progress),
-      done: (_commit, overtaken) => this.session.succeeded(progress, overtaken),
+      done: (commit, overtaken) => this.session.succeeded(progress, commit, overtaken),
       failed: () => this.session.failed(progress),
     };
   }
@@ -151,6 +160,10 @@ export class File extends Group {
   /** Commits what is pending, cuts the file to size and gives the lock up. Objects of the file can still be read. */
   async close(): Promise<void> {
     if (this.#released) return;
+    if (this.#isShared) {
+      this.closeSync();
+      return;
+    }
     this.#closing ??= this.#finish().finally(() => {
       this.#closing = null;
     });
@@ -168,7 +181,7 @@ export class File extends Group {
       throw error;
     }
     if (!this.#released) this.#release();
-    await this.session.storage.close();
+    for (const storage of this.session.storages) await storage.close();
   }
 
   /** Until nothing is left, also of what was posted meanwhile. Then, in the same breath, changes are refused. */
@@ -184,10 +197,32 @@ export class File extends Group {
 
   closeSync(): void {
     if (this.#released) return;
+    const { comm } = this.session;
+    this.session.collective('close', () => ({}));
     if (this.mode === 'r+' && !this.session.closed) this.flushSync();
+    // When one rank's call returns the file has its size and the lock is gone, whichever rank had it.
+    together(comm, () => this.#end());
+    if (comm !== this.comm) comm.close();
+  }
+
+  #end(): void {
     driveSync(this.session.storage, this.session.finish());
     this.#release();
-    this.session.storage.blocking?.close();
+    for (const storage of this.session.storages) storage.blocking?.close();
+  }
+
+  /** Whether other ranks have the file open as well, and calls are made together. */
+  get #isShared(): boolean {
+    return this.session.comm.size > 1;
+  }
+
+  /** The process ends and the file is open: the other ranks may not be there any more, so nothing can be committed. */
+  #leave(): string {
+    const { rank, size } = this.session.comm;
+    const { requests } = this.pending;
+    attemptTo(() => this.#end());
+    const lost = requests === 0 ? '' : `; ${requests} requests after commit ${this.sequence} were not committed`;
+    return `h5log: rank ${rank} of ${size} ended without closing ${this.session.storage.name}${lost}`;
   }
 
   /** The process ends because of an exception: what was not flushed is lost, and somebody should know. */
@@ -206,9 +241,7 @@ export class File extends Group {
   discard(): void {
     if (this.#released) return;
     this.#jobs.cancel(new H5LogError('CLOSED', `${this.session.storage.name} was closed without a flush`));
-    driveSync(this.session.storage, this.session.finish());
-    this.#release();
-    this.session.storage.blocking?.close();
+    this.#end();
   }
 
   #release(): void {
@@ -227,31 +260,40 @@ export class File extends Group {
   }
 }
 
+function attemptTo(work: () => void): void {
+  try {
+    work();
+  } catch {
+    // The process ends; there is a more important message to print.
+  }
+}
+
 /** What opening or creating has taken and must give back when it fails. */
 class Opening {
   readonly storage: ByteStorage;
   readonly session: SessionOptions;
+  /** The communicator as the user gave it; the session has one of its own. */
+  readonly given: Communicator;
   readonly #target: WriteTarget | null;
   readonly #isNew: boolean;
   readonly #ownsStorage: boolean;
 
-  constructor(
-    storage: ByteStorage,
-    target: WriteTarget | null,
-    isNew: boolean,
-    ownsStorage: boolean,
-    options: CommonOptions,
-  ) {
+  constructor(source: Source, ranks: Ranks, options: CommonOptions) {
+    const { storage, target } = source;
     this.storage = storage;
+    this.given = ranks.given;
     this.#target = target;
-    this.#isNew = isNew;
-    this.#ownsStorage = ownsStorage;
+    this.#isNew = source.isNew;
+    this.#ownsStorage = source.ownsStorage;
     this.session = {
       storage,
       target,
-      comm: options.comm ?? solo(),
+      comm: ranks.comm,
       power: options.durability === 'power',
       asOf: (options as OpenOptions).asOf,
+      subfiles: source.subfiles,
+      newSubfiles: source.isNew ? subfileCount(options as CreateOptions) : 0,
+      isTogether: options.storage === 'mpi-io',
       log: {
         table: tableOptions(options),
         checksum: options.checksum !== false,
@@ -260,33 +302,43 @@ class Opening {
         flushWhenFull: options.onBufferFull === 'flush',
       },
     };
+    if (this.session.newSubfiles !== 0 && !source.subfiles)
+      throw new H5LogError('OPTION', 'subfiles need a path: a storage has nothing beside it');
+  }
+
+  /** Whether there are other ranks, so that everything is done in blocking calls. */
+  get isShared(): boolean {
+    return this.session.comm.size > 1;
   }
 
   async settle(work: () => Promise<Session>): Promise<Session> {
     try {
-      const session = await work();
-      if (this.#isNew) this.#target?.publish(this.session.power);
-      return session;
+      return await work();
     } catch (error) {
       if (this.#ownsStorage) await this.storage.close();
-      throw this.#giveUp(error);
+      this.giveUp();
+      throw this.#located(error);
     }
   }
 
   settleSync(work: () => Session): Session {
     try {
-      const session = work();
-      if (this.#isNew) this.#target?.publish(this.session.power);
-      return session;
+      return work();
     } catch (error) {
-      if (this.#ownsStorage) this.storage.blocking?.close();
-      throw this.#giveUp(error);
+      this.giveUp();
+      if (this.given !== this.session.comm) this.session.comm.close();
+      throw this.#located(error);
     }
   }
 
-  #giveUp(error: unknown): unknown {
+  /** Gives everything back. */
+  giveUp(): void {
+    if (this.#ownsStorage) this.storage.blocking?.close();
     if (this.#isNew) this.#target?.discard();
     this.#target?.release();
+  }
+
+  #located(error: unknown): unknown {
     if (!(error instanceof H5LogError) || error.file !== undefined) return error;
     const { offset, object, rank, cause } = error;
     return new H5LogError(error.code, `${this.storage.name}: ${error.message}`, {
@@ -315,48 +367,88 @@ function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<v
 const isPath = (source: unknown): source is string | URL => typeof source === 'string' || source instanceof URL;
 const isWeb = (source: string | URL): boolean => /^https?:\/\//i.test(String(source));
 
-function checkComm(options: CommonOptions): void {
-  checkOptions(options);
+/** Where a file is, and what was taken for it. */
+interface Source {
+  readonly storage: ByteStorage;
+  readonly target: WriteTarget | null;
+  readonly subfiles: Subfiles | null;
+  readonly isNew: boolean;
+  readonly ownsStorage: boolean;
+}
+
+function checkConnector(options: CommonOptions): void {
   if ((options.connector ?? connectorFromEnvironment()) === 'native') {
     throw new H5LogError(
       'UNSUPPORTED',
       'the native connector is not part of this version; leave connector out, or choose log',
     );
   }
-  if (options.comm && options.comm.size > 1)
-    throw new H5LogError('UNSUPPORTED', 'files of several ranks are not supported yet');
 }
 
 function beginCreate(target: string | URL | ByteStorage, options: CreateOptions): Opening {
-  checkComm(options);
-  if (isPath(target)) {
-    const made = createTarget(target, options.exclusive ?? false);
-    return new Opening(made.storage, made, true, true, options);
-  }
-  checkStorage(target);
-  return new Opening(target, plainTarget(target), true, false, options);
+  const ranks = ranksFor(options, true);
+  return ranks.begin('File.create', target, options, () => {
+    checkOptions(options);
+    checkConnector(options);
+    if (!isPath(target)) {
+      checkStorage(target);
+      ranks.mustBeAlone();
+      return new Opening({ ...plain(target, true), isNew: true }, ranks, options);
+    }
+    const made = ranks.leads ? createTarget(target, options.exclusive ?? false) : joinTarget(target);
+    const { storage } = made;
+    const source = { storage, target: made, subfiles: subfilesOf(target), isNew: true, ownsStorage: true };
+    return orRelease(made, () => new Opening(source, ranks, options));
+  });
 }
 
 function beginOpen(source: string | URL | Blob | ByteStorage, options: OpenOptions): Opening {
-  checkComm(options);
-  const writing = options.mode === 'r+';
-  if (writing && options.asOf !== undefined) throw new H5LogError('OPTION', 'an earlier state (asOf) can only be read');
-  if (options.asOf !== undefined && !Number.isInteger(options.asOf))
-    throw new H5LogError('OPTION', `asOf must be a sequence number, got ${String(options.asOf)}`);
-  if (isPath(source)) {
-    if (isWeb(source)) return readOnly(httpStorage(source), writing, options);
-    if (!writing) return new Opening(readTarget(source), null, false, true, options);
-    const opened = openTarget(source);
-    return new Opening(opened.storage, opened, false, true, options);
-  }
-  if (typeof Blob !== 'undefined' && source instanceof Blob) return readOnly(blobStorage(source), writing, options);
-  checkStorage(source);
-  return new Opening(source as ByteStorage, writing ? plainTarget(source as ByteStorage) : null, false, false, options);
+  const writing = options?.mode === 'r+';
+  const ranks = ranksFor(options, writing);
+  return ranks.begin('File.open', source, options, () => {
+    checkOptions(options);
+    checkConnector(options);
+    const { asOf } = options;
+    if (writing && asOf !== undefined) throw new H5LogError('OPTION', 'an earlier state (asOf) can only be read');
+    if (asOf !== undefined && !Number.isInteger(asOf))
+      throw new H5LogError('OPTION', `asOf must be a sequence number, got ${String(asOf)}`);
+    return new Opening(sourceOf(source, writing, ranks), ranks, options);
+  });
 }
 
-function readOnly(storage: ByteStorage, writing: boolean, options: OpenOptions): Opening {
+function sourceOf(source: string | URL | Blob | ByteStorage, writing: boolean, ranks: Ranks): Source {
+  if (isPath(source)) {
+    if (isWeb(source)) return readOnly(httpStorage(source), writing);
+    const beside = { subfiles: subfilesOf(source), isNew: false, ownsStorage: true };
+    if (!writing) return { storage: readTarget(source), target: null, ...beside };
+    const opened = ranks.leads ? openTarget(source) : joinTarget(source);
+    return { storage: opened.storage, target: opened, ...beside };
+  }
+  if (typeof Blob !== 'undefined' && source instanceof Blob) return readOnly(blobStorage(source), writing);
+  checkStorage(source);
+  if (writing) ranks.mustBeAlone();
+  return plain(source as ByteStorage, writing);
+}
+
+function orRelease<T>(target: WriteTarget, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    target.storage.blocking?.close();
+    target.discard();
+    target.release();
+    throw error;
+  }
+}
+
+function plain(storage: ByteStorage, writing: boolean): Source {
+  const target = writing ? plainTarget(storage) : null;
+  return { storage, target, subfiles: null, isNew: false, ownsStorage: false };
+}
+
+function readOnly(storage: ByteStorage, writing: boolean): Source {
   if (writing) throw new H5LogError('READ_ONLY', `${storage.name} cannot be written`, { file: storage.name });
-  return new Opening(storage, null, false, true, options);
+  return { storage, target: null, subfiles: null, isNew: false, ownsStorage: true };
 }
 
 function checkStorage(source: unknown): void {

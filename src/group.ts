@@ -114,6 +114,7 @@ export class Group {
 
   /** Makes a group; groups on the way to it are made as well. */
   createGroup(path: string): Group {
+    this.#collective('createGroup', path);
     const { parent, name } = this.#place(path);
     const node = this.session.structure.createGroup(parent, name);
     return new Group(this.session, this.file, this.#absolute(path), node);
@@ -121,7 +122,7 @@ export class Group {
 
   /** Makes a dataset; groups on the way to it are made as well. */
   createDataset<const D extends DType>(path: string, options: DatasetOptions<D>): Dataset<D> {
-    this.session.writable();
+    this.#collective('createDataset', path, { ...options });
     const definition = defineDataset(this.#absolute(checkedPath(path)), options);
     const { parent, name } = this.#place(path);
     const node = definition.create(this.session, parent, name);
@@ -129,18 +130,20 @@ export class Group {
   }
 
   createSoftLink(path: string, target: string): void {
+    this.#collective('createSoftLink', path, { target });
     if (typeof target !== 'string' || target === '') throw new H5LogError('OPTION', 'a soft link needs a target path');
     this.#link(path, { kind: 'soft', path: this.session.storedPath(target) }, null);
   }
 
   createHardLink(path: string, target: string): void {
-    this.session.writable();
+    this.#collective('createHardLink', path, { target });
     const node = this.session.find(this.node, checkedPath(target));
     if (!node) throw this.#error('NOT_FOUND', `there is no ${this.#absolute(target)} to link to`, target);
     this.#link(path, { kind: 'hard', address: node.address }, node);
   }
 
   createExternalLink(path: string, file: string, target: string): void {
+    this.#collective('createExternalLink', path, { file, target });
     if (typeof file !== 'string' || file === '' || typeof target !== 'string' || target === '') {
       throw new H5LogError('OPTION', 'an external link needs a file and a path in it');
     }
@@ -154,7 +157,7 @@ export class Group {
 
   /** Gives what is at `from` the name `to`; data stays where it is. */
   move(from: string, to: string): void {
-    this.session.writable();
+    this.#collective('move', from, { to });
     const { structure } = this.session;
     const source = this.#existing(from);
     const inside = this.#absolute(to).startsWith(`${this.#absolute(from)}/`);
@@ -168,11 +171,16 @@ export class Group {
 
   /** Removes a name; an object goes when its last name does. */
   delete(path: string): void {
-    this.session.writable();
+    this.#collective('delete', path);
     const { parent, name } = this.#existing(path);
     this.session.structure.removeLink(parent, name);
-    const { log } = this.session;
-    if (log?.rewrite) this.session.now(log.loadTables());
+    this.session.dropped();
+  }
+
+  /** Of several ranks all make the same call. */
+  #collective(call: string, path: string, details: Readonly<Record<string, unknown>> = {}): void {
+    this.session.writable();
+    this.session.collective(call, () => ({ path: this.#absolute(checkedPath(path)), ...details }));
   }
 
   #existing(path: string): { parent: ObjectNode; name: string } {

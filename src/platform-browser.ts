@@ -28,6 +28,18 @@ export function createTarget(_path: string | URL, _exclusive: boolean): never {
   return needsNode('a file path');
 }
 
+export function joinTarget(_path: string | URL): never {
+  return needsNode('a file path');
+}
+
+export function subfilesOf(_path: string | URL): never {
+  return needsNode('a file path');
+}
+
+export function hostName(): string {
+  return '';
+}
+
 export const inflate = inflateZlib;
 
 /** Browsers have no compression that does not wait; the bytes are stored as they are, which every reader accepts. */

@@ -1,10 +1,12 @@
 import { createCipheriv } from 'node:crypto';
+import { hostname } from 'node:os';
 import { deflateSync, inflateSync } from 'node:zlib';
 import { formatError } from './errors.ts';
 
 export { nodeStorage } from './storage/node-file.ts';
 export { watchProcess } from './storage/node-lifetime.ts';
-export { createTarget, openTarget, readTarget } from './storage/node-target.ts';
+export { subfilesOf } from './storage/node-subfiles.ts';
+export { createTarget, joinTarget, openTarget, readTarget } from './storage/node-target.ts';
 
 /** Inflates a zlib stream of at most `limit` bytes. */
 export function inflate(bytes: Uint8Array, limit: number): Uint8Array {
@@ -45,4 +47,9 @@ const MOST = 2 ** 30;
 
 export function environment(name: string): string | undefined {
   return process.env[name];
+}
+
+/** Ranks with the same one share a machine. */
+export function hostName(): string {
+  return hostname();
 }

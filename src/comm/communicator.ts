@@ -23,3 +23,20 @@ export interface BoundedCommunicator extends Communicator {
 export function canBeBounded(comm: Communicator): comm is BoundedCommunicator {
   return typeof (comm as Partial<BoundedCommunicator>).timeout === 'number';
 }
+
+/** A file that the ranks of a communicator write together. */
+export interface CollectiveFile {
+  /** Every rank calls it, with its own parts, or none; the first failure is thrown on all of them. */
+  writeAtAll(parts: readonly Uint8Array[], offset: number): void;
+  sync(): void;
+  close(): void;
+}
+
+/** A communicator that can open such files. */
+export interface FileCommunicator extends Communicator {
+  openFile(path: string): CollectiveFile;
+}
+
+export function canOpenFiles(comm: Communicator): comm is FileCommunicator {
+  return typeof (comm as Partial<FileCommunicator>).openFile === 'function';
+}

@@ -52,3 +52,21 @@ export function connectorFromEnvironment(): 'log' | 'native' | undefined {
   const value = environment('HDF5_VOL_CONNECTOR')?.trim().split(/\s+/)[0]?.toLowerCase();
   return value === 'log' ? 'log' : value === 'native' ? 'native' : undefined;
 }
+
+/** How many subfiles a new file gets: 0 none, 'node' one a machine. */
+export function subfileCount({ subfiles }: CreateOptions): number | 'node' {
+  if (subfiles !== undefined) {
+    if (subfiles === 'node' || (Number.isInteger(subfiles) && subfiles >= 0)) return subfiles;
+    throw new H5LogError(
+      'OPTION',
+      `subfiles must be a number that is not negative, or 'node', got ${String(subfiles)}`,
+    );
+  }
+  const value = environment('H5VL_LOG_NSUBFILES')?.trim();
+  if (value === undefined) return 0;
+  if (value === '') return 'node';
+  const count = Number(value);
+  if (!Number.isInteger(count))
+    throw new H5LogError('OPTION', `H5VL_LOG_NSUBFILES must be a whole number, got ${JSON.stringify(value)}`);
+  return count < 0 ? 'node' : count;
+}

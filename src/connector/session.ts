@@ -1,21 +1,32 @@
-import type { Communicator } from '../comm/communicator.ts';
-import { H5LogError } from '../errors.ts';
+import { sameCall, together } from '../comm/agreement.ts';
+import { type CollectiveFile, type Communicator, canOpenFiles } from '../comm/communicator.ts';
+import { solo } from '../comm/solo.ts';
+import { formatError, H5LogError } from '../errors.ts';
 import { Appender } from '../hdf5/appender.ts';
 import { Committer, type PlannedCommit } from '../hdf5/commit.ts';
 import type { Link, ObjectNode } from '../hdf5/object-node.ts';
-import { loadEverything, newStructure, type OpenedStructure, openStructure, prepareWriting } from '../hdf5/open.ts';
+import { loadEverything, newStructure, openStructure, prepareWriting } from '../hdf5/open.ts';
 import type { Structure } from '../hdf5/structure.ts';
 import { readSuperblock, SUPERBLOCK_SIZE } from '../hdf5/superblock.ts';
 import type { CommitRecord } from '../log/commit-record.ts';
 import { type FlushPlan, flushDone, flushFailed, planFlush } from '../log/flush.ts';
-import { writeFlush } from '../log/flush-write.ts';
-import { beginLog, type LogCounts, readCounts } from '../log/layout.ts';
-import { Log, type LogOptions } from '../log/log.ts';
+import { commitTogether } from '../log/flush-ranks.ts';
+import { commitAlone } from '../log/flush-write.ts';
+import { beginLog, CONFIG, type LogCounts, readCounts } from '../log/layout.ts';
+import type { Log, LogOptions } from '../log/log.ts';
 import type { LogDataset } from '../log/log-dataset.ts';
 import { logNames, type Names, plainNames } from '../log/names.ts';
+import { LogStore } from '../log/store.ts';
 import { complete, driveSync, type Io } from '../storage/drive.ts';
 import type { ByteStorage } from '../storage/storage.ts';
+import type { Subfiles } from '../storage/subfiles.ts';
 import type { WriteTarget } from '../storage/target.ts';
+import { describeCall, jointly } from './collective.ts';
+import { groupOf, hasSubfiles, NewSubfiles, nothing, OpenLog, type StoreOptions } from './stores.ts';
+import { writeToken } from './subfiles.ts';
+
+/** The counts of a log in which nothing is. */
+const NO_LOG: LogCounts = { datasets: 0, logs: 0, tables: 0, config: 0, subfiles: 1 };
 
 /** A state of the file that was made to last. */
 export interface Commit {
@@ -34,25 +45,33 @@ export interface SessionOptions {
   readonly log: LogOptions;
   /** Open the state of that commit. */
   readonly asOf?: number | undefined;
+  /** The files beside this one; null where nothing is beside it. */
+  readonly subfiles: Subfiles | null;
+  /** For a new file: how many of them; 0: none. */
+  readonly newSubfiles: number | 'node';
+  /** All ranks of a file write as one. */
+  readonly isTogether: boolean;
 }
 
 /** A commit on its way into the file. */
 export interface CommitInProgress {
-  readonly commit: Commit;
-  readonly planned: PlannedCommit;
+  readonly sequence: number;
+  readonly time: number;
+  readonly planned: PlannedCommit | null;
   /** null for a file without a log. */
   readonly flush: FlushPlan | null;
 }
 
-/** An open file: what its objects share. Users hold {@link File}, {@link Group} and {@link Dataset} instead. */
+/**
+ * An open file: what its objects share. Users hold {@link File}, {@link Group} and {@link Dataset} instead. Of several ranks
+ * each has one; all make the same changes to its structure, and the first rank writes it.
+ */
 export class Session {
   readonly storage: ByteStorage;
   readonly target: WriteTarget | null;
   readonly comm: Communicator;
   readonly #options: SessionOptions;
   structure: Structure;
-  /** null for a file without a log. */
-  log: Log | null = null;
   names: Names = plainNames;
   closed = false;
   /** Flushes, for posts that find no room. */
@@ -64,6 +83,9 @@ export class Session {
   #next = 0;
   #committer: Committer | null = null;
   #superblock: Uint8Array = new Uint8Array(0);
+  /** null for a file without a log. */
+  #open: OpenLog | null = null;
+  #together: CollectiveFile | null = null;
 
   private constructor(options: SessionOptions, structure: Structure) {
     this.storage = options.storage;
@@ -77,53 +99,158 @@ export class Session {
     return this.target ? 'r+' : 'r';
   }
 
-  /** A new file, with its first commit written. */
+  /** null for a file without a log. */
+  get log(): Log | null {
+    return this.#open?.log ?? null;
+  }
+
+  /** Whether this is the rank that writes the structure. */
+  get #leads(): boolean {
+    return this.comm.rank === 0;
+  }
+
+  /** A new file, with its first commit written and under its name. */
   static *create(options: SessionOptions): Io<Session> {
+    const { comm, subfiles, newSubfiles, power } = options;
     const session = new Session(options, newStructure());
+    const made =
+      newSubfiles === 0 || !subfiles ? null : yield* NewSubfiles.create(session.#storeOptions, subfiles, newSubfiles);
+    try {
+      yield* jointly(comm, session.#leads ? session.#begin(made) : nothing());
+    } catch (error) {
+      made?.discard();
+      throw error;
+    }
+    together(comm, () => made?.publish(power));
+    together(comm, () => {
+      if (session.#leads) subfiles?.tidy(made?.stores.length ?? 0);
+    });
+    yield* jointly(comm, session.#leads ? nothing() : session.#join(made));
+    session.#useTogether();
+    return session;
+  }
+
+  /** Of the first rank: the first commit. */
+  *#begin(made: NewSubfiles | null): Io<void> {
     yield { op: 'truncate', size: 0 };
     const empty = { base: 0, end: SUPERBLOCK_SIZE, bytes: new Uint8Array(0) };
-    session.#committer = new Committer(session.structure, session.#appender(empty), null);
-    session.beginLog();
-    const first = session.plan();
-    if (first) {
-      yield* session.write(first);
-      session.succeeded(first, false);
-    }
-    return session;
+    this.#committer = new Committer(this.structure, this.#appender(empty), null);
+    const counts = { ...NO_LOG, config: made ? CONFIG.subfiling : 0, subfiles: made?.stores.length ?? 1 };
+    yield* beginLog(this.structure, counts);
+    if (made) yield* writeToken(this.structure, made.token);
+    const main = this.#mainStore(this.structure, counts);
+    const options = this.#storeOptions;
+    this.#useLog(
+      made ? OpenLog.made(this.structure, main, made, options) : OpenLog.plain(this.structure, main, options),
+    );
+    const first = this.#plan(solo());
+    if (first) this.succeeded(first, yield* this.#writeAlone(first), false);
+    this.target?.publish(this.#options.power);
+  }
+
+  /** Of the other ranks: the file is there, and so is the subfile of their group. */
+  *#join(made: NewSubfiles | null): Io<void> {
+    const counts = yield* this.#look();
+    if (!counts) throw formatError('a new file without a log');
+    const main = this.#mainStore(this.structure, counts);
+    yield* main.load();
+    const open = made
+      ? OpenLog.made(this.structure, main, made, this.#storeOptions)
+      : OpenLog.plain(this.structure, main, this.#storeOptions);
+    if (made) yield* open.join();
+    this.#useLog(open);
+    this.#lookAtHistory();
   }
 
   static *open(options: SessionOptions): Io<Session> {
-    const opened = yield* openStructure();
-    const session = new Session(options, opened.structure);
-    yield* session.#adopt(opened);
-    if (options.asOf !== undefined) yield* session.#goBack(options.asOf);
+    const { comm, asOf } = options;
+    const session = new Session(options, newStructure());
+    yield* session.#openState();
+    if (asOf !== undefined) yield* session.#goBack(asOf);
+    if (comm.size > 1) yield* session.#mustAgree();
+    session.#useTogether();
     return session;
   }
 
-  *#adopt(opened: OpenedStructure): Io<void> {
+  /** The present state of the file, or that whose root is given. What ranks do together stands between what may fail. */
+  *#openState(root?: number): Io<void> {
+    const { comm } = this;
+    const counts = yield* jointly(comm, this.#look(root));
+    const group = counts && this.target && hasSubfiles(counts) ? groupOf(comm, counts) : null;
+    yield* jointly(comm, this.#useLogOf(counts, group));
+  }
+
+  /** Reads the structure. */
+  *#look(root?: number): Io<LogCounts | undefined> {
+    const opened = yield* openStructure(root);
     const { structure, superblock, extension } = opened;
     if (this.target) {
       yield* prepareWriting(opened);
-      this.#committer = new Committer(structure, this.#appender(superblock), extension);
+      if (this.#leads) this.#committer = new Committer(structure, this.#appender(superblock), extension);
     } else if (!this.storage.blocking) yield* loadEverything(structure);
-    this.#superblock = superblock.bytes;
-    yield* this.#useStructure(structure);
+    this.structure = structure;
+    if (root === undefined) this.#superblock = superblock.bytes;
+    const counts = yield* readCounts(structure);
+    if (!counts && this.target && this.comm.size > 1)
+      throw new H5LogError('UNSUPPORTED', 'a file without a log can only be read by several ranks');
+    return counts;
+  }
+
+  *#useLogOf(counts: LogCounts | undefined, group: Communicator | null): Io<void> {
+    if (counts) {
+      const main = this.#mainStore(this.structure, counts);
+      yield* main.load();
+      this.#useLog(yield* OpenLog.open(this.structure, main, group, this.#storeOptions));
+    } else this.#useLog(null);
+    this.#lookAtHistory();
     if (this.#committer) yield* this.#committer.appender.begin();
   }
 
-  *#useStructure(structure: Structure): Io<void> {
-    this.structure = structure;
-    const counts = yield* readCounts(structure);
-    this.log = counts ? this.#newLog(counts) : null;
-    this.#useNames(this.log ? logNames : plainNames);
-    if (this.log) yield* this.log.load();
-    this.#lookAtHistory();
+  /** A file that is being written while several ranks open it: all of them take the state that the first one saw. */
+  *#mustAgree(): Io<void> {
+    const { comm } = this;
+    const [seen] = comm.allreduce(Float64Array.of(this.#leads ? this.last.sequence : Infinity), 'min');
+    const differs = comm.allreduce(Float64Array.of(seen === this.last.sequence ? 0 : 1), 'max');
+    if (differs[0] === 0) return;
+    // A rank that came too early looks again; one that came too late finds the earlier state on record.
+    yield* this.#openState();
+    yield* this.#goBack(seen as number);
+  }
+
+  get #storeOptions(): StoreOptions {
+    const { comm, power, log, subfiles } = this.#options;
+    return { comm, power, log, subfiles, writing: this.target !== null };
+  }
+
+  #mainStore(structure: Structure, counts: LogCounts): LogStore {
+    const main = new LogStore(0, this.comm);
+    main.committer = this.#committer;
+    main.attach({ storage: null, structure, counts });
+    return main;
+  }
+
+  #useLog(open: OpenLog | null): void {
+    this.#open = open;
+    this.#useNames(open ? logNames : plainNames);
+    if (!open) return;
+    open.log.makeRoom = () => this.makeRoom?.();
+    if (!open.isBehind) open.log.committed(false);
+  }
+
+  /** For `storage: 'mpi-io'`. */
+  #useTogether(): void {
+    const { isTogether, subfiles, comm, target } = this.#options;
+    const log = this.log;
+    if (!isTogether || !log || !target) return;
+    const group = log.own.comm;
+    if (!canOpenFiles(group))
+      throw new H5LogError('OPTION', `storage 'mpi-io' needs a communicator of MPI, not of ${comm.kind}`);
+    this.#together = group.openFile(log.hasSubfiles && subfiles ? subfiles.name(log.own.place) : this.storage.name);
   }
 
   /** Where the numbering goes on. A state that other software made counts as a commit, too. */
   #lookAtHistory(): void {
-    const records = this.log?.history() ?? [];
-    const record = records[records.length - 1];
+    const record = this.log?.main.history().at(-1);
     if (!record) return;
     this.last = commitOf(record);
     if (record.root !== this.structure.root.address)
@@ -133,28 +260,38 @@ export class Session {
 
   /** Moves to the state of an earlier commit. */
   *#goBack(sequence: number): Io<void> {
-    const records = this.log?.history() ?? [];
-    const record = records.find((candidate) => candidate.sequence === sequence);
-    if (!record) {
-      if (sequence === this.last.sequence) return;
-      throw new H5LogError('NOT_FOUND', `there is no commit ${sequence}`, { file: this.storage.name });
-    }
-    const { structure } = yield* openStructure(record.root);
-    if (!this.storage.blocking) yield* loadEverything(structure);
-    yield* this.#useStructure(structure);
-    // Its own record is not part of the state it describes as far as its history goes: it is the last of it.
-    this.last = commitOf(record);
+    const root = yield* jointly(this.comm, this.#rootOf(sequence));
+    yield* this.#openState(root);
+  }
+
+  *#rootOf(sequence: number): Io<number> {
+    if (sequence === this.last.sequence) return this.structure.root.address;
+    const record = this.log?.main.history().find((candidate) => candidate.sequence === sequence);
+    if (record) return record.root;
+    throw new H5LogError('NOT_FOUND', `there is no commit ${sequence}`, { file: this.storage.name });
   }
 
   /** For readers: moves to the newest state; false if there is none newer. */
   *refresh(): Io<boolean> {
     // The superblock alone tells; whoever watches looks at it again and again.
     const { bytes } = yield* readSuperblock();
-    if (bytes.length === this.#superblock.length && bytes.every((byte, i) => byte === this.#superblock[i]))
-      return false;
-    yield* this.#adopt(yield* openStructure());
+    const isNew = bytes.length !== this.#superblock.length || bytes.some((byte, i) => byte !== this.#superblock[i]);
+    const { comm } = this;
+    if (comm.size > 1 ? comm.allreduce(Float64Array.of(isNew ? 1 : 0), 'max')[0] === 0 : !isNew) return false;
+    yield* this.#openState();
+    if (comm.size > 1) yield* this.#mustAgree();
     this.generation++;
     return true;
+  }
+
+  /** Looks at what other ranks have committed, before something is read. */
+  catchUp(): void {
+    if (this.#open?.isBehind) this.now(this.#open.catchUp());
+  }
+
+  /** A call that all ranks make alike; throws MISMATCH on all of them if they do not. */
+  collective(call: string, details: () => Readonly<Record<string, unknown>>): void {
+    if (this.comm.size > 1) sameCall(this.comm, () => describeCall(call, details()));
   }
 
   #appender(superblock: { base: number; end: number; bytes: Uint8Array }): Appender {
@@ -167,11 +304,10 @@ export class Session {
   }
 
   /** Throws unless the file may be changed. */
-  writable(): Committer {
+  writable(): void {
     if (this.closed) throw new H5LogError('CLOSED', `${this.storage.name} is closed`, { file: this.storage.name });
-    if (!this.#committer)
+    if (!this.target)
       throw new H5LogError('READ_ONLY', `${this.storage.name} is open for reading only`, { file: this.storage.name });
-    return this.#committer;
   }
 
   /** Names are the connector's business from here on. */
@@ -224,65 +360,98 @@ export class Session {
   /** The log, begun if the file has none yet. */
   beginLog(): Log {
     if (this.log) return this.log;
-    const counts = complete(beginLog(this.structure));
-    const log = this.#newLog(counts);
-    this.log = log;
-    this.#useNames(logNames);
-    return log;
+    complete(beginLog(this.structure, NO_LOG));
+    const main = this.#mainStore(this.structure, NO_LOG);
+    const open = OpenLog.plain(this.structure, main, this.#storeOptions);
+    this.#useLog(open);
+    return open.log;
   }
 
-  #newLog(counts: LogCounts): Log {
-    const log = new Log(this.structure, this.#committer, counts, this.#options.log);
-    log.makeRoom = () => this.makeRoom?.();
-    return log;
+  /** A dataset may have gone: where others refer to its entries, the next flush writes the tables anew. */
+  dropped(): void {
+    const { log } = this;
+    if (!log?.rewrite || log.hasSubfiles) return;
+    together(this.comm, () => {
+      if (log.main.committer) this.now(log.main.loadTables());
+    });
   }
 
   // ---------------------------------------------------------------- commits
 
   /** Encodes what changed, or gives undefined if nothing did. */
   plan(): CommitInProgress | undefined {
-    const committer = this.writable();
+    this.writable();
+    return this.#plan(this.comm);
+  }
+
+  #plan(comm: Communicator): CommitInProgress | undefined {
     const time = Date.now();
-    const flush = this.log ? planFlush(this.log, committer, this.#next, time) : null;
-    if (flush === undefined || (!flush && !committer.pending)) return undefined;
-    const planned = flush ? flush.planned : committer.plan();
-    const commit = {
-      sequence: this.#next++,
-      time: new Date(time),
-      bytes: planned.bytes,
-      requests: flush?.requests ?? 0,
-    };
-    return { commit, planned, flush };
+    const { log } = this;
+    const committer = this.#committer;
+    if (log) {
+      const flush = planFlush(log, comm, this.#next, time);
+      return flush && { sequence: this.#next++, time, planned: null, flush };
+    }
+    if (!committer?.pending) return undefined;
+    return { sequence: this.#next++, time, planned: committer.plan(), flush: null };
   }
 
-  *write({ commit, planned, flush }: CommitInProgress): Io<Commit> {
-    const committer = this.#committer as Committer;
-    if (flush && this.log) yield* writeFlush(this.log, committer, flush);
-    else yield* committer.write(planned);
-    return commit;
+  *write(progress: CommitInProgress): Io<Commit> {
+    if (this.comm.size === 1) return yield* this.#writeAlone(progress);
+    const { flush, sequence } = progress;
+    const log = this.log as Log;
+    const options = { power: this.#options.power, file: this.#together };
+    const outcome = yield* commitTogether(log, this.comm, flush as FlushPlan, options);
+    log.states = outcome.states;
+    const { requests } = flush as FlushPlan;
+    return { sequence, time: new Date(outcome.time), bytes: outcome.bytes, requests };
   }
 
-  succeeded({ commit, flush }: CommitInProgress, overtaken: boolean): void {
+  *#writeAlone({ sequence, time, planned, flush }: CommitInProgress): Io<Commit> {
+    const { log } = this;
+    let bytes = planned?.bytes ?? 0;
+    if (planned) yield* (this.#committer as Committer).write(planned);
+    if (flush && log) bytes = yield* commitAlone(log, flush);
+    return { sequence, time: new Date(time), bytes, requests: flush?.requests ?? 0 };
+  }
+
+  succeeded({ flush }: CommitInProgress, commit: Commit, overtaken: boolean): void {
     this.last = commit;
-    if (flush && this.log) flushDone(this.log, flush, overtaken);
+    if (!flush || !this.#open) return;
+    flushDone(this.#open.log, flush, overtaken);
+    if (this.comm.size > 1) {
+      this.#open.isBehind = true;
+      if (!this.#committer) this.structure.forgetChanges();
+    }
   }
 
-  failed({ commit, planned, flush }: CommitInProgress): void {
-    this.#next = Math.min(this.#next, commit.sequence);
-    const committer = this.#committer as Committer;
-    if (flush && this.log) flushFailed(this.log, committer, flush);
-    else committer.undo(planned);
+  failed({ sequence, planned, flush }: CommitInProgress): void {
+    this.#next = Math.min(this.#next, sequence);
+    if (planned) this.#committer?.undo(planned);
+    if (flush && this.log) flushFailed(this.log, flush);
   }
 
   commits(): Commit[] {
-    const list = (this.log?.history() ?? []).map(commitOf);
+    this.catchUp();
+    const list = (this.log?.main.history() ?? []).map(commitOf);
     if (list.length > 0 && (list[list.length - 1] as Commit).sequence < this.last.sequence) list.push(this.last);
     return list;
   }
 
-  /** Cuts the file to size; the storage is closed by the caller. */
+  /** Cuts the file to size; the storages are closed by the caller. */
   *finish(): Io<void> {
+    this.#together?.close();
+    this.#together = null;
+    for (const store of this.log?.stores ?? []) {
+      if (store.committer && store.storage) yield* store.run(store.committer.appender.close());
+    }
     if (this.#committer) yield* this.#committer.appender.close();
+  }
+
+  /** Every file that is open: this one, and subfiles. */
+  get storages(): ByteStorage[] {
+    const subfiles = (this.log?.stores ?? []).flatMap(({ storage }) => (storage ? [storage] : []));
+    return [this.storage, ...subfiles];
   }
 }
 

@@ -56,6 +56,12 @@ export class Appender {
     yield* this.#grow(this.committedEnd);
   }
 
+  /** Makes room for what others will write up to `end`, before the commit of it. */
+  *reserve(end: number): Io<void> {
+    yield* this.#fence();
+    yield* this.#grow(end);
+  }
+
   /**
    * Everything of a commit: append, sync, check that the file is still ours, flip, sync. A blocking call that takes over an
    * asynchronous one begins the same commit again, wherever that one was: perhaps behind its flip.

@@ -1,5 +1,6 @@
 import { formatError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
+import type { ByteStorage } from '../storage/storage.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
 
 /** How large pages are and how many are kept: few large ones for structure, which lies together. */
@@ -29,9 +30,19 @@ export class FileBytes {
   end: number;
   readonly #pages = new Map<number, Page>();
   readonly #paging: Paging;
+  /** Where the bytes are, if not in the storage that is driven. */
+  readonly #storage: ByteStorage | undefined;
 
-  constructor(base: number, end: number, addressSize = 8, lengthSize = 8, paging = STRUCTURE_PAGES) {
+  constructor(
+    base: number,
+    end: number,
+    addressSize = 8,
+    lengthSize = 8,
+    paging = STRUCTURE_PAGES,
+    storage?: ByteStorage | null,
+  ) {
     this.#paging = paging;
+    this.#storage = storage ?? undefined;
     this.base = base;
     this.end = end;
     this.addressSize = addressSize;
@@ -111,7 +122,7 @@ export class FileBytes {
   }
 
   *#direct(into: Uint8Array, address: number): Io<void> {
-    const count = yield { op: 'read', into, offset: this.base + address };
+    const count = yield { op: 'read', into, offset: this.base + address, on: this.#storage };
     if (count < into.length)
       throw formatError('the file is shorter than its superblock says', this.base + address + count);
   }

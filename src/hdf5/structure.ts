@@ -53,6 +53,12 @@ export class Structure extends ObjectTree {
     this.dirty.add(node);
   }
 
+  /** Somebody else writes what was changed here. */
+  forgetChanges(): void {
+    this.dirty.clear();
+    this.regions.clear();
+  }
+
   /** Raw bytes that go before all others that wait. */
   putFirst(region: Region): void {
     const waiting = [...this.regions];

@@ -5,6 +5,11 @@ const FEW = 512;
 /** A long list is scanned for its first few queries: one read of a large file should not pay for a tree. */
 const SCANS = 3;
 
+/** By store: everything committed before this file offset is in the index. All indexes that are complete share one. */
+export interface Coverage {
+  ends: readonly number[];
+}
+
 /**
  * All committed blocks of a dataset in the order of their writing: later ones hide earlier ones. Flat lists that only grow,
  * with trees over their older parts; a flush adds to the end, and trees are merged as they grow.
@@ -20,6 +25,11 @@ export class BlockIndex {
   /** For several blocks in one filtered stream (the original's): where a block begins in it, and its unfiltered size. */
   inner: Float64Array | null = null;
   whole: Float64Array | null = null;
+  /** The store that holds each block; null while there is one store only. */
+  places: Uint32Array | null = null;
+  /** When each block was written (see WriteOrder), only until the list is sorted. */
+  orders: Float64Array | null = null;
+  covered: Coverage = { ends: [] };
   length = 0;
   #trees: PackedTree[] = [];
   #queries = 0;
@@ -45,6 +55,12 @@ export class BlockIndex {
     if (this.stored) this.stored = grown(this.stored, size);
     if (this.inner) this.inner = grown(this.inner, size);
     if (this.whole) this.whole = grown(this.whole, size);
+    if (this.orders) this.orders = grown(this.orders, size);
+    if (this.places) {
+      const places = new Uint32Array(size);
+      places.set(this.places.subarray(0, this.length));
+      this.places = places;
+    }
     // Trees look into the lists they were built on; those keep the older blocks unchanged.
   }
 
@@ -63,15 +79,27 @@ export class BlockIndex {
     this.whole[this.length - 1] = whole;
   }
 
-  /** Puts the blocks into the order of their file offsets, which is the order of their writing. */
+  /** The block added last is in that store. */
+  inStore(place: number): void {
+    this.places ??= new Uint32Array(this.offsets.length);
+    this.places[this.length - 1] = place;
+  }
+
+  /** The block added last was written at that time. */
+  wasWritten(order: number): void {
+    this.orders ??= new Float64Array(this.offsets.length);
+    this.orders[this.length - 1] = order;
+  }
+
+  /** Puts the blocks into the order of their writing: by time where that is known, then by file offset. */
   sort(): void {
-    const { offsets, length } = this;
+    const { offsets, orders, length } = this;
+    const compare = (a: number, b: number): number =>
+      (orders ? (orders[a] as number) - (orders[b] as number) : 0) || (offsets[a] as number) - (offsets[b] as number);
     let sorted = true;
-    for (let i = 1; i < length && sorted; i++) sorted = (offsets[i] as number) >= (offsets[i - 1] as number);
+    for (let i = 1; i < length && sorted; i++) sorted = compare(i - 1, i) <= 0;
     if (sorted) return;
-    const order = Array.from({ length }, (_, i) => i).sort(
-      (a, b) => (offsets[a] as number) - (offsets[b] as number) || a - b,
-    );
+    const order = Array.from({ length }, (_, i) => i).sort((a, b) => compare(a, b) || a - b);
     const { rank } = this;
     this.starts = permuted(this.starts, order, rank);
     this.counts = permuted(this.counts, order, rank);
@@ -79,7 +107,24 @@ export class BlockIndex {
     if (this.stored) this.stored = permuted(this.stored, order, 1);
     if (this.inner) this.inner = permuted(this.inner, order, 1);
     if (this.whole) this.whole = permuted(this.whole, order, 1);
+    if (orders) this.orders = permuted(orders, order, 1);
+    const { places } = this;
+    if (places) this.places = Uint32Array.from(order, (i) => places[i] as number);
     this.#trees = [];
+  }
+
+  /** Adds block `i` of another list. */
+  take(from: BlockIndex, i: number): void {
+    const { rank } = this;
+    this.reserve(1);
+    for (let d = 0; d < rank; d++) {
+      this.starts[this.length * rank + d] = from.starts[i * rank + d] as number;
+      this.counts[this.length * rank + d] = from.counts[i * rank + d] as number;
+    }
+    this.add(from.offsets[i] as number, from.stored ? (from.stored[i] as number) : 0);
+    if (from.inner && from.whole) this.inStream(from.inner[i] as number, from.whole[i] as number);
+    if (from.places) this.inStore(from.places[i] as number);
+    if (from.orders) this.wasWritten(from.orders[i] as number);
   }
 
   /** Numbers of the first `limit` blocks that share an element with the box [low, high), ascending. */

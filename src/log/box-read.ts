@@ -4,6 +4,7 @@ import { FileBytes } from '../hdf5/file-bytes.ts';
 import { copyBox } from '../space/copy.ts';
 import { halves } from '../space/cut.ts';
 import type { Io } from '../storage/drive.ts';
+import type { ByteStorage } from '../storage/storage.ts';
 import type { BlockIndex } from './block-index.ts';
 import { visible } from './visible.ts';
 
@@ -21,8 +22,8 @@ const MANY = 16;
 export class LogData {
   readonly file: FileBytes;
 
-  constructor(base: number, end: number) {
-    this.file = new FileBytes(base, end, 8, 8, { size: 16 * 1024, kept: 2048 });
+  constructor(base: number, end: number, storage: ByteStorage | null) {
+    this.file = new FileBytes(base, end, 8, 8, { size: 16 * 1024, kept: 2048 }, storage);
   }
 }
 
@@ -35,7 +36,8 @@ export interface ElementLayout {
 
 /** Reads boxes of one dataset into packed buffers. */
 export class BoxReader {
-  readonly #data: LogData;
+  /** By the place that the index names. */
+  readonly #files: readonly LogData[];
   readonly #index: BlockIndex;
   readonly #limit: number;
   readonly #layout: ElementLayout;
@@ -48,8 +50,8 @@ export class BoxReader {
   #window = new Uint8Array(0);
 
   /** Only the first `limit` blocks of the index count: those committed when the read was asked for. */
-  constructor(data: LogData, index: BlockIndex, limit: number, layout: ElementLayout) {
-    this.#data = data;
+  constructor(files: readonly LogData[], index: BlockIndex, limit: number, layout: ElementLayout) {
+    this.#files = files;
     this.#index = index;
     this.#limit = limit;
     this.#layout = layout;
@@ -81,11 +83,16 @@ export class BoxReader {
     yield* this.#place(blocks, start, count, out, at);
   }
 
+  #fileOf(block: number): FileBytes {
+    return (this.#files[this.#index.places?.[block] ?? 0] as LogData).file;
+  }
+
   /** Reads the blocks, neighbours in the file together, and copies what lies in the box; later blocks over earlier ones. */
   *#place(blocks: Uint32Array, start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
-    const { stored } = this.#index;
+    const { stored, places } = this.#index;
     for (let i = 0; i < blocks.length; ) {
       const block = blocks[i] as number;
+      const file = this.#fileOf(block);
       if (stored && (stored[block] as number) > 0) {
         yield* this.#placeFiltered(block, start, count, out, at);
         i++;
@@ -95,14 +102,14 @@ export class BoxReader {
       let end = this.#lastByte(block);
       if (this.#straight(count) && end - from > CACHED) {
         const to = at + this.#boxPosition(count) * this.#layout.size;
-        yield* this.#direct(out.subarray(to, to + end - from), from);
+        yield* this.#direct(file, out.subarray(to, to + end - from), from);
         i++;
         continue;
       }
       let next = i + 1;
       for (; next < blocks.length; next++) {
         const candidate = blocks[next] as number;
-        if (stored && (stored[candidate] as number) > 0) break;
+        if ((stored && (stored[candidate] as number) > 0) || (places && places[candidate] !== places[block])) break;
         const a = this.#firstByte(candidate, start, count);
         if (a < end || a > end + GAP) break;
         const b = this.#lastByte(candidate);
@@ -110,24 +117,24 @@ export class BoxReader {
         end = b;
       }
       // A page that is at hand needs no generator: small reads are mostly this.
-      const page = this.#data.file.cached(from, end - from);
-      const bytes = page ?? (yield* this.#fetch(from, end - from));
-      const base = page ? this.#data.file.pageStart(from) : from;
+      const page = file.cached(from, end - from);
+      const bytes = page ?? (yield* this.#fetch(file, from, end - from));
+      const base = page ? file.pageStart(from) : from;
       for (; i < next; i++) this.#copy(blocks[i] as number, start, count, bytes, base, out, at);
     }
   }
 
-  *#fetch(from: number, length: number): Io<Uint8Array> {
-    if (length <= CACHED) return yield* this.#data.file.read(from, length, 'data of the log');
+  *#fetch(file: FileBytes, from: number, length: number): Io<Uint8Array> {
+    if (length <= CACHED) return yield* file.read(from, length, 'data of the log');
     if (this.#window.length < length)
       this.#window = new Uint8Array(Math.max(length, Math.min(WINDOW, this.#window.length * 2)));
     const window = this.#window.subarray(0, length);
-    yield* this.#direct(window, from);
+    yield* this.#direct(file, window, from);
     return window;
   }
 
-  *#direct(into: Uint8Array, address: number): Io<void> {
-    yield* this.#data.file.readInto(into, address, 'data of the log');
+  *#direct(file: FileBytes, into: Uint8Array, address: number): Io<void> {
+    yield* file.readInto(into, address, 'data of the log');
   }
 
   /** Works out which part of a block lies in the box, and where its first byte is in the file. */
@@ -197,7 +204,7 @@ export class BoxReader {
   *#placeFiltered(block: number, start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
     const { offsets, stored } = this.#index;
     const length = (stored as Float64Array)[block] as number;
-    const bytes = (yield* this.#fetch(offsets[block] as number, length)).slice();
+    const bytes = (yield* this.#fetch(this.#fileOf(block), offsets[block] as number, length)).slice();
     this.#cut(block, start, count);
     const { size, filters } = this.#layout;
     const whole = this.#index.whole?.[block] ?? 0;

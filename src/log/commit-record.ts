@@ -5,14 +5,20 @@ import { Cursor } from '../hdf5/cursor.ts';
 
 /** "H5LCMT" and the version of the record. */
 const MAGIC = Uint8Array.of(0x48, 0x35, 0x4c, 0x43, 0x4d, 0x54, 0x00, 0x01);
-const FIXED = 8 + 8 * 6 + 4 + 4 + 8 + 4;
-const PER_RANK = 16;
+const FIXED = 8 + 8 * 6 + 4 * 3 + 8 + 4;
+const PER_RANK = 20;
+const SECTIONS_SUMMED = 0x100;
 
 /** How the checksums were made: none, the first 8 bytes of an AES-GMAC, or two lookup3 sums. */
 export type ChecksumKind = 0 | 1 | 2;
 
-/** What one rank wrote: where its data ends (file offset) and the checksum of it. */
+/**
+ * What one rank wrote: where its data ends (file offset) and the checksum of it. In a file whose data is in subfiles: which state
+ * of a subfile counts, by its end and the address of its root (see {@link subfileState}).
+ */
 export interface RankPart {
+  /** The number of the rank, or of the subfile. */
+  readonly rank: number;
   readonly end: number;
   readonly checksum: Uint8Array;
 }
@@ -28,6 +34,10 @@ export interface CommitRecord {
   readonly start: number;
   readonly end: number;
   readonly kind: ChecksumKind;
+  /** The table was so large that each rank wrote its own section, which is part of the rank's checksum and not of the rest. */
+  readonly sectionsSummed: boolean;
+  /** How many ranks there were altogether. */
+  readonly world: number;
   readonly ranks: readonly RankPart[];
   /** Checksum of everything appended but the data and this record itself. */
   readonly rest: Uint8Array;
@@ -41,8 +51,11 @@ export function recordSize(ranks: number): number {
 export function encodeRecord(record: CommitRecord): Uint8Array {
   const out = new ByteWriter(recordSize(record.ranks.length)).put(MAGIC);
   out.u64(record.sequence).u64(record.time).u64(record.requests).u64(record.root).u64(record.start).u64(record.end);
-  out.u32(record.kind).u32(record.ranks.length);
-  for (const { end, checksum } of record.ranks) out.u64(end).put(checksum);
+  out
+    .u32(record.kind | (record.sectionsSummed ? SECTIONS_SUMMED : 0))
+    .u32(record.world)
+    .u32(record.ranks.length);
+  for (const { rank, end, checksum } of record.ranks) out.u32(rank).u64(end).put(checksum);
   out.put(record.rest);
   return out.u32(lookup3(out.done())).done();
 }
@@ -62,17 +75,46 @@ export function parseRecords(bytes: Uint8Array, base: number): CommitRecord[] {
       cursor.u64(),
       cursor.u64(),
     ];
-    const kind = cursor.u32();
+    const flags = cursor.u32();
+    const kind = flags & ~SECTIONS_SUMMED;
     if (kind > 2) cursor.fail(`checksum of kind ${kind} is not known`);
+    const world = cursor.u32();
     const count = cursor.u32();
     if (count * PER_RANK > cursor.left) cursor.fail(`commit record of ${count} ranks`);
     const ranks: RankPart[] = [];
-    for (let i = 0; i < count; i++) ranks.push({ end: cursor.u64(), checksum: cursor.take(8).slice() });
+    for (let i = 0; i < count; i++)
+      ranks.push({ rank: cursor.u32(), end: cursor.u64(), checksum: cursor.take(8).slice() });
     const rest = cursor.take(8).slice();
     const sum = lookup3(bytes.subarray(at, cursor.at));
     if (cursor.u32() !== sum) throw formatError('checksum of a commit record is wrong', base + at);
-    records.push({ sequence, time, requests, root, start, end, kind: kind as ChecksumKind, ranks, rest });
+    records.push({
+      sequence,
+      time,
+      requests,
+      root,
+      start,
+      end,
+      kind: kind as ChecksumKind,
+      sectionsSummed: flags !== kind,
+      world,
+      ranks,
+      rest,
+    });
     at = cursor.at;
   }
   return records;
+}
+
+/** A state of a subfile: the address of its root group and where it ends. */
+export interface SubfileState {
+  readonly root: number;
+  readonly end: number;
+}
+
+export function statePart({ root, end }: SubfileState, subfile: number): RankPart {
+  return { rank: subfile, end, checksum: new ByteWriter(8).u64(root).done() };
+}
+
+export function subfileState({ end, checksum }: RankPart): SubfileState {
+  return { end, root: new Cursor(checksum, 0, 0).u64() };
 }

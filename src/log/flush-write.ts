@@ -1,65 +1,136 @@
 import { checksummer } from '#platform';
-import type { Committer } from '../hdf5/commit.ts';
+import type { Append } from '../hdf5/appender.ts';
 import type { Io } from '../storage/drive.ts';
 import { goneBuffer } from './arena.ts';
-import { type CommitRecord, encodeRecord } from './commit-record.ts';
+import { type ChecksumKind, encodeRecord, type RankPart, statePart } from './commit-record.ts';
 import type { FlushPlan } from './flush.ts';
 import type { Lent } from './flush-data.ts';
 import type { Log } from './log.ts';
+import type { Share } from './share.ts';
+import { type StorePlan, stateOf } from './store-plan.ts';
 
 /** Data is written in pieces of this size; while one is on its way, its checksum is computed. */
 const PIECE = 4 * 2 ** 20;
-const SMALL = 64 * 1024;
+const SMALL_END = 64 * 1024;
+const NO_SUM = new Uint8Array(8);
 
-/** Writes a planned flush. May be started again from the beginning. */
-export function* writeFlush(log: Log, committer: Committer, plan: FlushPlan): Io<void> {
-  const { planned } = plan;
-  const { base } = committer.appender;
-  const sums = log.options.checksum ? checksummer : null;
-  const dataSum = sums?.();
-  yield* committer.write(planned, function* (append) {
-    let at = base + append.at;
-    const pieces = new Pieces(plan.data, plan.lent);
-    let parts = pieces.next();
-    while (parts.length > 0) {
-      const current = parts;
-      const size = current.reduce((sum, part) => sum + part.length, 0);
-      // A small end goes with the rest: a small flush is one write.
-      if (size <= SMALL && pieces.isEmpty) break;
-      yield {
-        op: 'write',
-        parts: current,
-        offset: at,
-        meanwhile: () => {
-          if (dataSum) for (const part of current) dataSum.update(part);
-          parts = pieces.next();
-        },
-      };
-      at += size;
-    }
-    if (dataSum) for (const part of parts) dataSum.update(part);
-    const rest = append.parts.slice(plan.data.length);
-    const restSum = sums?.();
-    for (const part of rest) if (part !== plan.record) restSum?.update(part);
-    const record: CommitRecord = {
-      sequence: plan.sequence,
-      time: plan.time,
-      requests: plan.requests,
-      root: append.root,
-      start: base + append.at,
-      end: base + append.end,
-      kind: dataSum?.kind ?? 0,
-      ranks: [{ end: base + append.at + plan.dataSize, checksum: dataSum?.digest() ?? new Uint8Array(8) }],
-      rest: restSum?.digest() ?? new Uint8Array(8),
+/** Writes the data of this rank and gives the checksum of it. With `keepEnd` a small end is left to the caller. */
+export function* writeShare(
+  log: Log,
+  share: Share,
+  keepEnd: boolean,
+): Io<{ end: readonly Uint8Array[]; at: number; checksum: Uint8Array }> {
+  const sum = log.options.checksum ? checksummer() : null;
+  let at = share.offset;
+  const pieces = new Pieces(share.data, share.lent);
+  let parts: readonly Uint8Array[] = pieces.next();
+  while (parts.length > 0) {
+    const current = parts;
+    const size = current.reduce((total, part) => total + part.length, 0);
+    // A small end goes with the rest: a small flush is one write.
+    if (keepEnd && size <= SMALL_END && pieces.isEmpty) break;
+    yield {
+      op: 'write',
+      parts: current,
+      offset: at,
+      meanwhile: () => {
+        if (sum) for (const part of current) sum.update(part);
+        parts = pieces.next();
+      },
     };
-    let filled = 0;
-    for (const { bytes, size } of plan.merged) {
-      if (bytes) plan.record.set(bytes, filled);
-      filled += size;
-    }
-    plan.record.set(encodeRecord(record), filled);
-    yield { op: 'write', parts: [...parts, ...rest], offset: at };
+    at += size;
+  }
+  if (sum) for (const part of parts) sum.update(part);
+  if (share.section) {
+    const { bytes, offset } = share.section;
+    yield { op: 'write', parts: [bytes], offset, meanwhile: () => sum?.update(bytes) };
+  }
+  return { end: parts, at, checksum: sum?.digest() ?? NO_SUM };
+}
+
+/** The same by a call of its own, in one piece; gives the checksum. */
+export function sumShare(
+  log: Log,
+  { data, lent, offset, section }: Share,
+  write: (parts: readonly Uint8Array[], offset: number) => void,
+): Uint8Array {
+  const gone = data.find((part) => lent.has(part) && part.length !== lent.get(part)?.size);
+  // The other ranks write as well: whatever is wrong here, the calls are made.
+  write(gone ? [] : data, offset);
+  if (section) write(gone ? [] : [section.bytes], section.offset);
+  if (gone) throw goneBuffer(lent.get(gone)?.path ?? '');
+  const sum = log.options.checksum ? checksummer() : null;
+  if (sum) for (const part of data) sum.update(part);
+  if (section) sum?.update(section.bytes);
+  return sum?.digest() ?? NO_SUM;
+}
+
+/** A flush of one rank; gives the bytes it added. May be started again from the beginning. */
+export function* commitAlone(log: Log, plan: FlushPlan): Io<number> {
+  const { store, main } = plan;
+  if (store) yield* store.store.run(writeAlone(log, plan, store));
+  if (main) {
+    const states = [...log.states];
+    if (store) states[store.store.place] = stateOf(store);
+    yield* writeRest(log, plan, main, states.map(statePart));
+  }
+  return (store?.planned.bytes ?? 0) + (main?.planned.bytes ?? 0);
+}
+
+/** Data and all the rest of a store. */
+function* writeAlone(log: Log, plan: FlushPlan, store: StorePlan): Io<void> {
+  yield* store.committer.write(store.planned, function* (append) {
+    const { end, at, checksum } = yield* writeShare(log, plan.share, true);
+    const rest = append.parts.slice(store.addition.data.length);
+    const part = { rank: 0, end: plan.share.offset + plan.share.size, checksum };
+    fillRecord(log, plan, store, append, rest, [part]);
+    yield { op: 'write', parts: [...end, ...rest], offset: at };
   });
+}
+
+/** Everything of a commit but the data, which the ranks have written: `parts` says what. */
+export function* writeRest(log: Log, plan: FlushPlan, store: StorePlan, parts: readonly RankPart[]): Io<void> {
+  const { dataSize, tableSize, header } = store.addition;
+  yield* store.committer.write(store.planned, function* (append) {
+    const rest = append.parts;
+    const behindData = store.committer.appender.base + append.at + dataSize;
+    fillRecord(log, plan, store, append, header ? [header, ...rest] : rest, parts);
+    if (header) yield { op: 'write', parts: [header], offset: behindData };
+    yield { op: 'write', parts: rest, offset: behindData + (header ? tableSize : 0) };
+  });
+}
+
+/** The record is the last to know what the commit consists of. */
+function fillRecord(
+  log: Log,
+  plan: FlushPlan,
+  { committer, record, merged, addition }: StorePlan,
+  append: Append,
+  rest: readonly Uint8Array[],
+  ranks: readonly RankPart[],
+): void {
+  const sum = log.options.checksum ? checksummer() : null;
+  for (const part of rest) if (part !== record) sum?.update(part);
+  let filled = 0;
+  for (const { bytes, size } of merged) {
+    if (bytes) record.set(bytes, filled);
+    filled += size;
+  }
+  const { base } = committer.appender;
+  const bytes = encodeRecord({
+    sequence: plan.sequence,
+    time: plan.time,
+    requests: plan.requests,
+    root: append.root,
+    start: base + append.at,
+    end: base + append.end,
+    kind: (sum?.kind ?? 0) as ChecksumKind,
+    sectionsSummed: addition.header !== null,
+    world: log.main.comm.size,
+    ranks,
+    rest: sum?.digest() ?? NO_SUM,
+  });
+  record.set(bytes, filled);
 }
 
 /** Data in portions of about {@link PIECE} bytes: many small parts together, large ones cut. */

@@ -1,180 +1,140 @@
-import { T } from '../dtype/construct.ts';
-import type { Committer, PlannedCommit } from '../hdf5/commit.ts';
-import { simpleSpace } from '../hdf5/dataspace.ts';
-import { type ObjectNode, Region } from '../hdf5/object-node.ts';
-import type { Structure } from '../hdf5/structure.ts';
-import { allocate } from '../slab.ts';
-import { complete } from '../storage/drive.ts';
+import { agreedError } from '../comm/agreement.ts';
+import type { Communicator } from '../comm/communicator.ts';
 import { blockBytes } from './block-index.ts';
-import { recordSize } from './commit-record.ts';
-import { FlushBuilder, type IndexPart, inOrder, type Lent } from './flush-data.ts';
-import { CONFIG, logGroup, writeCounts } from './layout.ts';
-import { type Log, type LogState, SERIES, SMALL } from './log.ts';
+import { FlushBuilder, type IndexPart, inOrder } from './flush-data.ts';
+import { CONFIG, type LogCounts } from './layout.ts';
+import type { Log } from './log.ts';
 import { clipReturned } from './resize.ts';
+import { type Placed, placeAlone, placeTogether, type Share } from './share.ts';
 import { Stage } from './stage.ts';
-import { mergeTables, refersToGone } from './table-merge.ts';
-import { dropItems, LOG_WEIGHT, mergeable, type TierItem } from './tiers.ts';
-
-const BYTES = T.bitfield(1);
+import type { LogStore } from './store.ts';
+import { type Addition, nextOffset, planStore, type StorePlan, stateOf, storeDone, storeFailed } from './store-plan.ts';
 
 /** A flush whose bytes and places are fixed. */
 export interface FlushPlan {
-  readonly planned: PlannedCommit;
   readonly sequence: number;
   readonly time: number;
+  /** Of all ranks. */
   readonly requests: number;
   readonly stages: readonly Stage[];
-  readonly before: LogState;
-  readonly after: LogState;
-  readonly data: readonly Uint8Array[];
-  /** Those of the data that belong to the caller. */
-  readonly lent: ReadonlyMap<Uint8Array, Lent>;
-  readonly dataSize: number;
-  /** Filled while the data is written: with the records it replaces, which flushes before this one may have yet to fill, and its own. */
-  readonly record: Uint8Array;
-  readonly merged: readonly TierItem[];
+  readonly share: Share;
+  /** Whether the ranks of this one's store have data. */
+  readonly hasData: boolean;
+  /** The commit of that store, on the rank that writes its structure. */
+  readonly store: StorePlan | null;
+  /** That of the main file if the data is in subfiles, on the rank that writes it. */
+  readonly main: StorePlan | null;
+  /** Why this rank could not plan its commit: the others have to be told. */
+  readonly failure: { readonly error: unknown } | null;
+  /** Nobody else writes: the indexes can be kept complete without a look into the tables, with these. */
+  readonly isAlone: boolean;
   readonly parts: readonly IndexPart[];
   /** Tables with references to deleted datasets were to be written anew. */
   readonly rewrote: boolean;
 }
 
-/** Everything that waits becomes one append: data, table, commit record, structure. Undefined: there is nothing to commit. */
-export function planFlush(log: Log, committer: Committer, sequence: number, time: number): FlushPlan | undefined {
-  const { structure } = log;
+/**
+ * Everything that waits becomes one append: data, table, commit record, structure. With several ranks it is planned together: each
+ * says how much it has and learns where that goes. Undefined: there is nothing to commit.
+ */
+export function planFlush(log: Log, comm: Communicator, sequence: number, time: number): FlushPlan | undefined {
+  const alone = comm.size === 1;
   const stages = [...log.waiting, log.current].filter((stage) => !stage.isEmpty);
-  if (stages.length === 0 && !committer.pending) return undefined;
-  const before = log.state;
-  const start = committer.appender.base + committer.appender.position;
-  const builder = new FlushBuilder(log, start);
-  for (const part of inOrder(stages)) if (!part.dataset.deleted) builder.add(part);
-
-  let { logs, tables, records } = before;
-  const table = planTable(log, builder, start);
-
-  // Nothing above changes anything, so that whatever fails there leaves everything pending.
-  const group = logGroup(structure);
-  const series = (prefix: string, index: number, size: number, data: number | Region): void => {
-    addBytes(structure, group, `${prefix}${index}`, size, data);
-  };
-
-  // The data must come first: its offset is already in the table.
-  if (builder.size > 0) {
-    const count = mergeable(logs, LOG_WEIGHT);
-    dropItems(structure, group, SERIES.logs, logs.length, count);
-    const first = Math.min(start, ...logs.slice(logs.length - count).map(({ address }) => address));
-    const kept = logs.slice(0, logs.length - count);
-    structure.putFirst(new Region(builder.size, () => builder.data));
-    // A merged log dataset spans from the first of its parts to the end of this one, with whatever lies in between.
-    const span = start + builder.size - first;
-    series(SERIES.logs, kept.length, span, first - committer.appender.base);
-    logs = [...kept, { address: first, size: span, weight: logWeight(logs, count), bytes: EMPTY }];
+  const isDirty = log.main.committer?.pending ?? false;
+  let requests = stages.reduce((sum, stage) => sum + stage.requests, 0);
+  if (alone && requests === 0 && !isDirty) return undefined;
+  const builder = new FlushBuilder(log, alone ? nextOffset(log.own) : 0);
+  const trouble = attempt(alone, () => {
+    for (const part of inOrder(stages)) if (!part.dataset.deleted) builder.add(part);
+  });
+  if (!alone) {
+    const sums = comm.allreduce(Float64Array.of(trouble ? 1 : 0, isDirty ? 1 : 0, requests), 'sum');
+    if ((sums[0] as number) > 0) throw agreedError(comm, trouble !== null, trouble?.error);
+    requests = sums[2] as number;
+    if (requests === 0 && sums[1] === 0) return undefined;
   }
-  const placed: { index: number; region: Region; bytes: Uint8Array }[] = [];
-  dropItems(structure, group, SERIES.tables, tables.length, table.merged);
-  tables = tables.slice(0, tables.length - table.merged);
-  for (const { index, bytes } of table.written) {
-    if (index < tables.length) structure.removeLink(group, `${SERIES.tables}${index}`);
-    const region = new Region(bytes.length, () => [bytes]);
-    series(SERIES.tables, index, bytes.length, region);
-    placed.push({ index, region, bytes });
-  }
-
-  const size = recordSize(1);
-  const mergedRecords = mergeable(records, size);
-  const old = records.slice(records.length - mergedRecords);
-  const oldBytes = old.reduce((sum, item) => sum + item.size, 0);
-  const record = allocate(oldBytes + size);
-  dropItems(structure, group, SERIES.records, records.length, mergedRecords);
-  records = records.slice(0, records.length - mergedRecords);
-  const recordRegion = new Region(record.length, () => [record]);
-  series(SERIES.records, records.length, record.length, recordRegion);
-
-  const tableCount = placed.reduce((most, { index }) => Math.max(most, index + 1), tables.length);
-  log.counts = { ...log.counts, logs: logs.length, tables: tableCount, config: configOf(log) };
-  complete(writeCounts(structure, log.counts));
-  const planned = committer.plan();
-  const item = (region: Region, bytes: Uint8Array, keep: boolean): TierItem => {
-    const address = committer.appender.base + region.address;
-    return { address, size: bytes.length, weight: bytes.length, bytes: keep ? bytes : null };
-  };
-  records = [...records, item(recordRegion, record, true)];
-  tables = [...tables];
-  for (const { index, region, bytes } of placed)
-    (tables as TierItem[])[index] = item(region, bytes, bytes.length <= SMALL);
-  const after = { logs, tables, records };
-  log.state = after;
+  const placed = alone ? placeAlone(log.own, builder) : placeTogether(log.own, builder);
+  let plans: { store: StorePlan | null; main: StorePlan | null } = { store: null, main: null };
+  const failure = attempt(alone, () => {
+    plans = planStores(log, placed, alone);
+  });
   const rewrote = log.rewrite;
   log.rewrite = false;
   log.underWay.push(...stages);
   log.waiting = [];
   if (!log.current.isEmpty) log.current = new Stage();
+  const { share, dataSize } = placed;
+  const isAlone = alone && log.stores.length === 1;
+  const indexing = { isAlone, parts: isAlone ? builder.parts : [] };
+  return { sequence, time, requests, stages, share, hasData: dataSize > 0, ...plans, failure, ...indexing, rewrote };
+}
+
+/** Alone, an error is thrown at once; among others it is kept, because they wait. */
+function attempt(alone: boolean, work: () => void): { readonly error: unknown } | null {
+  try {
+    work();
+    return null;
+  } catch (error) {
+    if (alone) throw error;
+    return { error };
+  }
+}
+
+/** The commits that this rank writes. */
+function planStores(log: Log, placed: Placed, alone: boolean): { store: StorePlan | null; main: StorePlan | null } {
+  const { own, main } = log;
+  if (!log.hasSubfiles) {
+    const store = main.committer && planStore(main, main.committer, addition(log, main, placed, log.rewrite, alone));
+    return { store, main: null };
+  }
+  // The original cannot read subfiles, so references to entries of deleted datasets may stay in them.
+  const writer = placed.dataSize > 0 ? own.committer : null;
+  const store = writer && planStore(own, writer, addition(log, own, placed, false, alone));
+  try {
+    return { store, main: main.committer && planStore(main, main.committer, bareAddition(log)) };
+  } catch (error) {
+    if (store) storeFailed(store);
+    throw error;
+  }
+}
+
+function addition(log: Log, store: LogStore, placed: Placed, rewrite: boolean, alone: boolean): Addition {
+  const { share, dataSize, table, tableSize, isWhole } = placed;
   return {
-    planned,
-    sequence,
-    time,
-    requests: stages.reduce((sum, stage) => sum + stage.requests, 0),
-    stages,
-    before,
-    after,
-    data: builder.data,
-    lent: builder.lent,
-    dataSize: builder.size,
-    record,
-    merged: old,
-    parts: builder.parts,
-    rewrote,
+    dataSize,
+    data: alone ? share.data : [],
+    table: isWhole ? table : null,
+    tableSize,
+    header: isWhole ? null : table,
+    parts: alone ? 1 : dataSize > 0 ? store.comm.size : 0,
+    rewrite,
+    options: log.options.table,
+    shapeOf: (id) => log.shapeOf(id),
+    counts: { ...store.counts, datasets: log.datasets, config: configOf(log, store.counts) },
   };
 }
 
-/** What a flush does to the tables: so many of the last ones go, and these are written, a new one or another in an old one's place. */
-interface TablePlan {
-  readonly merged: number;
-  readonly written: readonly { index: number; bytes: Uint8Array }[];
+/** What the main file adds when the data is in subfiles: a record that says which state of each of them counts. */
+function bareAddition(log: Log): Addition {
+  return {
+    dataSize: 0,
+    data: [],
+    table: null,
+    tableSize: 0,
+    header: null,
+    parts: log.stores.length,
+    rewrite: false,
+    options: log.options.table,
+    shapeOf: () => undefined,
+    counts: { ...log.main.counts, datasets: log.datasets, config: configOf(log, log.main.counts) },
+  };
 }
 
-function planTable(log: Log, builder: FlushBuilder, start: number): TablePlan {
-  const { tables } = log.state;
-  const shapeOf = (id: number) => log.shapeOf(id);
-  const fresh = builder.size > 0 ? builder.table.finish() : null;
-  const merged = fresh ? mergeable(tables, fresh.length) : 0;
-  const kept = tables.length - merged;
-  const written: { index: number; bytes: Uint8Array }[] = [];
-  if (fresh) {
-    const parts = tables.slice(kept).map(({ bytes, address }) => ({ bytes: bytes ?? EMPTY, address }));
-    parts.push({ bytes: fresh, address: start + builder.size });
-    written.push({ index: kept, bytes: merged > 0 ? mergeTables(parts, shapeOf, log.options.table) : fresh });
-  }
-  if (!log.rewrite) return { merged, written };
-  // A dataset was deleted: where others refer to its entries, which the original cannot stand, the table is written anew.
-  tables.slice(0, kept).forEach(({ bytes, address }, index) => {
-    if (!bytes || !refersToGone(bytes, address, shapeOf)) return;
-    written.push({ index, bytes: mergeTables([{ bytes, address }], shapeOf, log.options.table) });
-  });
-  return { merged, written };
-}
-
-/** A dataset of bytes in the log group. */
-function addBytes(structure: Structure, group: ObjectNode, name: string, size: number, data: number | Region): void {
-  structure.createDataset(group, name, {
-    dtype: BYTES,
-    space: simpleSpace([size]),
-    layout: { kind: 'contiguous', data },
-    allocation: 'early',
-    plain: true,
-  });
-}
-
-const EMPTY = new Uint8Array(0);
-
-function logWeight(logs: readonly TierItem[], merged: number): number {
-  return logs.slice(logs.length - merged).reduce((sum, item) => sum + item.weight, LOG_WEIGHT);
-}
-
-function configOf(log: Log): number {
+function configOf(log: Log, { config }: LogCounts): number {
   const { table } = log.options;
   // What is in the file already stays; the original looks for references only where the bit for them is set.
   return (
-    log.counts.config |
+    config |
     (table.encode ? CONFIG.encode : 0) |
     (table.share ? CONFIG.share : 0) |
     (table.compressFrom < Infinity ? CONFIG.zip : 0)
@@ -183,9 +143,13 @@ function configOf(log: Log): number {
 
 /** The flush is in the file: its blocks can be found, its memory can be used again. */
 export function flushDone(log: Log, plan: FlushPlan, overtaken: boolean): void {
-  log.data.file.end = Math.max(log.data.file.end, plan.planned.append.end + (log.committer?.appender.base ?? 0));
-  log.tables.items = plan.after.tables;
-  log.records = plan.after.records;
+  if (plan.store) storeDone(plan.store);
+  if (plan.main) storeDone(plan.main);
+  if (plan.store && log.hasSubfiles) {
+    const states = [...log.states];
+    states[plan.store.store.place] = stateOf(plan.store);
+    log.states = states;
+  }
   for (const { dataset, blocks, offset, stored } of plan.parts) {
     const { index } = dataset;
     if (!index) continue;
@@ -199,32 +163,21 @@ export function flushDone(log: Log, plan: FlushPlan, overtaken: boolean): void {
       at += blockBytes(blocks.counts, i * rank, rank, dataset.elements.size);
     }
   }
-  const indexed = new Set(plan.parts.map(({ dataset }) => dataset));
+  const complete = new Set(plan.parts.map(({ dataset }) => dataset));
+  log.committed(plan.isAlone);
   for (const stage of plan.stages) {
     log.underWay.splice(log.underWay.indexOf(stage), 1);
     // An index that a read made while the flush was on its way knows nothing of it.
-    for (const { dataset } of stage.datasets) if (!indexed.has(dataset)) dataset.index = null;
+    if (plan.isAlone) for (const { dataset } of stage.datasets) if (!complete.has(dataset)) dataset.index = null;
     log.release(stage, !overtaken);
   }
 }
 
 /** The flush is not in the file: its posts wait again, before everything that was posted since. */
-export function flushFailed(log: Log, committer: Committer, plan: FlushPlan): void {
-  const { structure } = log;
-  committer.undo(plan.planned);
-  const group = logGroup(structure);
-  // What the log group held before is put back, what the flush made is taken out.
-  for (const prefix of Object.values(SERIES)) {
-    for (const name of [...group.links.keys()]) if (name.startsWith(prefix)) structure.removeLink(group, name);
-  }
-  log.state = plan.before;
+export function flushFailed(log: Log, plan: FlushPlan): void {
+  if (plan.main) storeFailed(plan.main);
+  if (plan.store) storeFailed(plan.store);
   log.rewrite ||= plan.rewrote;
-  for (const [series, prefix] of Object.entries(SERIES) as [keyof LogState, string][]) {
-    plan.before[series].forEach((item, k) => {
-      addBytes(structure, group, `${prefix}${k}`, item.size, item.address - committer.appender.base);
-    });
-  }
-  log.counts = { ...log.counts, logs: plan.before.logs.length, tables: plan.before.tables.length };
   for (const stage of plan.stages) {
     log.underWay.splice(log.underWay.indexOf(stage), 1);
     clipReturned(stage);

@@ -5,6 +5,8 @@ import type { Io } from '../storage/drive.ts';
 
 /** The group that holds log and tables, and the root attribute that counts them. */
 export const LOG_GROUP = '_LOG';
+/** Where the commit records are in a file whose data is in subfiles: it has no log of its own. */
+const COMMITS_GROUP = '_COMMITS';
 export const COUNTS_ATTRIBUTE = '_int_att';
 
 /** Bits of the configuration, element 3 of the counts. */
@@ -20,11 +22,20 @@ export const CONFIG = {
 /** The five numbers of `_int_att`. */
 export interface LogCounts {
   /** Datasets ever created: the next dataset's ID. */
-  datasets: number;
-  logs: number;
-  tables: number;
-  config: number;
-  subfiles: number;
+  readonly datasets: number;
+  readonly logs: number;
+  readonly tables: number;
+  readonly config: number;
+  /** 1 without subfiles. */
+  readonly subfiles: number;
+}
+
+/** The series of datasets: log data and tables in the log group, commit records there or in a group of their own. */
+export const SERIES = { logs: '_ld_', tables: '_md_', records: '_cr_' } as const;
+
+/** The group of the commit records. */
+export function recordsGroup({ config }: LogCounts): string {
+  return config & CONFIG.subfiling ? COMMITS_GROUP : LOG_GROUP;
 }
 
 /** Whether the file has a log, and what its counts are. */
@@ -42,18 +53,16 @@ export function* writeCounts(structure: Structure, counts: LogCounts): Io<void> 
 }
 
 /** The beginnings of a log in a structure that has none. */
-export function* beginLog(structure: Structure): Io<LogCounts> {
-  const counts: LogCounts = { datasets: 0, logs: 0, tables: 0, config: 0, subfiles: 1 };
+export function* beginLog(structure: Structure, counts: LogCounts): Io<void> {
   yield* writeCounts(structure, counts);
-  logGroup(structure);
-  return counts;
+  logGroup(structure, recordsGroup(counts));
 }
 
-/** `_LOG` itself, made if it is not there: the original makes it only when it is needed. */
-export function logGroup(structure: Structure): ObjectNode {
-  const known = structure.root.links.get(LOG_GROUP)?.node;
+/** A group of the connector's own in the root, made if it is not there: the original makes it only when it is needed. */
+export function logGroup(structure: Structure, name: string): ObjectNode {
+  const known = structure.root.links.get(name)?.node;
   if (known) return known;
-  const made = structure.createGroup(structure.root, LOG_GROUP);
+  const made = structure.createGroup(structure.root, name);
   keepNoOrder(made);
   return made;
 }

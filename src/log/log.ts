@@ -1,27 +1,19 @@
-import { formatError, H5LogError } from '../errors.ts';
-import type { Committer } from '../hdf5/commit.ts';
+import { H5LogError } from '../errors.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
 import type { Structure } from '../hdf5/structure.ts';
 import { complete, type Io } from '../storage/drive.ts';
 import { ID, readAnchor } from './anchor.ts';
 import { ArenaPool } from './arena.ts';
-import { LogData } from './box-read.ts';
-import { type CommitRecord, parseRecords } from './commit-record.ts';
-import { CONFIG, LOG_GROUP, type LogCounts } from './layout.ts';
+import type { LogData } from './box-read.ts';
+import type { SubfileState } from './commit-record.ts';
+import { CONFIG } from './layout.ts';
 import { LogDataset } from './log-dataset.ts';
 import { logNames } from './names.ts';
 import { DatasetStage, Stage } from './stage.ts';
+import type { LogStore } from './store.ts';
 import type { TableOptions } from './table-format.ts';
 import { Tables } from './tables.ts';
-import { LOG_WEIGHT, type TierItem } from './tiers.ts';
-
-/** The series of datasets in the log group. */
-export const SERIES = { logs: '_ld_', tables: '_md_', records: '_cr_' } as const;
-
-/** Tables and records up to this size are kept in memory when a file is opened for writing, so that they can be merged. */
-export const SMALL = 2 ** 20;
-
-const NOTHING = new Uint8Array(0);
+import { WriteOrder } from './write-order.ts';
 
 export interface LogOptions {
   readonly table: TableOptions;
@@ -32,26 +24,22 @@ export interface LogOptions {
   readonly flushWhenFull: boolean;
 }
 
-/** The three series as they are, or will be when the commits under way have succeeded. */
-export interface LogState {
-  readonly logs: readonly TierItem[];
-  readonly tables: readonly TierItem[];
-  readonly records: readonly TierItem[];
-}
-
 /** The log of an open file: what was posted, what is committed, and which datasets there are. */
 export class Log {
   readonly structure: Structure;
-  readonly committer: Committer | null;
+  /** The file itself: its commit records, and log and tables unless there are subfiles. */
+  readonly main: LogStore;
+  /** Where log and tables are: the file itself, or its subfiles. Empty: in subfiles that cannot be reached. */
+  readonly stores: readonly LogStore[];
+  /** Where the data of this rank goes. */
+  readonly own: LogStore;
   readonly options: LogOptions;
   readonly pool = new ArenaPool();
-  readonly data: LogData;
   readonly tables: Tables;
-  counts: LogCounts;
-  state: LogState = { logs: [], tables: [], records: [] };
-  /** Commit records that are in the file. */
-  records: readonly TierItem[] = [];
-  #history: { of: readonly TierItem[]; records: CommitRecord[] } | null = null;
+  /** How many datasets there ever were: the next one's number. */
+  datasets: number;
+  /** With subfiles: the states of them that count. */
+  states: readonly SubfileState[] = [];
   /** A dataset was deleted: entries that others refer to may be its own, so the tables are written anew. */
   rewrite = false;
   /** Flushes, for posts that find no room. */
@@ -66,74 +54,39 @@ export class Log {
   #searched = 0;
   #held = 0;
 
-  constructor(structure: Structure, committer: Committer | null, counts: LogCounts, options: LogOptions) {
+  constructor(structure: Structure, main: LogStore, stores: readonly LogStore[], own: number, options: LogOptions) {
     this.structure = structure;
-    this.committer = committer;
-    this.counts = counts;
+    this.main = main;
+    this.stores = stores;
+    this.own = stores[own] ?? main;
     this.options = options;
-    const { base, end } = structure.loader.file;
-    // Entries name file offsets, not addresses.
-    this.data = new LogData(0, base + end);
-    this.tables = new Tables(this.data, []);
+    this.tables = new Tables(stores);
+    this.datasets = main.counts.datasets;
     structure.released = (node) => {
       if (node.kind === 'dataset' && node.attributes.has(ID)) this.rewrite = true;
     };
   }
 
-  /** Finds logs, tables and commit records in the structure. */
-  *load(): Io<void> {
-    const group = this.structure.root.links.get(LOG_GROUP);
-    const node = group && (yield* this.structure.loader.follow(group));
-    if (!node) return;
-    // How many flushes a log dataset stands for is not known any more; merging them costs nothing anyway.
-    const found = yield* this.#series(node, SERIES.logs, this.counts.logs, false);
-    const logs = found.map((item) => ({ ...item, weight: LOG_WEIGHT, bytes: NOTHING }));
-    const tables = yield* this.#series(node, SERIES.tables, this.counts.tables, this.committer !== null);
-    let recordCount = 0;
-    while (node.links.has(`${SERIES.records}${recordCount}`)) recordCount++;
-    const records = yield* this.#series(node, SERIES.records, recordCount, true);
-    this.state = { logs, tables, records };
-    this.tables.items = tables;
-    this.records = records;
+  get files(): readonly LogData[] {
+    return this.stores.map(({ data }) => data);
   }
 
-  /** Brings all tables into memory, so that the next flush can write them anew. */
-  *loadTables(): Io<void> {
-    const tables: TierItem[] = [];
-    for (const item of this.state.tables) {
-      const bytes = item.bytes ?? (yield* this.data.file.read(item.address, item.size, 'metadata table')).slice();
-      tables.push({ ...item, bytes });
-    }
-    this.state = { ...this.state, tables };
+  get hasSubfiles(): boolean {
+    return (this.main.counts.config & CONFIG.subfiling) !== 0;
   }
 
-  /** The commits that the file knows of, oldest first. */
-  history(): readonly CommitRecord[] {
-    if (this.#history?.of !== this.records) {
-      const records = this.records.flatMap(({ bytes, address }) => (bytes ? parseRecords(bytes, address) : []));
-      this.#history = { of: this.records, records };
-    }
-    return this.#history.records;
-  }
-
-  *#series(group: ObjectNode, prefix: string, count: number, read: boolean): Io<TierItem[]> {
-    const items: TierItem[] = [];
-    for (let k = 0; k < count; k++) {
-      const link = group.links.get(`${prefix}${k}`);
-      const node = link && (yield* this.structure.loader.follow(link));
-      const layout = node?.kind === 'dataset' ? this.structure.dataset(node).layout : null;
-      if (layout?.kind !== 'contiguous' || layout.address < 0) {
-        const offset = this.structure.loader.file.base + (node ?? group).address;
-        throw formatError(`/${LOG_GROUP}/${prefix}${k} is missing or not contiguous`, offset);
-      }
-      const address = this.structure.loader.file.base + layout.address;
-      let bytes: Uint8Array | null = null;
-      if (read && (prefix === SERIES.records || layout.size <= SMALL)) {
-        bytes = (yield* this.data.file.read(address, layout.size, 'table')).slice();
-      }
-      items.push({ address, size: layout.size, weight: layout.size, bytes });
-    }
-    return items;
+  /** Reads see what the stores hold now. `isKept`: indexes that were complete have been kept so. */
+  committed(isKept: boolean): void {
+    const { stores } = this;
+    const ends = stores.map(({ end }) => end);
+    const { coverage } = this.tables.committed;
+    if (isKept) coverage.ends = ends;
+    this.tables.committed = {
+      items: stores.flatMap(({ committed }) => committed.tables),
+      ends,
+      order: stores.length > 1 ? new WriteOrder(stores.map((store) => store.history())) : null,
+      coverage: isKept ? coverage : { ends },
+    };
   }
 
   /** What a dataset node is in the log, or undefined for a dataset of another kind. */
@@ -164,15 +117,15 @@ export class Log {
         if (target && !paths.has(target)) paths.set(target, `${path}/${logNames.shownInside(name)}`);
       }
     }
-    this.#searched = this.counts.datasets;
+    this.#searched = this.datasets;
   }
 
-  /** Throws if the data is not in this file. */
+  /** Throws if the data cannot be reached. */
   mustHoldData(): void {
-    if ((this.counts.config & CONFIG.subfiling) === 0) return;
+    if (this.stores.length > 0) return;
     throw new H5LogError(
       'UNSUPPORTED',
-      'the data of this file is in subfiles, which this version cannot read or write',
+      'the data of this file is in subfiles, which can only be found beside a file that is opened by its path',
     );
   }
 

@@ -12,7 +12,7 @@ import { BoxReader } from './box-read.ts';
 import { bytesOf, type LogDataset } from './log-dataset.ts';
 import { type InMemory, type MemoryLayout, memoryBlocks, putInto, reordered } from './memory.ts';
 import { applyPatches, pendingIn } from './overlay.ts';
-import type { TierItem } from './tiers.ts';
+import type { Committed } from './tables.ts';
 
 export interface ReadRequest {
   readonly memory?: MemoryLayout;
@@ -33,7 +33,7 @@ export class Reading {
   readonly #index: BlockIndex | null;
   readonly #limit: number;
   /** The tables as they are when the read is asked for: what is flushed while it waits is not for it. */
-  readonly #tables: readonly TierItem[];
+  readonly #tables: Committed;
   readonly #patches: ReturnType<typeof pendingIn>[];
 
   private constructor(dataset: LogDataset, blocks: Blocks, request: ReadRequest, patient: boolean) {
@@ -58,9 +58,9 @@ export class Reading {
     this.#packed = direct
       ? (bytesOf(request.into) as Uint8Array<ArrayBuffer>)
       : new Uint8Array(blocks.size * elements.size);
-    this.#index = dataset.index;
-    this.#limit = dataset.index?.length ?? 0;
-    this.#tables = dataset.log.tables.items;
+    this.#tables = dataset.log.tables.committed;
+    this.#index = dataset.index?.covered === this.#tables.coverage ? dataset.index : null;
+    this.#limit = this.#index?.length ?? 0;
     const stages = dataset.log.stagesOf(dataset);
     this.#patches = [];
     if (stages.length > 0) {
@@ -100,10 +100,10 @@ export class Reading {
     const whole = blocks.size === 0 ? null : yield* this.#wholeIndex();
     // An index that was made for this read grows with the next flush.
     const limit = this.#index ? this.#limit : (whole?.length ?? Infinity);
-    const one = whole && new BoxReader(log.data, whole, limit, layout);
+    const one = whole && new BoxReader(log.files, whole, limit, layout);
     for (let i = 0; i < blocks.length; i++) {
       const { start, count } = boxAt(blocks, i);
-      const reader = one ?? new BoxReader(log.data, yield* this.#indexOf(start, count), limit, layout);
+      const reader = one ?? new BoxReader(log.files, yield* this.#indexOf(start, count), limit, layout);
       yield* reader.read(start, count, this.#packed, at);
       const patches = this.#patches[i];
       if (patches) applyPatches(patches, this.#packed, at, count, elements.size);

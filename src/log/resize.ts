@@ -9,53 +9,71 @@ import { DatasetStage, type Stage } from './stage.ts';
 import { visible } from './visible.ts';
 
 /**
- * Changes the shape of a dataset. Shrinking clips what is pending; what is committed stays in the log, out of sight. Growing
- * again over such blocks posts fill over them, so that every reader, the original included, sees fill.
+ * Prepares a change of shape; what can fail is done here, the change itself by the function that is returned. Shrinking clips what
+ * is pending; what is committed stays in the log, out of sight. Growing again over such blocks posts fill over them, so that every
+ * reader, the original included, sees fill. Of several ranks one posts it.
  */
-export function* resizeDataset(dataset: LogDataset, shape: readonly number[]): Io<void> {
+export function* planResize(dataset: LogDataset, shape: readonly number[], postsFill: boolean): Io<() => void> {
   const { log, node } = dataset;
   const old = dataset.shape;
-  if (shape.every((size, d) => size === old[d])) return;
+  if (shape.every((size, d) => size === old[d])) return () => {};
   const reach = yield* readReach(log.structure, node);
   const shrinks = shape.some((size, d) => size < (old[d] as number));
-  if (shrinks) {
-    clipPending(dataset, shape);
-    writeReach(
-      log.structure,
-      node,
-      old.map((size, d) => Math.max(size, reach?.[d] ?? 0)),
-    );
-  }
-  resizeAnchor(log.structure, node, shape);
-  dataset.shape = shape;
-  if (!reach || !shape.some((size, d) => size > (old[d] as number))) return;
-  // What comes back into view: inside the new shape and where the dataset once reached, outside of what was visible.
-  const seen = Float64Array.from(old, (size, d) => Math.min(size, shape[d] as number));
+  const grows = shape.some((size, d) => size > (old[d] as number));
+  const clippings = shrinks ? clippedPending(dataset, shape) : [];
+  const filled = reach && grows && postsFill ? yield* comingBack(dataset, shape, reach) : [];
+  return () => {
+    for (const { stage, part, kept } of clippings) {
+      log.exchange(part.arena.held, kept.arena.held);
+      stage.set(kept);
+      part.arena.release();
+      dataset.forgetStage(part);
+    }
+    if (shrinks) {
+      writeReach(
+        log.structure,
+        node,
+        old.map((size, d) => Math.max(size, reach?.[d] ?? 0)),
+      );
+    }
+    resizeAnchor(log.structure, node, shape);
+    dataset.shape = shape;
+    for (const box of filled) dataset.postFill(box);
+  };
+}
+
+interface Box {
+  readonly start: number[];
+  readonly count: number[];
+}
+
+/** What of earlier writes comes back into view: inside the new shape and where the dataset once reached, outside of what was visible. */
+function* comingBack(dataset: LogDataset, shape: readonly number[], reach: readonly number[]): Io<Box[]> {
+  const seen = Float64Array.from(dataset.shape, (size, d) => Math.min(size, shape[d] as number));
   const view = Float64Array.from(shape, (size, d) => Math.min(size, Math.max(reach[d] as number, seen[d] as number)));
   const origin = new Float64Array(shape.length);
   const parts = subtractMany(origin, view, { rank: shape.length, length: 1, starts: origin, counts: seen });
+  const boxes: Box[] = [];
   for (let i = 0; i < parts.length; i++) {
     const from = i * parts.rank;
-    yield* coverWithFill(
-      dataset,
-      parts.starts.slice(from, from + parts.rank),
-      parts.counts.slice(from, from + parts.rank),
-    );
+    const start = parts.starts.slice(from, from + parts.rank);
+    boxes.push(...(yield* coveredBy(dataset, start, parts.counts.slice(from, from + parts.rank))));
   }
+  return boxes;
 }
 
 /**
- * Posts fill over what committed blocks, and those under way, cover of a box: over each element once, however many blocks lie
- * there, or every shrinking and growing again would double the posts of the next.
+ * What committed blocks, and those under way, cover of a box: each element once, however many blocks lie there, or every
+ * shrinking and growing again would double the posts of the next.
  */
-function* coverWithFill(dataset: LogDataset, start: Float64Array, count: Float64Array): Io<void> {
+function* coveredBy(dataset: LogDataset, start: Float64Array, count: Float64Array): Io<Box[]> {
   const rank = start.length;
   const high = start.map((s, d) => s + (count[d] as number));
   const { log } = dataset;
-  const { items } = log.tables;
-  const whole = dataset.index ?? (yield* log.tables.whole(dataset, items));
+  const { committed } = log.tables;
+  const whole = yield* log.tables.whole(dataset, committed);
   const lists: Boxes[] = [
-    seenIn(whole ?? (yield* log.tables.index(dataset, { low: start, high }, items)), start, count),
+    seenIn(whole ?? (yield* log.tables.index(dataset, { low: start, high }, committed)), start, count),
   ];
   for (const stage of log.underWay) {
     const part = stage.of(dataset);
@@ -71,12 +89,14 @@ function* coverWithFill(dataset: LogDataset, start: Float64Array, count: Float64
   }
   // What is left of the box without its gaps.
   const parts = subtractMany(start, count, subtractMany(start, count, joined(rank, lists)));
+  const boxes: Box[] = [];
   for (let k = 0; k < parts.length * rank; k += rank) {
-    dataset.postFill({
+    boxes.push({
       start: [...parts.starts.subarray(k, k + rank)],
       count: [...parts.counts.subarray(k, k + rank)],
     });
   }
+  return boxes;
 }
 
 /** More elements than this are not ticked off one by one. */
@@ -111,20 +131,32 @@ function joined(rank: number, lists: readonly Boxes[]): Boxes {
   return { rank, length, starts, counts };
 }
 
-/** Cuts everything that is pending for a dataset to a smaller shape. */
-function clipPending(dataset: LogDataset, shape: readonly number[]): void {
+interface Clipping {
+  readonly stage: Stage;
+  readonly part: DatasetStage;
+  readonly kept: DatasetStage;
+}
+
+/** Everything that is pending for a dataset, cut to a smaller shape. */
+function clippedPending(dataset: LogDataset, shape: readonly number[]): Clipping[] {
   const { log } = dataset;
+  const clippings: Clipping[] = [];
   for (const stage of [...log.waiting, log.current]) {
     const part = stage.of(dataset);
-    if (!part) continue;
-    stage.set(clipped(part, stage, shape));
-    dataset.forgetStage(part);
+    if (part) clippings.push({ stage, part, kept: clipped(part, stage, shape) });
   }
+  return clippings;
 }
 
 /** Posts that come back from a failed flush are cut to what their datasets have become meanwhile. */
 export function clipReturned(stage: Stage): void {
-  for (const part of [...stage.datasets]) if (isOutside(part)) stage.set(clipped(part, stage, part.dataset.shape));
+  for (const part of [...stage.datasets]) {
+    if (!isOutside(part)) continue;
+    const kept = clipped(part, stage, part.dataset.shape);
+    part.dataset.log.exchange(part.arena.held, kept.arena.held);
+    part.arena.release();
+    stage.set(kept);
+  }
 }
 
 function isOutside(part: DatasetStage): boolean {
@@ -172,7 +204,5 @@ function clipped(part: DatasetStage, stage: Stage, shape: readonly number[]): Da
     }
   }
   out.requests = part.requests;
-  log.exchange(part.arena.held, out.arena.held);
-  part.arena.release();
   return out;
 }

@@ -142,15 +142,49 @@ export class TableWriter {
 
   /** The table: number of sections, their ends, entries. */
   finish(): Uint8Array {
+    this.#end();
+    putU64(this.#view, 0, 1);
+    putU64(this.#view, 8, this.#at);
+    return this.#bytes.subarray(0, this.#at);
+  }
+
+  /** Only the entries: one section of a table of several. */
+  section(): Uint8Array {
+    this.#end();
+    return this.#bytes.subarray(HEADER, this.#at);
+  }
+
+  #end(): void {
     const last = this.#lastCompressed;
     if (last) {
       // The original looks 8 bytes too far when it unpacks a record entry: behind it must be more of the table.
       this.#at = last.at;
       this.#full(last.entry, last.selection, false);
     }
-    putU64(this.#view, 0, 1);
-    putU64(this.#view, 8, this.#at);
-    return this.#bytes.subarray(0, this.#at);
+  }
+}
+
+/** Bytes before the entries of a table with so many sections. */
+export const headerSize = (sections: number): number => 8 * (sections + 1);
+
+/** The header of a table whose sections have these sizes. */
+export function tableHeader(sizes: readonly number[]): Uint8Array {
+  const bytes = allocate(headerSize(sizes.length));
+  const view = viewOf(bytes);
+  putU64(view, 0, sizes.length);
+  let end = bytes.length;
+  sizes.forEach((size, i) => {
+    end += size;
+    putU64(view, 8 * (i + 1), end);
+  });
+  return bytes;
+}
+
+/** Entries whose data turns out to begin `by` bytes further on in the file. */
+export function moveEntries(section: Uint8Array, by: number): void {
+  const view = viewOf(section);
+  for (let at = 0; at < section.length; at += view.getInt32(at, true)) {
+    putU64(view, at + 12, view.getUint32(at + 12, true) + view.getUint32(at + 16, true) * 2 ** 32 + by);
   }
 }
 

@@ -1,12 +1,16 @@
+import { formatError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
-import { BlockIndex, blockBytes } from './block-index.ts';
+import { BlockIndex, blockBytes, type Coverage } from './block-index.ts';
 import type { LogData } from './box-read.ts';
 import type { LogDataset } from './log-dataset.ts';
 import { type RawEntry, Table } from './table-read.ts';
 import type { TierItem } from './tiers.ts';
+import { UNKNOWN_TIME, type WriteOrder } from './write-order.ts';
 
 /** Bytes of tables that are kept in memory after they were read. */
 const KEPT = 32 * 2 ** 20;
+
+const NOTHING: Coverage = { ends: [] };
 
 interface OpenTable {
   readonly table: Table;
@@ -15,17 +19,28 @@ interface OpenTable {
   readonly entries: ReadonlyMap<number, readonly number[]>;
 }
 
+/** The tables of one state of a file. They stay in the file when others take their place. */
+export interface Committed {
+  readonly items: readonly TierItem[];
+  /** By store, the file offset where the state ends. */
+  readonly ends: readonly number[];
+  /** null: the file offset alone tells what is newer. */
+  readonly order: WriteOrder | null;
+  /** For indexes that are complete. */
+  readonly coverage: Coverage;
+}
+
 /** The metadata tables of a file, read when they are first needed. */
 export class Tables {
-  readonly #data: LogData;
-  items: readonly TierItem[];
+  readonly #stores: readonly { readonly data: LogData }[];
+  /** What is in the file now. */
+  committed: Committed = { items: [], ends: [], order: null, coverage: { ends: [] } };
   readonly #open = new Map<TierItem, OpenTable>();
   readonly #large = new WeakMap<TierItem, WeakRef<OpenTable>>();
   #bytes = 0;
 
-  constructor(data: LogData, items: readonly TierItem[]) {
-    this.#data = data;
-    this.items = items;
+  constructor(stores: readonly { readonly data: LogData }[]) {
+    this.#stores = stores;
   }
 
   *#table(item: TierItem): Io<OpenTable> {
@@ -34,7 +49,7 @@ export class Tables {
     let { bytes } = item;
     if (!bytes) {
       bytes = new Uint8Array(item.size);
-      yield* this.#data.file.readInto(bytes, item.address, 'metadata table');
+      yield* this.#data(item.place).file.readInto(bytes, item.address, 'metadata table');
     }
     const table = new Table(bytes, item.address);
     const entries = new Map<number, number[]>();
@@ -46,6 +61,10 @@ export class Tables {
     const opened = { table, size: item.size, entries };
     this.#keep(item, opened);
     return opened;
+  }
+
+  #data(place: number): LogData {
+    return (this.#stores[place] as { data: LogData }).data;
   }
 
   /** Small tables stay; a large one is kept only as long as memory is not needed otherwise. */
@@ -64,31 +83,45 @@ export class Tables {
   }
 
   /**
-   * The committed blocks of a dataset: all of them, or only those that meet the box [low, high), one entry at a time.
-   * `items` are the tables as they were when somebody asked: they stay in the file when others take their place.
+   * The committed blocks of a dataset: all of them, or only those that meet the box [low, high), one entry at a time. With
+   * `covered`, only those that were committed behind these file offsets.
    */
   *index(
     dataset: LogDataset,
     box: { low: Float64Array; high: Float64Array } | null,
-    items: readonly TierItem[],
+    { items, ends, order }: Committed,
+    covered: Coverage = NOTHING,
   ): Io<BlockIndex> {
     const rank = dataset.shape.length;
     const index = new BlockIndex(rank);
+    const several = this.#stores.length > 1;
     for (const item of items) {
+      const floor = covered.ends[item.place] ?? 0;
+      // A table that was there when the list was made holds nothing new. One that was merged since may hold both.
+      if (item.address < floor) continue;
       const { table, entries } = yield* this.#table(item);
       for (const at of entries.get(dataset.id) ?? []) {
         const entry = table.entryAt(at);
-        const part = box ? new BlockIndex(rank, entry.count) : index;
-        yield* this.#add(table, entry, dataset, part);
-        if (!box) continue;
-        for (const block of part.query(box.low, box.high)) copyBlock(part, block, index);
+        if (entry.offset < floor) continue;
+        const part = box || several ? new BlockIndex(rank, entry.count) : index;
+        yield* this.#add(item.place, table, entry, dataset, part);
+        if (part === index) continue;
+        const found = box ? part.query(box.low, box.high) : everyBlock(part);
+        for (const block of found) {
+          index.take(part, block);
+          if (several) index.inStore(item.place);
+          if (order) index.wasWritten(order.of(item.place, entry.offset));
+        }
       }
     }
     index.sort();
+    if (order) mustHaveOrder(index, dataset);
+    index.orders = null;
+    index.covered = { ends };
     return index;
   }
 
-  *#add(table: Table, entry: RawEntry, dataset: LogDataset, index: BlockIndex): Io<void> {
+  *#add(place: number, table: Table, entry: RawEntry, dataset: LogDataset, index: BlockIndex): Io<void> {
     const { rank, length } = index;
     index.reserve(entry.count);
     table.blocks(entry, { rank, starts: index.starts, counts: index.counts, at: length * rank });
@@ -98,25 +131,42 @@ export class Tables {
       return;
     }
     // The original forgets which of its datasets are deflated; the size and a zlib header give it away.
-    if (entry.size < bytes && (yield* this.#isZlib(entry))) {
+    if (entry.size < bytes && (yield* this.#isZlib(place, entry))) {
       index.length = length;
       addStream(entry, dataset, index, bytes);
     } else table.checkSize(entry, bytes, false);
   }
 
-  *#isZlib(entry: RawEntry): Io<boolean> {
+  *#isZlib(place: number, entry: RawEntry): Io<boolean> {
     if (entry.size < 2) return false;
-    const [first, second] = yield* this.#data.file.read(entry.offset, 2, 'data of the log');
+    const [first, second] = yield* this.#data(place).file.read(entry.offset, 2, 'data of the log');
     return first === 0x78 && ((first << 8) | (second as number)) % 31 === 0;
   }
 
-  /** The index of all blocks of a dataset, which it keeps from then on; null if it would take more memory than allowed. */
-  *whole(dataset: LogDataset, items: readonly TierItem[]): Io<BlockIndex | null> {
-    const bytes = (yield* this.count(dataset, items)) * (16 * dataset.shape.length + 16);
-    if (bytes > dataset.log.options.indexLimit) return null;
-    const index = yield* this.index(dataset, null, items);
+  /**
+   * The index of all blocks of a dataset in a state, null if it would take more memory than allowed. The one of the present
+   * state is kept by the dataset; later it only has to take in what is new.
+   */
+  *whole(dataset: LogDataset, state: Committed): Io<BlockIndex | null> {
+    const { indexLimit } = dataset.log.options;
+    if (indexLimit < Infinity) {
+      const bytes = (yield* this.count(dataset, state.items)) * (16 * dataset.shape.length + 16);
+      if (bytes > indexLimit) return null;
+    }
+    const known = dataset.index;
+    if (known?.covered === state.coverage) return known;
+    const covered = known?.covered ?? NOTHING;
+    const isBehind = covered.ends.every((end, place) => end <= (state.ends[place] as number));
+    const before = { ends: isBehind ? covered.ends : [] };
+    const added = yield* this.index(dataset, null, state, before);
+    if (!isBehind) return added;
     // A flush that ended meanwhile is not in it: then it serves only whoever asked.
-    if (this.items === items && !dataset.index) dataset.index = index;
+    if (this.committed !== state || dataset.index !== known)
+      return before.ends.length === 0 ? added : yield* this.index(dataset, null, state);
+    if (known) for (const block of everyBlock(added)) known.take(added, block);
+    const index = known ?? added;
+    index.covered = state.coverage;
+    dataset.index = index;
     return index;
   }
 
@@ -156,13 +206,22 @@ function addStream(entry: RawEntry, dataset: LogDataset, index: BlockIndex, whol
   }
 }
 
-function copyBlock(from: BlockIndex, block: number, to: BlockIndex): void {
-  const { rank } = from;
-  to.reserve(1);
-  for (let d = 0; d < rank; d++) {
-    to.starts[to.length * rank + d] = from.starts[block * rank + d] as number;
-    to.counts[to.length * rank + d] = from.counts[block * rank + d] as number;
+function* everyBlock(index: BlockIndex): Iterable<number> {
+  for (let i = 0; i < index.length; i++) yield i;
+}
+
+/** Of overlapping blocks in two files of which nobody recorded the time, nobody knows which is newer. */
+function mustHaveOrder(index: BlockIndex, dataset: LogDataset): void {
+  const { orders, places, rank, starts, counts } = index;
+  if (!orders || !places) return;
+  for (let i = 0; i < index.length && orders[i] === UNKNOWN_TIME; i++) {
+    const low = starts.slice(i * rank, (i + 1) * rank);
+    const high = low.map((start, d) => start + (counts[i * rank + d] as number));
+    for (const other of index.query(low, high, i)) {
+      if (places[other] === places[i]) continue;
+      throw formatError(
+        `${dataset.path}: subfiles ${places[other]} and ${places[i]} both hold [${[...low].join(', ')}], and which of them was written last is not on record`,
+      );
+    }
   }
-  to.add(from.offsets[block] as number, from.stored ? (from.stored[block] as number) : 0);
-  if (from.inner && from.whole) to.inStream(from.inner[block] as number, from.whole[block] as number);
 }

@@ -1,6 +1,3 @@
-import type { ObjectNode } from '../hdf5/object-node.ts';
-import type { Structure } from '../hdf5/structure.ts';
-
 /** So many neighbours of a size make one of the next; every byte is then rewritten once a tier, not once a flush. */
 const FANOUT = 16;
 /** What is larger than this stays as it is. */
@@ -11,6 +8,8 @@ export const LOG_WEIGHT = 64;
 
 /** One dataset of a series `_md_0`, `_md_1` ... in the log group. */
 export interface TierItem {
+  /** The number of the store it is in. */
+  readonly place: number;
   readonly address: number;
   readonly size: number;
   /** What merging it would cost. */
@@ -45,15 +44,4 @@ export function mergeable(items: readonly TierItem[], weight: number): number {
     merged += count;
     total = sum;
   }
-}
-
-/** Removes the last `count` datasets of a series from the log group. */
-export function dropItems(
-  structure: Structure,
-  group: ObjectNode,
-  prefix: string,
-  length: number,
-  count: number,
-): void {
-  for (let i = length - count; i < length; i++) structure.removeLink(group, `${prefix}${i}`);
 }

@@ -6,7 +6,7 @@ import type { BlockingStorage, ByteStorage } from './storage.ts';
  * `flip`, `truncate`, `size` and reads marked `now` go through the blocking half whenever there is one, also when driven
  * asynchronously: an asynchronous write of an older superblock, or a change of size, can land after a newer one.
  */
-export type Wish =
+export type Wish = (
   | { readonly op: 'read'; readonly into: Uint8Array; readonly offset: number; readonly now?: boolean }
   | {
       readonly op: 'write' | 'flip';
@@ -16,7 +16,11 @@ export type Wish =
       readonly meanwhile?: () => void;
     }
   | { readonly op: 'truncate'; readonly size: number }
-  | { readonly op: 'size' | 'sync' };
+  | { readonly op: 'size' | 'sync' }
+) & {
+  /** Another storage than the one that is driven: a file of several parts. */
+  readonly on?: ByteStorage | undefined;
+};
 
 /** Code written once for both worlds: it yields wishes and gets their answers. */
 export type Io<T> = Generator<Wish, T, number>;
@@ -28,7 +32,8 @@ export function driveSync<T>(storage: ByteStorage, io: Io<T>): T {
     let answer: number;
     try {
       // Only now: what is in memory already needs no storage.
-      answer = grantSync(storage, mustBlock(storage), step.value);
+      const target = step.value.on ?? storage;
+      answer = grantSync(target, mustBlock(target), step.value);
     } catch (error) {
       step = io.throw(storageError(storage, step.value, error));
       continue;
@@ -58,7 +63,7 @@ export async function driveAsync<T>(
     let answer: number;
     try {
       signal?.throwIfAborted();
-      answer = await grantAsync(storage, step.value);
+      answer = await grantAsync(step.value.on ?? storage, step.value);
       signal?.throwIfAborted();
     } catch (error) {
       if (stopped?.()) return undefined;
@@ -125,6 +130,22 @@ async function writeMeanwhile(written: Promise<void>, meanwhile: (() => void) | 
   }
 }
 
+/** The same code, on another storage. */
+export function* within<T>(storage: ByteStorage, io: Io<T>): Io<T> {
+  let step = io.next();
+  while (!step.done) {
+    let answer: number;
+    try {
+      answer = yield step.value.on ? step.value : { ...step.value, on: storage };
+    } catch (error) {
+      step = io.throw(error);
+      continue;
+    }
+    step = io.next(answer);
+  }
+  return step.value;
+}
+
 /** Runs code that has everything it needs in memory. */
 export function complete<T>(io: Io<T>): T {
   const step = io.next();
@@ -144,8 +165,9 @@ function mustWrite(storage: ByteStorage): NonNullable<ByteStorage['write']> {
   return storage.write.bind(storage);
 }
 
-function storageError(storage: ByteStorage, wish: Wish, cause: unknown): H5LogError {
+function storageError(driven: ByteStorage, wish: Wish, cause: unknown): H5LogError {
   if (isH5LogError(cause)) return cause;
+  const storage = wish.on ?? driven;
   const reason = cause instanceof Error ? cause.message : String(cause);
   const where = 'offset' in wish ? ` at byte ${wish.offset}` : '';
   return new H5LogError('STORAGE', `${wish.op === 'flip' ? 'write' : wish.op}${where} failed: ${reason}`, {

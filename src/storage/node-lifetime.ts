@@ -2,8 +2,8 @@ import { writeSync } from 'node:fs';
 
 /** What an open file does when the process ends. All of it blocking: nothing else runs any more. */
 export interface Lifetime {
-  /** A normal end, or process.exit. */
-  exit(): void;
+  /** A normal end, or process.exit. Gives a line to print if that was a mistake: the process then ends with an error. */
+  exit(): string | undefined;
   /** An exception that nobody caught: gives the line to print, or nothing. */
   crash(): string | undefined;
   /** Commits before a signal takes effect. */
@@ -25,7 +25,12 @@ function crash(): void {
 
 function exit(): void {
   if (crashed) return;
-  for (const file of [...open]) attempt(() => file.exit());
+  for (const file of [...open]) {
+    const line = attempt(() => file.exit());
+    if (!line) continue;
+    print(line);
+    process.exitCode ||= 1;
+  }
 }
 
 function signalled(signal: NodeJS.Signals): void {

@@ -6,8 +6,10 @@ import { nodeStorage } from './node-file.ts';
 import { readableAfterClose } from './node-linger.ts';
 import { acquireLock, type Lock } from './node-lock.ts';
 import { errno, pathOf, realFile } from './node-path.ts';
-import type { ByteStorage } from './storage.ts';
-import type { WriteTarget } from './target.ts';
+import type { BlockingStorage, ByteStorage } from './storage.ts';
+import { plainTarget, type WriteTarget } from './target.ts';
+
+type Blocking = ByteStorage & { readonly blocking: BlockingStorage };
 
 /** Opens an existing file for reading. No lock is needed. */
 export function readTarget(path: string | URL): ByteStorage {
@@ -32,6 +34,37 @@ export function openTarget(path: string | URL): WriteTarget {
     lock.release();
     throw error;
   }
+}
+
+/**
+ * A file that another rank opens or makes, and whose lock that one holds. It is opened when it is first used: before, it may
+ * not be there.
+ */
+export function joinTarget(path: string | URL): WriteTarget {
+  const name = pathOf(path);
+  let opened: Blocking | undefined;
+  const use = (): Blocking => {
+    opened ??= readableAfterClose(nodeStorage(path, 'r+'), realFile(path));
+    return opened;
+  };
+  const storage: Blocking = {
+    name,
+    size: () => use().size(),
+    read: (into, offset) => use().read(into, offset),
+    write: (parts, offset) => (use().write as NonNullable<ByteStorage['write']>)(parts, offset),
+    truncate: (size) => (use().truncate as NonNullable<ByteStorage['truncate']>)(size),
+    sync: () => (use().sync as NonNullable<ByteStorage['sync']>)(),
+    close: async () => opened?.close(),
+    blocking: {
+      size: () => use().blocking.size(),
+      read: (into, offset) => use().blocking.read(into, offset),
+      write: (parts, offset) => use().blocking.write(parts, offset),
+      truncate: (size) => use().blocking.truncate(size),
+      sync: () => use().blocking.sync(),
+      close: () => opened?.blocking.close(),
+    },
+  };
+  return plainTarget(storage);
 }
 
 /**
@@ -83,7 +116,7 @@ function publish(aside: string, real: string, name: string, exclusive: boolean, 
   }
 }
 
-function syncDirectory(path: string): void {
+export function syncDirectory(path: string): void {
   const handle = openSync(path, 'r');
   try {
     fsyncSync(handle);

@@ -24,7 +24,7 @@ function checkSums(bytes: Uint8Array): number {
   file.closeSync();
   for (const { sequence, bytes: added, requests } of commits) {
     const state = File.openSync(memoryStorage(bytes), { asOf: sequence });
-    const item = state.session.log?.records.at(-1);
+    const item = state.session.log?.main.committed.records.at(-1);
     const { address, size } = item as { address: number; size: number };
     const record = parseRecords(bytes.subarray(address, address + size), address).at(-1) as CommitRecord;
     const { start, end, kind, ranks, rest } = record;

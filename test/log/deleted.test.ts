@@ -10,7 +10,7 @@ const folder = temporaryDirectory();
 
 /** Dataset ids of entries, and of the entries they take their selection from, over all tables. */
 function references(file: File): [number, number][] {
-  const items = file.session.log?.state.tables ?? [];
+  const items = file.session.log?.main.state.tables ?? [];
   return items.flatMap(({ bytes, address }) =>
     bytes ? [...new Table(bytes, address).entries()].map(({ id, holder }): [number, number] => [id, holder]) : [],
   );
@@ -39,11 +39,11 @@ describe('deleting a dataset', () => {
       [1, 0],
     ]);
     const before = second?.readSync();
-    const growth = file.session.log?.state.tables.length;
+    const growth = file.session.log?.main.state.tables.length;
     file.delete('a');
     file.flushSync();
     expect(references(file)).toEqual([[1, 1]]);
-    expect(file.session.log?.state.tables.length).toBe(growth);
+    expect(file.session.log?.main.state.tables.length).toBe(growth);
     file.closeSync();
     const again = File.openSync(storage);
     expect(again.has('a')).toBe(false);

@@ -18,7 +18,7 @@ afterEach(() => {
 /** The configuration bits that a file of these options is written with. */
 function config(table?: { encode?: boolean; share?: boolean; compress?: boolean }): number {
   const file = File.createSync(memoryStorage(), table ? { table } : {});
-  const counts = file.session.log?.counts;
+  const counts = file.session.log?.main.counts;
   file.closeSync();
   return counts?.config ?? -1;
 }
@@ -32,7 +32,7 @@ function tableBytes(): number {
     for (let i = 0; i < 400; i += 2) dataset.write(new Int8Array(3), { start: [i, 1], count: [1, 3] });
   }
   file.flushSync();
-  const size = file.session.log?.state.tables.reduce((sum, item) => sum + item.size, 0) ?? 0;
+  const size = file.session.log?.main.state.tables.reduce((sum, item) => sum + item.size, 0) ?? 0;
   file.closeSync();
   return size;
 }

@@ -100,7 +100,7 @@ describe('a selection used for many datasets', () => {
         dataset.write(new Int16Array(1000).fill(i), scattered);
       }
       file.flushSync();
-      const size = file.session.log?.state.tables[0]?.size ?? 0;
+      const size = file.session.log?.main.state.tables[0]?.size ?? 0;
       file.closeSync();
       return size;
     };

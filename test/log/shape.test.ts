@@ -248,7 +248,7 @@ describe('more than 2 GiB in one post', () => {
       expect(e.readSync(ends)).toEqual(Uint8Array.of(2, 1, 0));
       const session = reader.session;
       const index = session.now(
-        session.log!.tables.index(session.logDataset(e.node, '/d')!, null, session.log!.tables.items),
+        session.log!.tables.index(session.logDataset(e.node, '/d')!, null, session.log!.tables.committed),
       );
       expect(index.length).toBeGreaterThan(1);
       let next = index.offsets[0] as number;

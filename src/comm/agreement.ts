@@ -1,0 +1,92 @@
+import { H5LogError } from '../errors.ts';
+import type { Communicator } from './communicator.ts';
+import { decodeError, encodeError } from './error-message.ts';
+
+/** What a collective call was called with, by name; the same on all ranks, or it is a mistake. */
+export type CallDescription = Readonly<Record<string, string>>;
+
+/**
+ * Makes sure that all ranks make the same call, in one small exchange of a fixed form, so that ranks which make different
+ * calls find out instead of waiting for each other.
+ */
+export function sameCall(comm: Communicator, describe: () => CallDescription): void {
+  let mine: CallDescription;
+  try {
+    mine = describe();
+  } catch (error) {
+    mine = { arguments: `that cannot be used (${(error as Error).message})` };
+  }
+  const text = JSON.stringify(mine);
+  const [low, high] = hashOf(text);
+  const least = comm.allreduce(Float64Array.of(low, -low, high, -high), 'min');
+  if (least[0] === -(least[1] as number) && least[2] === -(least[3] as number)) return;
+  const all = comm.allgather(new TextEncoder().encode(text)).map((bytes) => new TextDecoder().decode(bytes));
+  const rank = all.findIndex((other) => other !== all[0]);
+  const first = JSON.parse(all[0] as string) as CallDescription;
+  const other = JSON.parse(all[rank] as string) as CallDescription;
+  throw new H5LogError('MISMATCH', `the ranks do not make the same call: ${difference(first, other, rank)}`, { rank });
+}
+
+function difference(first: CallDescription, other: CallDescription, rank: number): string {
+  if (first['call'] !== other['call']) return `rank 0 ${said(first)}, rank ${rank} ${said(other)}`;
+  const names = [...new Set([...Object.keys(first), ...Object.keys(other)])].filter(
+    (name) => first[name] !== other[name],
+  );
+  const parts = names.map(
+    (name) => `${name} is ${first[name] ?? 'missing'} on rank 0, ${other[name] ?? 'missing'} on rank ${rank}`,
+  );
+  return `${first['call'] ?? 'the call'}: ${parts.join('; ')}`;
+}
+
+const said = ({ call, arguments: bad, path }: CallDescription): string =>
+  call ? `calls ${call}${path ? ` (${path})` : ''}` : `passes arguments ${bad ?? ''}`;
+
+/** Two 32-bit numbers: texts that differ in both by chance are not to be expected. */
+function hashOf(text: string): [number, number] {
+  let a = 0x811c9dc5;
+  let b = 0x9e3779b9;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    a = Math.imul(a ^ code, 0x01000193);
+    b = Math.imul(b ^ code, 0x85ebca6b) ^ (b >>> 15);
+  }
+  return [a >>> 0, b >>> 0];
+}
+
+/** Does something on every rank; when it fails on one, the same error is thrown on all. */
+export function together<T>(comm: Communicator, work: () => T): T {
+  if (comm.size === 1) return work();
+  let error: unknown;
+  let failed = false;
+  let result: T | undefined;
+  try {
+    result = work();
+  } catch (thrown) {
+    error = thrown;
+    failed = true;
+  }
+  if (comm.allreduce(Float64Array.of(failed ? 1 : 0), 'max')[0] === 0) return result as T;
+  throw agreedError(comm, failed, error);
+}
+
+/** Called by all ranks when at least one of them failed: the error of the first of those, for all to throw. */
+export function agreedError(comm: Communicator, failed: boolean, error: unknown): Error {
+  const all = comm.allgather(failed ? encodeError(error, comm.rank) : new Uint8Array(0));
+  return firstError(all) ?? new H5LogError('COMM', 'a rank failed without an error');
+}
+
+/** The first error of those that ranks sent; ranks without one send nothing. */
+export function firstError(messages: readonly Uint8Array[]): Error | undefined {
+  const rank = messages.findIndex((bytes) => bytes.length > 0);
+  return rank < 0 ? undefined : ofRank(decodeError(messages[rank] as Uint8Array), rank);
+}
+
+/** Says in its text whose error it is. */
+export function ofRank(error: Error, rank: number): Error {
+  const known = error instanceof H5LogError ? error : undefined;
+  const whose = known?.rank ?? rank;
+  const message = /^rank \d+: /.test(error.message) ? error.message : `rank ${whose}: ${error.message}`;
+  if (!known) return Object.assign(new Error(message, { cause: error }), { rank: whose });
+  const { code, file, object, offset } = known;
+  return new H5LogError(code, message, { file, object, offset, rank: whose });
+}

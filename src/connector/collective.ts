@@ -1,0 +1,49 @@
+import { agreedError, type CallDescription } from '../comm/agreement.ts';
+import type { Communicator } from '../comm/communicator.ts';
+import type { Io } from '../storage/drive.ts';
+
+/** Does something on every rank; when it fails on one, the same error is thrown on all. */
+export function* jointly<T>(comm: Communicator, io: Io<T>): Io<T> {
+  if (comm.size === 1) return yield* io;
+  let failed = false;
+  let error: unknown;
+  let result: T | undefined;
+  try {
+    result = yield* io;
+  } catch (thrown) {
+    failed = true;
+    error = thrown;
+  }
+  if (comm.allreduce(Float64Array.of(failed ? 1 : 0), 'max')[0] === 0) return result as T;
+  throw agreedError(comm, failed, error);
+}
+
+/** What a call was called with, in a form that can be compared between ranks. */
+export function describeCall(call: string, details: Readonly<Record<string, unknown>>): CallDescription {
+  const description: Record<string, string> = { call };
+  for (const [name, value] of Object.entries(details)) if (value !== undefined) description[name] = shown(value);
+  return description;
+}
+
+/** The longest part of a value that is compared letter by letter; of longer ones the rest counts by a sum. */
+const LONGEST = 2000;
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value, (_key, item: unknown) => {
+    if (typeof item === 'bigint') return `${item}n`;
+    if (typeof item === 'number' && !Number.isFinite(item)) return String(item);
+    if (Object.is(item, -0)) return '-0';
+    if (ArrayBuffer.isView(item))
+      return { [item.constructor.name]: [...new Uint8Array(item.buffer, item.byteOffset, item.byteLength)] };
+    if (typeof item === 'function') return undefined;
+    return item;
+  });
+  if (text === undefined) return String(value);
+  return text.length <= LONGEST ? text : `${text.slice(0, LONGEST)}... (${text.length} characters, sum ${sumOf(text)})`;
+}
+
+function sumOf(text: string): number {
+  let sum = 0;
+  for (let i = 0; i < text.length; i++) sum = (Math.imul(sum, 31) + text.charCodeAt(i)) | 0;
+  return sum >>> 0;
+}

@@ -1,0 +1,191 @@
+import type { Communicator } from '../comm/communicator.ts';
+import { formatError, H5LogError } from '../errors.ts';
+import type { Committer } from '../hdf5/commit.ts';
+import type { ObjectNode } from '../hdf5/object-node.ts';
+import { openStructure } from '../hdf5/open.ts';
+import type { Structure } from '../hdf5/structure.ts';
+import { type Io, within } from '../storage/drive.ts';
+import type { ByteStorage } from '../storage/storage.ts';
+import { LogData } from './box-read.ts';
+import { type CommitRecord, parseRecords, type SubfileState } from './commit-record.ts';
+import { LOG_GROUP, type LogCounts, logGroup, readCounts, recordsGroup, SERIES } from './layout.ts';
+import { LOG_WEIGHT, type TierItem } from './tiers.ts';
+
+/** Tables and records up to this size are kept in memory when a file is opened for writing, so that they can be merged. */
+export const SMALL = 2 ** 20;
+
+const NOTHING = new Uint8Array(0);
+
+/** The three series as they are, or will be when the commits under way have succeeded. */
+export interface LogState {
+  readonly logs: readonly TierItem[];
+  readonly tables: readonly TierItem[];
+  readonly records: readonly TierItem[];
+}
+
+const EMPTY_STATE: LogState = { logs: [], tables: [], records: [] };
+
+/** The file of a store, once it is open. */
+export interface StoreFile {
+  /** null: the file that is driven. */
+  readonly storage: ByteStorage | null;
+  readonly structure: Structure;
+  readonly counts: LogCounts;
+}
+
+/**
+ * A file that holds log, tables and commit records: the file itself, or one of its subfiles. Of several ranks one writes its
+ * structure; the others write data into it, and look at it again when they want to read.
+ */
+export class LogStore {
+  /** Its number among the stores of a log. */
+  readonly place: number;
+  /** The ranks whose data goes here. */
+  readonly comm: Communicator;
+  /** Only the rank that writes the structure has one. */
+  committer: Committer | null = null;
+  storage: ByteStorage | null = null;
+  state: LogState = EMPTY_STATE;
+  /** What is in the file. */
+  committed: LogState = EMPTY_STATE;
+  /** The address of the root group of what is in the file, and where that ends. */
+  root = -1;
+  end = 0;
+  #file: { structure: Structure; counts: LogCounts; data: LogData } | null = null;
+  #history: { of: readonly TierItem[]; records: readonly CommitRecord[] } | null = null;
+
+  constructor(place: number, comm: Communicator) {
+    this.place = place;
+    this.comm = comm;
+  }
+
+  /** The file is open; {@link load} finds what is in it. */
+  attach({ storage, structure, counts }: StoreFile): void {
+    const { base, end } = structure.loader.file;
+    this.storage = storage;
+    this.root = structure.root.address;
+    this.end = base + end;
+    // Entries name file offsets, not addresses. Pages that were read stay valid: nothing is ever overwritten.
+    const data = this.#file?.data ?? new LogData(0, this.end, storage);
+    data.file.end = Math.max(data.file.end, this.end);
+    this.#file = { structure, counts, data };
+  }
+
+  get isOpen(): boolean {
+    return this.#file !== null;
+  }
+
+  get #open(): { structure: Structure; counts: LogCounts; data: LogData } {
+    if (!this.#file) throw new H5LogError('STORAGE', `subfile ${this.place} is used before it was opened`);
+    return this.#file;
+  }
+
+  get structure(): Structure {
+    return this.#open.structure;
+  }
+
+  get data(): LogData {
+    return this.#open.data;
+  }
+
+  get counts(): LogCounts {
+    return this.#open.counts;
+  }
+
+  set counts(counts: LogCounts) {
+    this.#open.counts = counts;
+  }
+
+  /** Runs code on the store's own file. */
+  run<T>(io: Io<T>): Io<T> {
+    return this.storage ? within(this.storage, io) : io;
+  }
+
+  get base(): number {
+    return this.structure.loader.file.base;
+  }
+
+  /** Finds logs, tables and commit records in the structure. */
+  *load(): Io<void> {
+    const { root } = this.structure;
+    const link = root.links.get(LOG_GROUP);
+    const node = link && (yield* this.run(this.structure.loader.follow(link)));
+    const writing = this.committer !== null;
+    const found = node ? yield* this.#series(node, SERIES.logs, this.counts.logs, false) : [];
+    // How many flushes a log dataset stands for is not known any more; merging them costs nothing anyway.
+    const logs = found.map((item) => ({ ...item, weight: LOG_WEIGHT, bytes: NOTHING }));
+    const tables = node ? yield* this.#series(node, SERIES.tables, this.counts.tables, writing) : [];
+    const place = root.links.get(recordsGroup(this.counts));
+    const group = place && (yield* this.run(this.structure.loader.follow(place)));
+    let count = 0;
+    while (group?.links.has(`${SERIES.records}${count}`)) count++;
+    const records = group ? yield* this.#series(group, SERIES.records, count, true) : [];
+    this.state = { logs, tables, records };
+    this.committed = this.state;
+  }
+
+  *#series(group: ObjectNode, prefix: string, count: number, read: boolean): Io<TierItem[]> {
+    const items: TierItem[] = [];
+    for (let k = 0; k < count; k++) {
+      const link = group.links.get(`${prefix}${k}`);
+      const node = link && (yield* this.run(this.structure.loader.follow(link)));
+      const layout = node?.kind === 'dataset' ? this.structure.dataset(node).layout : null;
+      if (layout?.kind !== 'contiguous' || layout.address < 0) {
+        const offset = this.base + (node ?? group).address;
+        throw formatError(`/${LOG_GROUP}/${prefix}${k} is missing or not contiguous`, offset);
+      }
+      const address = this.base + layout.address;
+      let bytes: Uint8Array | null = null;
+      if (read && (prefix === SERIES.records || layout.size <= SMALL)) {
+        bytes = (yield* this.data.file.read(address, layout.size, 'table')).slice();
+      }
+      items.push({ place: this.place, address, size: layout.size, weight: layout.size, bytes });
+    }
+    return items;
+  }
+
+  /** Moves to a state of the file; without one, to what its superblock says. */
+  *reload(storage: ByteStorage | null, state?: SubfileState): Io<void> {
+    this.storage = storage;
+    const { structure } = yield* this.run(openStructure(state?.root));
+    const counts = yield* this.run(readCounts(structure));
+    if (!counts) throw formatError('the counts of the log are missing');
+    this.attach({ storage, structure, counts });
+    if (state) this.end = state.end;
+    yield* this.load();
+  }
+
+  /** Brings all tables into memory, so that the next flush can write them anew. */
+  *loadTables(): Io<void> {
+    const tables: TierItem[] = [];
+    for (const item of this.state.tables) {
+      const bytes = item.bytes ?? (yield* this.data.file.read(item.address, item.size, 'metadata table')).slice();
+      tables.push({ ...item, bytes });
+    }
+    this.state = { ...this.state, tables };
+  }
+
+  /** The commits that the file knows of, oldest first. */
+  history(): readonly CommitRecord[] {
+    const { records } = this.committed;
+    if (this.#history?.of !== records) {
+      const parsed = records.flatMap(({ bytes, address }) => (bytes ? parseRecords(bytes, address) : []));
+      this.#history = { of: records, records: parsed };
+    }
+    return this.#history.records;
+  }
+
+  #groupName(prefix: string): string {
+    return prefix === SERIES.records ? recordsGroup(this.counts) : LOG_GROUP;
+  }
+
+  /** The group of a series in the structure, made if it is not there. */
+  group(prefix: string): ObjectNode {
+    return logGroup(this.structure, this.#groupName(prefix));
+  }
+
+  /** The same, if it is there. */
+  known(prefix: string): ObjectNode | undefined {
+    return this.structure.root.links.get(this.#groupName(prefix))?.node ?? undefined;
+  }
+}
