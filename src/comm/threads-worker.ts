@@ -22,9 +22,8 @@ export type RankMessage =
 
 type RankFunction = (comm: Communicator, data: unknown) => unknown;
 
-/** Runs one rank, in its worker. `load` imports as a module in the working directory would. */
-export async function runRank(load: (specifier: string) => Promise<unknown>): Promise<void> {
-  const { memory, rank, timeout, module, data } = workerData as RankData;
+/** Runs one rank, in its worker. */
+async function runRank({ memory, rank, timeout, module, data }: RankData): Promise<void> {
   const run = new SharedRun(memory);
   let over = false;
   const fail = (error: unknown) => {
@@ -43,7 +42,7 @@ export async function runRank(load: (specifier: string) => Promise<unknown>): Pr
     run.fail({ owner: rank, rank, kind: 'exit', reason });
   });
   try {
-    const main = await loadFunction(load, module);
+    const main = await loadFunction(module);
     // Nobody begins before everybody can: loading does not count as waiting.
     const start = new Promise((resolve) => parentPort?.once('message', resolve));
     send({ kind: 'ready' });
@@ -62,10 +61,10 @@ export async function runRank(load: (specifier: string) => Promise<unknown>): Pr
   process.exit();
 }
 
-async function loadFunction(load: (specifier: string) => Promise<unknown>, module: string): Promise<RankFunction> {
+async function loadFunction(module: string): Promise<RankFunction> {
   let loaded: { default?: unknown };
   try {
-    loaded = (await load(module)) as { default?: unknown };
+    loaded = (await import(module)) as { default?: unknown };
   } catch (cause) {
     const code = (cause as { code?: unknown } | null)?.code;
     // The module's own exceptions stay what they are.
@@ -118,3 +117,5 @@ function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.name === 'Error' || error.name === 'H5LogError' ? error.message : `${error.name}: ${error.message}`;
 }
+
+void runRank(workerData as RankData);

@@ -60,7 +60,7 @@ class ThreadsRun<R> {
     try {
       for (let rank = 0; rank < ranks; rank++) {
         const workerData: RankData = { memory, rank, timeout, module, data };
-        this.#watch(rank, new Worker(bootstrap, { eval: true, workerData }));
+        this.#watch(rank, new Worker(bootstrap, { workerData }));
       }
     } catch (cause) {
       for (const worker of this.#workers) void worker.terminate();
@@ -146,41 +146,44 @@ function refuseLauncher(): void {
   throw new H5LogError('COMM', text, { rank: found.rank });
 }
 
-/** What `import` understands: paths become URLs, names of packages stay. */
+/** What `import` understands: paths become URLs, and so do packages that the working directory knows. */
 function specifierOf(module: URL | string): string {
   if (module instanceof URL) return module.href;
   // Two letters at least: C: is a drive.
   if (/^[a-z][a-z\d+.-]+:/i.test(module)) return module;
   if (isAbsolute(module) || /^\.\.?[/\\]/.test(module) || existsSync(module))
     return pathToFileURL(resolve(module)).href;
-  return module;
+  try {
+    return pathToFileURL(createRequire(resolve('module.js')).resolve(module)).href;
+  } catch {
+    // A package only for `import` cannot be found this way; the worker tries from where this package is.
+    return module;
+  }
 }
 
-/**
- * The first lines of a worker. They are a text, not a file, because `import` in such a text looks for packages from the working
- * directory, and because it can bring in a TypeScript loader before the first .ts file.
- */
-function bootstrapOf(module: string): string {
+/** The first lines of a worker: a text, so that it can bring in a TypeScript loader before the first .ts file. */
+function bootstrapOf(module: string): URL {
   const here = import.meta.url;
   // Built and source files differ in their extension alone.
   const worker = new URL(`./threads-worker${/\.[a-z]+$/.exec(here)?.[0] ?? '.js'}`, here).href;
   const loader = [worker, module].some(isTypeScript) ? typeScriptLoader([here, module]) : undefined;
-  const first = loader ? `import(${JSON.stringify(loader)}).then(({ register }) => register())` : 'Promise.resolve()';
-  return `${first}.then(() => import(${JSON.stringify(worker)})).then(({ runRank }) => runRank((name) => import(name)));`;
+  const register = loader ? `const { register } = await import(${JSON.stringify(loader)}); register();` : '';
+  const text = `${register} await import(${JSON.stringify(worker)});`;
+  return new URL(`data:text/javascript,${encodeURIComponent(text)}`);
 }
 
 function isTypeScript(specifier: string): boolean {
   return /\.[cm]?tsx?($|[?#])/.test(specifier);
 }
 
-/** tsx, if it is installed and nothing else already makes Node read TypeScript: flags and NODE_OPTIONS reach workers by themselves. */
+/** That of tsx, if it is installed and Node does not read TypeScript by itself. The flags of tsx alone do not work in workers on Node 20. */
 function typeScriptLoader(origins: readonly string[]): string | undefined {
-  const flags = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ');
-  const native = (process.features as { typescript?: unknown }).typescript;
-  if (native || /\btsx\b|ts-node|swc|esbuild-register/.test(flags)) return undefined;
+  if ((process.features as { typescript?: unknown }).typescript) return undefined;
   for (const origin of origins) {
     try {
-      return pathToFileURL(createRequire(origin).resolve('tsx/esm/api')).href;
+      const path = createRequire(origin).resolve('tsx/esm/api');
+      // What require() finds is the CommonJS twin, which cannot register from there.
+      return pathToFileURL(path.replace(/\.cjs$/, '.mjs')).href;
     } catch {
       // Not installed there, or the origin is no file.
     }
