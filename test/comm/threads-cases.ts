@@ -52,6 +52,25 @@ const programs: Record<string, Program> = {
   },
   idles: () => void setInterval(() => {}, 1000),
 
+  // Processor time of the whole process while all but one wait, in milliseconds.
+  waits: (comm, { who, value }) => {
+    comm.barrier();
+    const before = process.cpuUsage();
+    if (comm.rank === who) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, value as number);
+    comm.barrier();
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1000;
+  },
+  gathers: (comm, { value }) => {
+    const length = value as number;
+    comm.barrier();
+    const begin = performance.now();
+    const all = comm.gather(new Uint8Array(length).fill(comm.rank + 1), 0);
+    const took = performance.now() - begin;
+    const right = all?.every((message, rank) => Buffer.compare(message, Buffer.alloc(length, rank + 1)) === 0);
+    return { took, right };
+  },
+
   // One rank fails while the others wait; those tell what they saw when `value` is a shared array of text.
   throws: failing(() => {
     throw new RangeError('the tide is out');

@@ -166,9 +166,11 @@ describe('under a launcher', () => {
     expect(error.message).toContain('h5log/mpi');
   });
 
-  test('of one rank they run, and in a batch job of Slurm', async () => {
-    const environment = { OMPI_COMM_WORLD_SIZE: '1', OMPI_COMM_WORLD_RANK: '0', SLURM_NTASKS: '2', SLURM_PROCID: '0' };
-    const { stdout } = await ran([2, program.href, { name: 'sums' }], environment);
+  test.each([
+    ['of one rank', { OMPI_COMM_WORLD_SIZE: '1', OMPI_COMM_WORLD_RANK: '0' }],
+    ['that is a batch job of Slurm', { SLURM_NTASKS: '2', SLURM_PROCID: '0' }],
+  ])('%s they run', async (_, environment) => {
+    const { stdout } = await ran([2, program.href, { name: 'sums' }], environment as Record<string, string>);
     expect(JSON.parse(stdout)).toEqual({ results: [1, 1] });
   });
 });
