@@ -1,53 +1,87 @@
 import { H5LogError } from '../errors.ts';
-import type { Communicator } from './communicator.ts';
+import {
+  problemOfBytes,
+  problemOfColor,
+  problemOfReduction,
+  problemOfRoot,
+  problemOfTimeout,
+  problemOfValues,
+  type Reduction,
+} from './arguments.ts';
+import type { BoundedCommunicator, Communicator } from './communicator.ts';
 
-/** One rank, alone: every collective is done at once. */
-class Solo implements Communicator {
+/** One rank, alone: every collective is done at once. It is as strict as the others, so that mistakes show before there are many ranks. */
+class Solo implements BoundedCommunicator {
   readonly rank = 0;
   readonly size = 1;
   readonly kind = 'solo' as const;
+  #timeout: number;
+  #closed = false;
 
-  barrier(): void {}
-
-  bcast(bytes: Uint8Array | null, root: number): Uint8Array {
-    checkRoot(root);
-    if (!bytes) throw new H5LogError('COMM', 'bcast: the root has nothing to send', { rank: 0 });
-    return bytes.slice();
+  constructor(timeout: number) {
+    this.#timeout = timeout;
   }
 
-  allreduce(values: Float64Array, _op: 'sum' | 'min' | 'max'): Float64Array {
-    return values.slice();
+  get timeout(): number {
+    return this.#timeout;
+  }
+
+  set timeout(timeout: number) {
+    const problem = problemOfTimeout(timeout);
+    if (problem) throw new H5LogError('OPTION', problem);
+    this.#timeout = timeout;
+  }
+
+  barrier(): void {
+    this.#check('barrier');
+  }
+
+  bcast(bytes: Uint8Array | null, root: number): Uint8Array {
+    this.#check('bcast', problemOfRoot(root, 1) ?? problemOfBytes(bytes));
+    // Not slice(): that of a Buffer is a view.
+    return new Uint8Array(bytes as Uint8Array);
+  }
+
+  allreduce(values: Float64Array, op: Reduction): Float64Array {
+    this.#check('allreduce', problemOfValues(values) ?? problemOfReduction(op));
+    return new Float64Array(values);
   }
 
   exscan(values: Float64Array): Float64Array {
+    this.#check('exscan', problemOfValues(values));
     return new Float64Array(values.length);
   }
 
   gather(bytes: Uint8Array, root: number): Uint8Array[] {
-    checkRoot(root);
-    return [bytes.slice()];
+    this.#check('gather', problemOfRoot(root, 1) ?? problemOfBytes(bytes));
+    return [new Uint8Array(bytes)];
   }
 
   allgather(bytes: Uint8Array): Uint8Array[] {
-    return [bytes.slice()];
+    this.#check('allgather', problemOfBytes(bytes));
+    return [new Uint8Array(bytes)];
   }
 
-  split(_color: number): Communicator {
-    return new Solo();
+  split(color: number): BoundedCommunicator {
+    this.#check('split', problemOfColor(color));
+    return new Solo(this.#timeout);
   }
 
   abort(code: number): never {
     throw new H5LogError('COMM', `aborted with code ${code}`, { rank: 0 });
   }
 
-  close(): void {}
-}
+  close(): void {
+    this.#closed = true;
+  }
 
-function checkRoot(root: number): void {
-  if (root !== 0) throw new H5LogError('COMM', `there is no rank ${root}, only rank 0`, { rank: 0 });
+  #check(operation: string, problem?: string): void {
+    const wrong = this.#closed ? 'the communicator is closed' : problem;
+    if (wrong) throw new H5LogError('COMM', `${operation}: ${wrong}`, { rank: 0 });
+  }
 }
 
 /** A communicator of one rank. */
 export function solo(): Communicator {
-  return new Solo();
+  return new Solo(Number.POSITIVE_INFINITY);
 }

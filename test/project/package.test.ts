@@ -37,6 +37,7 @@ describe('package.json', () => {
     expect(manifest.exports).toEqual({
       '.': entry('index'),
       './storage': entry('storage/index'),
+      './threads': entry('threads'),
       './package.json': './package.json',
     });
   });
