@@ -101,6 +101,7 @@ export interface Calls {
 export interface FileCalls {
   File_open(comm: Handle, path: string, mode: number, info: Handle, file: BigInt64Array): number;
   File_set_errhandler(file: number, handler: Handle): number;
+  File_write_at(file: number, offset: number, bytes: Bytes, count: number, type: Handle, status: Status): number;
   File_write_at_all(file: number, offset: number, bytes: Bytes, count: number, type: Handle, status: Status): number;
   File_sync(file: number): number;
   File_close(file: BigInt64Array): number;
@@ -138,6 +139,7 @@ const signatures: Readonly<Record<keyof Calls, string>> = {
 const fileSignatures: Readonly<Record<keyof FileCalls, string>> = {
   File_open: 'handle text int handle cell',
   File_set_errhandler: 'file handle',
+  File_write_at: 'file offset at int handle at',
   File_write_at_all: 'file offset at int handle at',
   File_sync: 'file',
   File_close: 'cell',
@@ -346,7 +348,8 @@ function bind(koffi: Koffi, library: Library, name: string, origin: string | und
       return new TextDecoder().decode(text.subarray(0, length[0]));
     },
     errorsReturn() {
-      if (constants.ERRORS_RETURN !== undefined && !has(library, 'MPI_File_get_errhandler')) return constants.ERRORS_RETURN;
+      if (constants.ERRORS_RETURN !== undefined && !has(library, 'MPI_File_get_errhandler'))
+        return constants.ERRORS_RETURN;
       // It is what files begin with, says the standard, and so MPI_FILE_NULL tells it.
       const cell = cells(1);
       const ask = library.func('MPI_File_get_errhandler', 'int', ['intptr_t', 'void *']);
