@@ -1,5 +1,14 @@
 import { H5LogError } from '../errors.ts';
-import type { BoundedCommunicator, Communicator } from './communicator.ts';
+import {
+  problemOfBytes,
+  problemOfColor,
+  problemOfReduction,
+  problemOfRoot,
+  problemOfTimeout,
+  problemOfValues,
+  type Reduction,
+} from './arguments.ts';
+import type { BoundedCommunicator } from './communicator.ts';
 import type { Handle, HandleCell } from './mpi-binding.ts';
 import type { Job, Member } from './mpi-job.ts';
 
@@ -30,7 +39,7 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
   readonly size: number;
   readonly handle: Handle;
   readonly job: Job;
-  timeout: number;
+  #timeout: number;
   /** The ranks in the job of all members. */
   readonly #members: readonly number[];
   readonly #cell: HandleCell;
@@ -52,10 +61,20 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
     this.#members = members;
     this.rank = members.indexOf(job.rank);
     this.size = members.length;
-    this.timeout = timeout;
+    this.#timeout = timeout;
     this.#isWorld = isWorld;
     this.#request = job.binding.cells(1);
     job.open.add(this);
+  }
+
+  get timeout(): number {
+    return this.#timeout;
+  }
+
+  set timeout(timeout: number) {
+    const problem = problemOfTimeout(timeout);
+    if (problem) throw new H5LogError('OPTION', problem);
+    this.#timeout = timeout;
   }
 
   barrier(): void {
@@ -64,8 +83,9 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
   }
 
   bcast(bytes: Uint8Array | null, root: number): Uint8Array {
-    this.#checkRoot(root);
-    this.#begin('bcast', root);
+    // What the others pass is not looked at.
+    const wrong = this.rank === root && bytes !== null ? problemOfBytes(bytes) : undefined;
+    this.#begin('bcast', root, problemOfRoot(root, this.size) ?? wrong);
     const { calls, constants } = this.job.binding;
     const block = this.#bytes;
     if (this.rank === root) {
@@ -85,11 +105,10 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
     return result;
   }
 
-  allreduce(values: Float64Array, op: 'sum' | 'min' | 'max'): Float64Array {
+  allreduce(values: Float64Array, op: Reduction): Float64Array {
+    this.#begin('allreduce', values?.length, problemOfValues(values) ?? problemOfReduction(op));
     const { SUM, MIN, MAX } = this.job.binding.constants;
-    const handle = { sum: SUM, min: MIN, max: MAX }[op];
-    if (handle === undefined) throw new H5LogError('COMM', `allreduce: there is no operation ${String(op)}`);
-    this.#begin('allreduce', values.length);
+    const handle = op === 'sum' ? SUM : op === 'min' ? MIN : MAX;
     const count = values.length;
     const short = Math.min(count, shortest);
     const [send, receive] = [this.#send, this.#receive];
@@ -113,7 +132,7 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
   }
 
   exscan(values: Float64Array): Float64Array {
-    this.#begin('exscan', values.length);
+    this.#begin('exscan', values?.length, problemOfValues(values));
     const count = values.length;
     const short = Math.min(count, shortest);
     const [send, receive] = [this.#send, this.#receive];
@@ -138,8 +157,7 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
   }
 
   gather(bytes: Uint8Array, root: number): Uint8Array[] | null {
-    this.#checkRoot(root);
-    this.#begin('gather', root);
+    this.#begin('gather', root, problemOfRoot(root, this.size) ?? problemOfBytes(bytes));
     const { calls, constants } = this.job.binding;
     const { BYTE } = constants;
     const block = this.#fillBlock(bytes);
@@ -159,31 +177,24 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
       long.map(([peer, result]) => ({ bytes: result, peer })),
       'Irecv',
     );
-    results[root] = bytes.slice();
+    results[root] = new Uint8Array(bytes);
     return results;
   }
 
   allgather(bytes: Uint8Array): Uint8Array[] {
-    this.#begin('allgather', 0);
+    this.#begin('allgather', 0, problemOfBytes(bytes));
     return this.#allgather(bytes);
   }
 
-  split(color: number): Communicator {
-    this.#begin('split', 0);
+  split(color: number): BoundedCommunicator {
+    this.#begin('split', 0, problemOfColor(color));
     // All colours are known to all before MPI_Comm_split, which blocks: whoever has not come is missed here.
-    const colors = this.#allgather(new Uint8Array(Float64Array.of(color).buffer)).map(
-      (bytes) => new Float64Array(bytes.buffer)[0] ?? Number.NaN,
+    const colors = this.#allgather(new Uint8Array(Int32Array.of(color).buffer)).map(
+      (bytes) => new Int32Array(bytes.buffer)[0],
     );
-    const wrong = colors.findIndex((value) => !Number.isFinite(value));
-    if (wrong >= 0) {
-      const message = `split: the color of rank ${this.#members[wrong]} is ${colors[wrong]}`;
-      throw new H5LogError('COMM', message, { rank: this.#members[wrong] });
-    }
-    // MPI wants small numbers that are not negative.
-    const distinct = [...new Set(colors)].sort((a, b) => a - b);
     const { binding } = this.job;
     const cell = binding.cells(1);
-    this.job.check(binding.calls.Comm_split(this.handle, distinct.indexOf(color), this.rank, cell), 'MPI_Comm_split');
+    this.job.check(binding.calls.Comm_split(this.handle, color, this.rank, cell), 'MPI_Comm_split');
     const handler = binding.errorsReturn();
     this.job.check(binding.calls.Comm_set_errhandler(Number(cell[0]), handler), 'MPI_Comm_set_errhandler');
     const members = this.#members.filter((_, rank) => colors[rank] === color);
@@ -329,9 +340,9 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
     }
   }
 
-  #begin(what: Operation, detail: number): void {
-    if (this.#closed) throw new H5LogError('COMM', `${what}: this communicator is closed`, { rank: this.job.rank });
-    if (this.job.ended) throw new H5LogError('COMM', `${what}: MPI has ended in this process`, { rank: this.job.rank });
+  #begin(what: Operation, detail: number, problem?: string): void {
+    const wrong = this.#closed ? 'the communicator is closed' : this.job.ended ? 'MPI has ended here' : problem;
+    if (wrong) throw new H5LogError('COMM', `${what}: ${wrong}`, { rank: this.job.rank });
     if (this.#checked) this.#compareCalls(what, detail);
   }
 
@@ -359,12 +370,6 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
 
   #differingLengths(what: Operation, count: number): never {
     const message = `${what}: ${this.job.name} gave ${count} values, another rank gave another number`;
-    throw new H5LogError('COMM', message, { rank: this.job.rank });
-  }
-
-  #checkRoot(root: number): void {
-    if (Number.isInteger(root) && root >= 0 && root < this.size) return;
-    const message = `there is no rank ${root}, only ranks 0 to ${this.size - 1}`;
     throw new H5LogError('COMM', message, { rank: this.job.rank });
   }
 }

@@ -5,7 +5,7 @@ import { isH5LogError } from 'h5log';
 import { mpi } from 'h5log/mpi';
 import { openMpiFile } from '../../../src/comm/mpi-file.ts';
 
-const [path = '', what = 'write'] = process.argv.slice(2);
+const [path = ''] = process.argv.slice(2);
 const comm = mpi();
 try {
   const file = openMpiFile(comm, path);
