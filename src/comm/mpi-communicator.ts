@@ -141,9 +141,10 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
     if (count < shortest) send.set(values, 2);
     receive.fill(0);
     this.#scan(send, receive);
-    // Only the ranks before this one are seen; a rank that has another length than those throws, and all others with it in time.
+    // Only the ranks before this one are seen. One that has another length than those throws, alone, and the job ends with it.
     if (receive[0] !== this.rank * short || receive[1] !== this.rank * short * short) {
-      this.#differingLengths('exscan', count);
+      const message = `exscan: ${this.job.name} gave ${count} values, a rank before it gave another number`;
+      throw new H5LogError('COMM', message, { rank: this.job.rank });
     }
     if (count < shortest) return receive.slice(2, 2 + count);
     this.#checkLengths('exscan', count);
@@ -336,6 +337,8 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
     }
     if (size > 1 && waited >= patience && job.predecessorHasLeft(this)) {
       const gone = this.#members[(rank + size - 1) % size];
+      // Another rank may have noticed as well, in another communicator.
+      job.pause(100 * Math.min(job.rank, 10));
       job.fail(`COMM: rank ${gone} of ${job.size} has ended while ${job.name} waits for it in ${what}`);
     }
   }
@@ -368,9 +371,18 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
     if (this.#receive[0] !== count || this.#receive[1] !== -count) this.#differingLengths(what, count);
   }
 
+  /** All ranks know that their lengths differ; now they find out whose. */
   #differingLengths(what: Operation, count: number): never {
-    const message = `${what}: ${this.job.name} gave ${count} values, another rank gave another number`;
-    throw new H5LogError('COMM', message, { rank: this.job.rank });
+    const counts = this.#allgather(new Uint8Array(Float64Array.of(count).buffer)).map(
+      (bytes) => new Float64Array(bytes.buffer)[0],
+    );
+    const other = Math.max(
+      counts.findIndex((value) => value !== counts[0]),
+      0,
+    );
+    const [first, second] = [this.#members[0], this.#members[other]];
+    const message = `${what}: rank ${second} gave ${counts[other]} values, rank ${first} gave ${counts[0]}`;
+    throw new H5LogError('COMM', message, { rank: second });
   }
 }
 

@@ -9,8 +9,10 @@ import { goodbyeTag, type Job, type Member, print } from './mpi-job.ts';
  * no handler for signals: it could not run while the thread is inside MPI. `farewell` is a communicator for nothing else.
  */
 export function endWith(job: Job, farewell: Handle, finalize: boolean): void {
-  const atExit = (code: number) => {
+  const atExit = (given: number) => {
     if (job.ended) return;
+    // Hooks before this one may have changed it.
+    const code = Number(process.exitCode ?? given);
     if (code !== 0) job.abort(code);
     leave(job, farewell);
     if (finalize) job.binding.calls.Finalize();
