@@ -8,7 +8,7 @@ import {
   problemOfValues,
   type Reduction,
 } from './arguments.ts';
-import type { BoundedCommunicator } from './communicator.ts';
+import type { BoundedCommunicator, CollectiveFile, FileCommunicator } from './communicator.ts';
 import type { Handle, HandleCell } from './mpi-binding.ts';
 import type { Job, Member } from './mpi-job.ts';
 
@@ -33,7 +33,7 @@ type Operation = (typeof operations)[number];
  * not notice that another one has ended. Of ranks that end only those are told that come next in a communicator; among
  * ranks that wait and ranks that have ended there is always one that waits and comes next.
  */
-export class MpiCommunicator implements BoundedCommunicator, Member {
+export class MpiCommunicator implements BoundedCommunicator, FileCommunicator, Member {
   readonly kind = 'mpi' as const;
   readonly rank: number;
   readonly size: number;
@@ -200,6 +200,11 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
     this.job.check(binding.calls.Comm_set_errhandler(Number(cell[0]), handler), 'MPI_Comm_set_errhandler');
     const members = this.#members.filter((_, rank) => colors[rank] === color);
     return new MpiCommunicator(this.job, cell, members, this.timeout, false);
+  }
+
+  /** A file that all ranks write together, through MPI-IO. */
+  openFile(path: string): CollectiveFile {
+    return this.job.openFile(this, path);
   }
 
   abort(code: number): never {

@@ -1,21 +1,13 @@
 import { closeSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { H5LogError } from '../errors.ts';
-import type { Communicator } from './communicator.ts';
+import type { CollectiveFile, Communicator } from './communicator.ts';
 import { decodeError, encodeError } from './error-message.ts';
 import type { FileCalls } from './mpi-binding.ts';
 import { MpiCommunicator } from './mpi-communicator.ts';
 
-/** A file that all ranks of a communicator have open through MPI-IO. Every call is collective, and so is every error. */
-export interface MpiFile {
-  /** Writes the parts one after the other from `offset` on; a rank may have none. */
-  writeAtAll(parts: readonly Uint8Array[], offset: number): void;
-  sync(): void;
-  close(): void;
-}
-
-/** Opens a file that exists, for writing. */
-export function openMpiFile(comm: Communicator, path: string): MpiFile {
+/** Opens a file that exists, for writing through MPI-IO. Every call is collective, and so is every error. */
+export function openMpiFile(comm: Communicator, path: string): CollectiveFile {
   if (!(comm instanceof MpiCommunicator)) {
     const message = `MPI-IO needs the communicator that mpi() gives; this one is of kind ${comm.kind}`;
     throw new H5LogError('UNSUPPORTED', message, { file: path });
@@ -28,7 +20,7 @@ const largest = 2 ** 30;
 /** Parts smaller than a quarter of this are put together into buffers of this size, so that a thousand of them are not a thousand calls. */
 const bundle = 4 * 2 ** 20;
 
-class OpenFile implements MpiFile {
+class OpenFile implements CollectiveFile {
   readonly #comm: MpiCommunicator;
   readonly #calls: FileCalls;
   readonly #path: string;

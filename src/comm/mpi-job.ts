@@ -1,6 +1,7 @@
 import { writeSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { H5LogError } from '../errors.ts';
+import type { CollectiveFile, Communicator } from './communicator.ts';
 import type { Binding, Handle, HandleCell } from './mpi-binding.ts';
 
 /** A communicator that other ranks may be waiting in, as far as the end of the process is concerned. */
@@ -18,11 +19,14 @@ export class Job {
   /** Whose ranks must hear of it when this process ends. */
   readonly open = new Set<Member>();
   ended = false;
+  /** Opens a file through MPI-IO. */
+  readonly openFile: (comm: Communicator, path: string) => CollectiveFile;
   readonly #flag = new Int32Array(new ArrayBuffer(4));
   readonly #sleep = new Int32Array(new SharedArrayBuffer(4));
   readonly #crowded: boolean;
 
-  constructor(binding: Binding, rank: number, size: number) {
+  constructor(binding: Binding, rank: number, size: number, openFile: Job['openFile']) {
+    this.openFile = openFile;
     this.binding = binding;
     this.rank = rank;
     this.size = size;

@@ -241,7 +241,8 @@ export class Session {
   #useTogether(): void {
     const { isTogether, subfiles, comm, target } = this.#options;
     const log = this.log;
-    if (!isTogether || !log || !target) return;
+    // One rank has nobody to write with.
+    if (!isTogether || !log || !target || comm.size === 1) return;
     const group = log.own.comm;
     if (!canOpenFiles(group))
       throw new H5LogError('OPTION', `storage 'mpi-io' needs a communicator of MPI, not of ${comm.kind}`);
