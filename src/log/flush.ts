@@ -172,9 +172,10 @@ function logWeight(logs: readonly TierItem[], merged: number): number {
 
 function configOf(log: Log): number {
   const { table } = log.options;
-  // What is in the file already stays; the original looks for references only where the bit for them is set.
+  // What is in the file already stays; the original looks for references only where the bit for them is set. That a file was
+  // written by passing everything through says nothing about its bytes, but keeps the original from reading it.
   return (
-    log.counts.config |
+    (log.counts.config & ~CONFIG.passthru) |
     (table.encode ? CONFIG.encode : 0) |
     (table.share ? CONFIG.share : 0) |
     (table.compressFrom < Infinity ? CONFIG.zip : 0)

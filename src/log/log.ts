@@ -92,15 +92,27 @@ export class Log {
     let recordCount = 0;
     while (node.links.has(`${SERIES.records}${recordCount}`)) recordCount++;
     const records = yield* this.#series(node, SERIES.records, recordCount, true);
-    this.state = { logs, tables, records };
-    this.tables.items = tables;
     this.records = records;
+    this.state = { logs, tables: this.#marked(tables), records };
+    this.tables.items = this.state.tables;
+  }
+
+  /** Marks tables of the original's merge mode: those of a file in that mode that none of our commits wrote. */
+  #marked(tables: readonly TierItem[]): readonly TierItem[] {
+    if ((this.counts.config & CONFIG.merge) === 0) return tables;
+    const ours = ({ address }: TierItem): boolean =>
+      this.history().some(({ start, end }) => address >= start && address < end);
+    return tables.map((item) => (ours(item) ? item : { ...item, bytes: null, merged: true }));
   }
 
   /** Brings all tables into memory, so that the next flush can write them anew. */
   *loadTables(): Io<void> {
     const tables: TierItem[] = [];
     for (const item of this.state.tables) {
+      if (item.merged) {
+        tables.push(item); // it has no references
+        continue;
+      }
       const bytes = item.bytes ?? (yield* this.data.file.read(item.address, item.size, 'metadata table')).slice();
       tables.push({ ...item, bytes });
     }

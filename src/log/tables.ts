@@ -1,3 +1,4 @@
+import { inflate } from '#platform';
 import type { Io } from '../storage/drive.ts';
 import { BlockIndex, blockBytes } from './block-index.ts';
 import type { LogData } from './box-read.ts';
@@ -21,6 +22,8 @@ export class Tables {
   items: readonly TierItem[];
   readonly #open = new Map<TierItem, OpenTable>();
   readonly #large = new WeakMap<TierItem, WeakRef<OpenTable>>();
+  /** Datasets whose data the original deflated. */
+  readonly #deflated = new WeakSet<LogDataset>();
   #bytes = 0;
 
   constructor(data: LogData, items: readonly TierItem[]) {
@@ -74,40 +77,49 @@ export class Tables {
   ): Io<BlockIndex> {
     const rank = dataset.shape.length;
     const index = new BlockIndex(rank);
+    const known = this.#deflated.has(dataset);
     for (const item of items) {
       const { table, entries } = yield* this.#table(item);
       for (const at of entries.get(dataset.id) ?? []) {
         const entry = table.entryAt(at);
         const part = box ? new BlockIndex(rank, entry.count) : index;
-        yield* this.#add(table, entry, dataset, part);
+        yield* this.#add(table, entry, dataset, part, item.merged === true);
         if (!box) continue;
         for (const block of part.query(box.low, box.high)) copyBlock(part, block, index);
       }
     }
+    // Entries that came before the first that gave it away have to be looked at again.
+    if (!known && this.#deflated.has(dataset)) return yield* this.index(dataset, box, items);
     index.sort();
     return index;
   }
 
-  *#add(table: Table, entry: RawEntry, dataset: LogDataset, index: BlockIndex): Io<void> {
+  *#add(table: Table, entry: RawEntry, dataset: LogDataset, index: BlockIndex, merged: boolean): Io<void> {
     const { rank, length } = index;
     index.reserve(entry.count);
-    table.blocks(entry, { rank, starts: index.starts, counts: index.counts, at: length * rank });
+    const fit = { elements: entry.size / dataset.elements.size, limits: dataset.maxShape };
+    const sink = { rank, starts: index.starts, counts: index.counts, at: length * rank };
+    table.blocks(entry, sink, merged ? fit : undefined);
     const bytes = addEntry(entry, dataset, index);
-    if (dataset.filters.length > 0) {
-      table.checkSize(entry, entry.size, true);
-      return;
-    }
-    // The original forgets which of its datasets are deflated; the size and a zlib header give it away.
-    if (entry.size < bytes && (yield* this.#isZlib(entry))) {
+    if (dataset.filters.length > 0) table.checkSize(entry, entry.size, true);
+    else if (yield* this.#isStream(entry, dataset, bytes)) {
       index.length = length;
       addStream(entry, dataset, index, bytes);
     } else table.checkSize(entry, bytes, false);
   }
 
-  *#isZlib(entry: RawEntry): Io<boolean> {
+  /**
+   * The original forgets which of its datasets are deflated: a size that is not that of the elements and a zlib header give it away.
+   * Once it is known of a dataset, a stream that happens to be as long as what is in it is found by its own checksum.
+   */
+  *#isStream(entry: RawEntry, dataset: LogDataset, bytes: number): Io<boolean> {
+    if (entry.size === bytes && !this.#deflated.has(dataset)) return false;
     if (entry.size < 2) return false;
     const [first, second] = yield* this.#data.file.read(entry.offset, 2, 'data of the log');
-    return first === 0x78 && ((first << 8) | (second as number)) % 31 === 0;
+    if (first !== 0x78 || ((first << 8) | (second as number)) % 31 !== 0) return false;
+    if (entry.size === bytes) return inflatesTo(yield* this.#data.file.read(entry.offset, bytes, 'data'), bytes);
+    this.#deflated.add(dataset);
+    return true;
   }
 
   /** The index of all blocks of a dataset, which it keeps from then on; null if it would take more memory than allowed. */
@@ -131,15 +143,25 @@ export class Tables {
   }
 }
 
+function inflatesTo(stream: Uint8Array, size: number): boolean {
+  try {
+    return inflate(stream, size).length === size;
+  } catch {
+    return false;
+  }
+}
+
 /** Adds the blocks of an entry and returns how many bytes they are unfiltered. */
 function addEntry(entry: RawEntry, dataset: LogDataset, index: BlockIndex): number {
   const { rank } = index;
+  const { size } = dataset.elements;
   const filtered = dataset.filters.length > 0;
-  let at = 0;
+  // Of elements that were written one over the other the last one counts.
+  let at = (entry.times - 1) * size;
   for (let i = 0; i < entry.count; i++) {
     const k = index.length * rank;
     index.add(entry.offset + at, filtered ? entry.size : 0);
-    at += blockBytes(index.counts, k, rank, dataset.elements.size);
+    at += blockBytes(index.counts, k, rank, size);
   }
   return at;
 }
@@ -147,12 +169,13 @@ function addEntry(entry: RawEntry, dataset: LogDataset, index: BlockIndex): numb
 /** The same for a request that the original deflated as a whole. */
 function addStream(entry: RawEntry, dataset: LogDataset, index: BlockIndex, whole: number): void {
   const { rank } = index;
-  let at = 0;
+  const { size } = dataset.elements;
+  let at = (entry.times - 1) * size;
   for (let i = 0; i < entry.count; i++) {
     const k = index.length * rank;
     index.add(entry.offset, entry.size);
     index.inStream(at, whole);
-    at += blockBytes(index.counts, k, rank, dataset.elements.size);
+    at += blockBytes(index.counts, k, rank, size);
   }
 }
 
