@@ -86,7 +86,12 @@ export class MergedEntry {
           const elements = before + volume;
           // Every block that is left has an element at least.
           if (elements + (count - from - length) > this.#fit.elements) continue;
-          this.#add(ways[from + length] as Ways, elements, { before: prefix, from, length, many: prefix?.many ?? false });
+          this.#add(ways[from + length] as Ways, elements, {
+            before: prefix,
+            from,
+            length,
+            many: prefix?.many ?? false,
+          });
         }
       }
       (ways[from] as Ways).clear();

@@ -26,7 +26,9 @@ function boxOf(whole: Buffer, shape: readonly number[], start: number[], count: 
 withOracle('python', 'files in the layout of the original, made by other code', () => {
   test('read as an independent model says, whole and in part, with and without an index', () => {
     const first = seed('files in the layout of the original');
-    const lines = pythonSync(SCRIPT, [temporaryDirectory(), String(first), String(repeats(600))]).trim().split('\n');
+    const lines = pythonSync(SCRIPT, [temporaryDirectory(), String(first), String(repeats(600))])
+      .trim()
+      .split('\n');
     const { flags } = JSON.parse(lines.pop() as string) as { flags: Record<string, number> };
     const files = lines.map((line) => JSON.parse(line) as Made);
     const draw = random(first);

@@ -75,7 +75,10 @@ export function contentsOf(file: File): Contents {
 export function contentsExpected({ datasets, attributes }: Expected): Contents {
   return {
     datasets: Object.fromEntries(
-      Object.entries(datasets).map(([path, { shape, maxshape, hex: bytes }]) => [path, { shape, maxshape, hex: bytes }]),
+      Object.entries(datasets).map(([path, { shape, maxshape, hex: bytes }]) => [
+        path,
+        { shape, maxshape, hex: bytes },
+      ]),
     ),
     attributes: Object.fromEntries(
       attributes.map(({ object, name, shape, hex: bytes }) => [`${object} ${name}`, { shape, hex: bytes }]),
