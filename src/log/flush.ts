@@ -8,7 +8,7 @@ import { complete } from '../storage/drive.ts';
 import { blockBytes } from './block-index.ts';
 import { recordSize } from './commit-record.ts';
 import { FlushBuilder, type IndexPart, inOrder, type Lent } from './flush-data.ts';
-import { CONFIG, logGroup, writeCounts } from './layout.ts';
+import { CONFIG, logGroup, setAside, writeCounts } from './layout.ts';
 import { type Log, type LogState, SERIES, SMALL } from './log.ts';
 import { clipReturned } from './resize.ts';
 import { Stage } from './stage.ts';
@@ -53,6 +53,8 @@ export function planFlush(log: Log, committer: Committer, sequence: number, time
 
   // Nothing above changes anything, so that whatever fails there leaves everything pending.
   const group = logGroup(structure);
+  setAside(structure, group, SERIES.logs, logs.length);
+  setAside(structure, group, SERIES.tables, tables.length);
   const series = (prefix: string, index: number, size: number, data: number | Region): void => {
     addBytes(structure, group, `${prefix}${index}`, size, data);
   };

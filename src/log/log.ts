@@ -95,6 +95,18 @@ export class Log {
     this.records = records;
     this.state = { logs, tables: this.#marked(tables), records };
     this.tables.items = this.state.tables;
+    if (this.committer) this.#passNumbers();
+  }
+
+  /** The original counts datasets when it closes a file; if it did not get so far, there are some beyond the count. */
+  #passNumbers(): void {
+    const records = this.history();
+    if (records[records.length - 1]?.root === this.structure.root.address) return;
+    this.#findAll();
+    let { datasets } = this.counts;
+    for (const id of this.#byId.keys()) datasets = Math.max(datasets, id + 1);
+    this.counts = { ...this.counts, datasets };
+    this.#searched = datasets;
   }
 
   /** Marks tables of the original's merge mode: those of a file in that mode that none of our commits wrote. */
