@@ -102,11 +102,12 @@ export class Log {
   #passNumbers(): void {
     const records = this.history();
     if (records[records.length - 1]?.root === this.structure.root.address) return;
-    this.#findAll();
     let { datasets } = this.counts;
-    for (const id of this.#byId.keys()) datasets = Math.max(datasets, id + 1);
+    for (const [node] of this.#objects()) {
+      const id = node.kind === 'dataset' ? complete(this.structure.attribute(node, ID)) : undefined;
+      if (id instanceof Int32Array) datasets = Math.max(datasets, (id[0] ?? -1) + 1);
+    }
     this.counts = { ...this.counts, datasets };
-    this.#searched = datasets;
   }
 
   /** Marks tables of the original's merge mode: those of a file in that mode that none of our commits wrote. */
@@ -181,14 +182,19 @@ export class Log {
 
   /** Gets to know every dataset; a file that is being written has its whole structure in memory. */
   #findAll(): void {
+    for (const [node, path] of this.#objects()) if (node.kind === 'dataset') complete(this.dataset(node, path));
+    this.#searched = this.counts.datasets;
+  }
+
+  /** Every object with a path to it. */
+  *#objects(): Generator<[ObjectNode, string], void, undefined> {
     const paths = new Map<ObjectNode, string>([[this.structure.root, '']]);
     for (const [node, path] of paths) {
-      if (node.kind === 'dataset') complete(this.dataset(node, path));
+      yield [node, path];
       for (const { name, node: target } of node.links.values()) {
         if (target && !paths.has(target)) paths.set(target, `${path}/${logNames.shownInside(name)}`);
       }
     }
-    this.#searched = this.counts.datasets;
   }
 
   /** Throws if the data is not in this file. */
