@@ -12,8 +12,15 @@ export interface MergedFit {
   readonly limits: readonly (number | null)[];
 }
 
-/** Steps after which the search is given up: long before, an entry that somebody wrote is decided. */
-const MOST_STEPS = 2 ** 24;
+/**
+ * Steps after which the search is given up, and ways that are kept on the way. What programs write is decided long before; what is
+ * made to be slow costs time in proportion to its size.
+ */
+const STEPS = 2 ** 16;
+const STEPS_A_BLOCK = 1024;
+const MOST_WAYS = 2 ** 18;
+/** Most beginnings of requests are discarded at a glance. */
+const GLANCE = 1 / 8;
 
 /** A way to read the first blocks: the last request of it, and what came before. */
 interface Prefix {
@@ -34,6 +41,7 @@ export class MergedEntry {
   readonly #volumes: Float64Array;
   readonly #noCounts: Uint32Array;
   #steps = 0;
+  #ways = 0;
 
   constructor(view: DataView, at: number, count: number, rank: number, fit: MergedFit) {
     this.#rank = rank;
@@ -73,16 +81,18 @@ export class MergedEntry {
   /** Block by block: the ways to read so many blocks, by the number of elements that they have. */
   #search(): Prefix | string {
     const count = this.#count;
+    const most = STEPS + STEPS_A_BLOCK * count;
     const ways = Array.from({ length: count + 1 }, () => new Map<number, Prefix>());
     for (let from = 0; from < count; from++) {
       const reached: (readonly [number, Prefix | null])[] = from === 0 ? [[0, null]] : [...(ways[from] as Ways)];
       if (reached.length === 0) continue;
       for (let length = 1; length <= count - from; length++) {
-        if (++this.#steps > MOST_STEPS) return TOO_LONG;
+        this.#steps += GLANCE;
+        if (this.#steps > most) return TOO_LONG;
         const volume = this.#request(from, length);
         if (volume < 0) continue;
         for (const [before, prefix] of reached) {
-          if (++this.#steps > MOST_STEPS) return TOO_LONG;
+          if (++this.#steps > most || this.#ways > MOST_WAYS) return TOO_LONG;
           const elements = before + volume;
           // Every block that is left has an element at least.
           if (elements + (count - from - length) > this.#fit.elements) continue;
@@ -103,8 +113,10 @@ export class MergedEntry {
 
   #add(ways: Ways, elements: number, way: Prefix): void {
     const known = ways.get(elements);
-    if (!known) ways.set(elements, way);
-    else if (!known.many) known.many = way.many || !this.#same(known, way);
+    if (!known) {
+      ways.set(elements, way);
+      this.#ways++;
+    } else if (!known.many) known.many = way.many || !this.#same(known, way);
   }
 
   /** Elements of the request of so many blocks that begins with block `from`; -1 if there cannot be one. */
