@@ -1,9 +1,11 @@
-import { cpSync } from 'node:fs';
+import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { File, type H5LogError } from 'h5log';
 import { describe, expect, test } from 'vitest';
+import { pythonSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { contentsExpected, contentsOf, expectedOf, folder, hex, misread, NOT_YET, readable } from './fixtures.ts';
+import { i32 } from './spelled.ts';
 
 const raw = (file: File, dataset: string): string => hex(file.dataset(dataset).readSync(undefined, { raw: true }));
 
@@ -93,21 +95,56 @@ describe('what the original writes and cannot read itself', () => {
   });
 });
 
-describe('names that begin with an underscore', () => {
-  test('are found as they were created: by a path undoubled, by a handle doubled', () => {
-    const file = File.openSync(join(folder, 'under_1r.h5'));
-    const stored = (path: string): string[] => [...file.group(path).node.links.keys()];
-    const { datasets } = expectedOf('under_1r.h5');
-    // In the root every such name is doubled.
-    expect(stored('/').filter((name) => name.startsWith('__')).length).toBeGreaterThan(0);
-    for (const [path, { hex: bytes }] of Object.entries(datasets)) expect(raw(file, path), path).toBe(bytes);
-    const groups = [...file.children()].filter(([, child]) => child?.kind === 'group').map(([name]) => name);
-    const inside = groups.flatMap((group) => stored(group).map((name) => [group, name] as const));
-    const undoubled = inside.filter(([, name]) => /^_(?!_)/.test(name));
-    const doubled = inside.filter(([, name]) => name.startsWith('__'));
-    expect([undoubled.length > 0, doubled.length > 0], JSON.stringify(inside)).toEqual([true, true]);
-    for (const [group, name] of undoubled) expect(file.has(`/${group}/${name}`), name).toBe(true);
-    for (const [group, name] of doubled) expect(file.has(`/${group}/${name.slice(1)}`), name).toBe(true);
+describe('references within one record', () => {
+  test('take over the record number of the entry they refer to', () => {
+    const path = join(folder, 'recshare_1r.h5');
+    const image = readFileSync(path);
+    // Entry of /rb: 36 bytes, dataset 1, flags REF without REC, though the dataset has records.
+    expect(image.indexOf(i32(36, 1, 0x10))).toBe(3936 + 0x54);
+    const file = File.openSync(path);
+    const { hex: bytes } = expectedOf('recshare_1r.h5').datasets['/rb'] as { hex: string };
+    const first = file.dataset('rb').readSync({ start: [0, 0, 0], count: [1, 4, 5] }, { raw: true });
+    expect(hex(first)).toBe(bytes.slice(0, 320));
+    expect(hex(first)).toBe(hex(image.subarray(3136, 3136 + 160)));
     file.closeSync();
+  });
+});
+
+withOracle('python', 'names that begin with an underscore', () => {
+  const UNDOUBLED = `
+import sys, h5py
+with h5py.File(sys.argv[1], 'r+') as f:
+    f.move('/g/__w', '/g/_w')
+`;
+  const contents = expectedOf('under_1r.h5').datasets;
+
+  test('are found where the original doubled them: in the root, and in a group by its handle', () => {
+    const file = File.openSync(join(folder, 'under_1r.h5'));
+    const stored = (path: string): string[] => [...file.group(path).node.links.keys()].sort();
+    expect(stored('/')).toEqual(['_LOG', '__LOG2', '___y', '__grp', '__x', 'g', 'plain']);
+    expect([stored('/_grp'), stored('/g')]).toEqual([['__z'], ['__w']]);
+    for (const [path, { hex: bytes }] of Object.entries(contents)) expect(raw(file, path), path).toBe(bytes);
+    expect(hex(file.group('g').dataset('_w').readSync(undefined, { raw: true }))).toBe(contents['/g/_w']?.hex);
+    expect([...file.keys()].sort()).toEqual(['_LOG2', '__y', '_grp', '_x', 'g', 'plain']);
+    file.closeSync();
+  });
+
+  test('are found where it did not, which is in a group by a path; a new one beside it is doubled', () => {
+    const path = join(temporaryDirectory(), 'undoubled.h5');
+    cpSync(join(folder, 'under_1r.h5'), path);
+    pythonSync(UNDOUBLED, [path]);
+    const file = File.openSync(path, { mode: 'r+' });
+    expect([...file.group('g').node.links.keys()]).toEqual(['_w']);
+    expect(raw(file, '/g/_w')).toBe(contents['/g/_w']?.hex);
+    expect(hex(file.group('g').dataset('_w').readSync(undefined, { raw: true }))).toBe(contents['/g/_w']?.hex);
+    expect([...file.group('g').keys()]).toEqual(['_w']);
+    expect(() => file.createGroup('g/_w')).toThrow(expect.objectContaining({ code: 'EXISTS' }));
+    file.createGroup('g/_v');
+    file.closeSync();
+    const again = File.openSync(path);
+    expect([...again.group('g').node.links.keys()].sort()).toEqual(['__v', '_w']);
+    expect([...again.group('g').keys()].sort()).toEqual(['_v', '_w']);
+    expect(raw(again, '/g/_w')).toBe(contents['/g/_w']?.hex);
+    again.closeSync();
   });
 });
