@@ -169,7 +169,8 @@ export class Table {
     const encoded = (flags & ENTRY.encoded) !== 0;
     if (encoded && (flags & ENTRY.multi) === 0) throw formatError('encoded entry of one block', this.#base + entry.at);
     const needed = encoded ? Math.max(0, dims - 1) * 8 + entry.count * 16 : entry.count * dims * 16;
-    if (flags & ENTRY.compressed) {
+    // In merge mode the flag is set for a scalar as well, which leaves nothing to compress.
+    if (flags & ENTRY.compressed && at < end) {
       bytes = inflate(bytes.subarray(at, end), needed);
       from = 0;
       to = bytes.length;

@@ -150,6 +150,24 @@ def section(requests, encode, share):
     return out
 
 
+def merged(queue, encode, zip_bit):
+    """Merge mode (section 5.6): one entry for each dataset, in the order of their numbers, with flags that say too much."""
+    out = []
+    for number in sorted({r.anchor.id for r in queue}):
+        mine = [r for r in queue if r.anchor.id == number]
+        anchor = mine[0].anchor
+        one = Request(anchor, [b for r in mine for b in r.blocks], b''.join(r.raw for r in mine))
+        one.raw = one.payload
+        body = struct.pack('<i', len(one.blocks))
+        for request in mine:
+            for part in (0, 1):
+                body += pack64(x for block in request.blocks for x in block[part])
+        flags = MUL | (ENC if encode and len(anchor.dims) > 1 else 0) | (0x08 if zip_bit else 0)
+        one.body = (flags, None, body)
+        out.append(one)
+    return out
+
+
 def byte_dataset(group, name, size):
     plist = h5p.create(h5p.DATASET_CREATE)
     plist.set_layout(h5d.CONTIGUOUS)
@@ -168,7 +186,8 @@ def make(path, seed):
     rng = random.Random(seed)
     ranks = rng.choice([1, 1, 2, 3, 4])
     encode, share, zip_bit = rng.random() < 0.7, rng.random() < 0.7, rng.random() < 0.2
-    config = (2 if encode else 0) | (4 if zip_bit else 0) | (8 if share else 0)
+    merge = rng.random() < 0.2
+    config = (1 if merge else 0) | (2 if encode else 0) | (4 if zip_bit else 0) | (8 if share else 0)
     libver = rng.choice(['earliest', 'earliest', 'latest'])
     anchors, bytes_at, tables, logs, done = [], {}, 0, 0, []
     with h5py.File(path, 'w', libver=libver) as f:
@@ -204,6 +223,8 @@ def make(path, seed):
                 return
             at = byte_dataset(log, '_ld_%d' % logs, size)
             logs += 1
+            if merge:
+                posted[:] = [merged(queue, encode, zip_bit) for queue in posted]
             for rank, queue in enumerate(posted):
                 for request in queue:
                     request.offset = at
@@ -217,7 +238,7 @@ def make(path, seed):
             nonlocal tables
             if not any(unwritten):
                 return
-            parts = [section(queue, encode, share) for queue in unwritten]
+            parts = [section(queue, encode, share and not merge) for queue in unwritten]
             ends, end = [], 8 * (ranks + 1)
             for part in parts:
                 end += len(part)
@@ -250,6 +271,9 @@ def make(path, seed):
                 if elements == 0:
                     continue
                 raw = bytes(rng.choices(range(256), k=elements * anchor.dtype.itemsize))
+                if merge:
+                    anchor.deflate = False
+                    blocks = [b for b in blocks if 0 not in b[1]]
                 if anchor.deflate:
                     raw = bytes([rng.randint(0, 255)]) * len(raw)
                 request = Request(anchor, blocks, zlib.compress(raw) if anchor.deflate else raw)
@@ -286,7 +310,7 @@ def make(path, seed):
         for at, content in bytes_at.items():
             raw_file.seek(at)
             raw_file.write(content)
-    return {'path': path, 'seed': seed, 'datasets': contents(anchors, done)}
+    return {'path': path, 'seed': seed, 'merged': merge, 'datasets': contents(anchors, done)}
 
 
 def contents(anchors, done):
