@@ -14,6 +14,7 @@ export const CONFIG = {
   zip: 0x004,
   share: 0x008,
   passthru: 0x010,
+  aligned: 0x100,
   subfiling: 0x200,
 } as const;
 

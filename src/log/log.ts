@@ -197,8 +197,10 @@ export class Log {
     }
   }
 
-  /** Throws if the data is not in this file. */
+  /** Throws if the data is not in this file, or nobody can say where. */
   mustHoldData(): void {
+    if (this.counts.config & CONFIG.aligned)
+      throw new H5LogError('UNSUPPORTED', 'the aligned data layout of the original does not keep where the data is');
     if ((this.counts.config & CONFIG.subfiling) === 0) return;
     throw new H5LogError(
       'UNSUPPORTED',

@@ -1,14 +1,15 @@
 /*
  * Entries that the original wrote in merge mode. They put requests together without saying how many blocks each of them had: the
- * body is n, then for each request its starts, then its counts. So every way to cut the n blocks into requests is tried; what does
- * not fit the size of the data and the shape is no possibility; if more than one is left, nobody can say what was written.
+ * body is n, then for each request its starts, then its counts. So every way to cut the n blocks into requests is tried. What does
+ * not fit the size of the data is no possibility. Of several, those that reach beyond the largest shape of the dataset are left out:
+ * the original accepts such writes, so that alone makes nothing impossible. If more than one is left, nobody can say what was written.
  */
 
 /** What a decoded entry has to fit. */
 export interface MergedFit {
   /** Elements of data that belong to the entry. */
   readonly elements: number;
-  /** The largest shape the dataset can have; null: no limit. */
+  /** The largest shape the dataset can have; null: no limit. It decides between several ways only. */
   readonly limits: readonly (number | null)[];
 }
 
@@ -64,7 +65,12 @@ export class MergedEntry {
 
   /** Writes the blocks into flat lists from index `at` on; a text says why it cannot be done. */
   decode(starts: Float64Array, counts: Float64Array, at: number): string | null {
-    const found = this.#search();
+    let found = this.#search(false);
+    if (found === SEVERAL) {
+      const inside = this.#search(true);
+      if (typeof inside !== 'string') found = inside;
+    }
+    if (found === SEVERAL) return `its ${this.#count} blocks can be read in more than one way`;
     if (typeof found === 'string') return found;
     const rank = this.#rank;
     for (let request: Prefix | null = found; request; request = request.before) {
@@ -79,8 +85,10 @@ export class MergedEntry {
   }
 
   /** Block by block: the ways to read so many blocks, by the number of elements that they have. */
-  #search(): Prefix | string {
+  #search(inside: boolean): Prefix | string {
     const count = this.#count;
+    this.#steps = 0;
+    this.#ways = 0;
     const most = STEPS + STEPS_A_BLOCK * count;
     const ways = Array.from({ length: count + 1 }, () => new Map<number, Prefix>());
     for (let from = 0; from < count; from++) {
@@ -89,7 +97,7 @@ export class MergedEntry {
       for (let length = 1; length <= count - from; length++) {
         this.#steps += GLANCE;
         if (this.#steps > most) return TOO_LONG;
-        const volume = this.#request(from, length);
+        const volume = this.#request(from, length, inside);
         if (volume < 0) continue;
         for (const [before, prefix] of reached) {
           if (++this.#steps > most || this.#ways > MOST_WAYS) return TOO_LONG;
@@ -108,7 +116,7 @@ export class MergedEntry {
     }
     const whole = ways[count]?.get(this.#fit.elements);
     if (!whole) return `no way to read its ${count} blocks gives the ${this.#fit.elements} elements of its data`;
-    return whole.many ? `its ${count} blocks can be read in more than one way` : whole;
+    return whole.many ? SEVERAL : whole;
   }
 
   #add(ways: Ways, elements: number, way: Prefix): void {
@@ -120,7 +128,7 @@ export class MergedEntry {
   }
 
   /** Elements of the request of so many blocks that begins with block `from`; -1 if there cannot be one. */
-  #request(from: number, length: number): number {
+  #request(from: number, length: number, inside: boolean): number {
     const first = 2 * from + length;
     const last = first + length;
     if (this.#noCounts[last] !== this.#noCounts[first]) return -1;
@@ -129,7 +137,7 @@ export class MergedEntry {
     const start = 2 * from * rank;
     for (let k = 0; k < length * rank; k++) {
       const end = (this.#numbers[start + k] as number) + (this.#numbers[first * rank + k] as number);
-      if (end > (limits[k % rank] ?? Number.MAX_SAFE_INTEGER)) return -1;
+      if (end > ((inside ? limits[k % rank] : null) ?? Number.MAX_SAFE_INTEGER)) return -1;
       this.#steps++;
     }
     return (this.#volumes[last] as number) - (this.#volumes[first] as number);
@@ -156,4 +164,5 @@ export class MergedEntry {
 
 type Ways = Map<number, Prefix>;
 
+const SEVERAL = 'several';
 const TOO_LONG = 'it has too many blocks to find out how they were put together';
