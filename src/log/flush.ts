@@ -132,9 +132,10 @@ function bareAddition(log: Log): Addition {
 
 function configOf(log: Log, { config }: LogCounts): number {
   const { table } = log.options;
-  // What is in the file already stays; the original looks for references only where the bit for them is set.
+  // What is in the file already stays; the original looks for references only where the bit for them is set. That a file was
+  // written by passing everything through says nothing about its bytes, but keeps the original from reading it.
   return (
-    config |
+    (config & ~CONFIG.passthru) |
     (table.encode ? CONFIG.encode : 0) |
     (table.share ? CONFIG.share : 0) |
     (table.compressFrom < Infinity ? CONFIG.zip : 0)

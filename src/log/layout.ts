@@ -16,6 +16,7 @@ export const CONFIG = {
   zip: 0x004,
   share: 0x008,
   passthru: 0x010,
+  aligned: 0x100,
   subfiling: 0x200,
 } as const;
 
@@ -65,4 +66,18 @@ export function logGroup(structure: Structure, name: string): ObjectNode {
   const made = structure.createGroup(structure.root, name);
   keepNoOrder(made);
   return made;
+}
+
+/**
+ * Gives members of a series whose numbers are not counted yet another name. The original leaves such when it ends without closing
+ * the file: what is in them was never committed, but is nobody's to throw away either.
+ */
+export function setAside(structure: Structure, group: ObjectNode, prefix: string, count: number): void {
+  for (const name of [...group.links.keys()]) {
+    const number = name.startsWith(prefix) ? name.slice(prefix.length) : '';
+    if (!/^\d+$/.test(number) || Number(number) < count) continue;
+    let aside = `_lost${name}`;
+    while (group.links.has(aside)) aside = `_lost${aside}`;
+    structure.moveLink(group, name, group, aside);
+  }
 }

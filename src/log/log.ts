@@ -61,10 +61,22 @@ export class Log {
     this.own = stores[own] ?? main;
     this.options = options;
     this.tables = new Tables(stores);
-    this.datasets = main.counts.datasets;
+    this.datasets = this.#nextNumber();
     structure.released = (node) => {
       if (node.kind === 'dataset' && node.attributes.has(ID)) this.rewrite = true;
     };
+  }
+
+  /** The original counts datasets when it closes a file; if it did not get so far, there are some beyond the count. */
+  #nextNumber(): number {
+    const { structure, main } = this;
+    let { datasets } = main.counts;
+    if (!structure.writable || main.history().at(-1)?.root === structure.root.address) return datasets;
+    for (const [node] of this.#objects()) {
+      const id = node.kind === 'dataset' ? complete(structure.attribute(node, ID)) : undefined;
+      if (id instanceof Int32Array) datasets = Math.max(datasets, (id[0] ?? -1) + 1);
+    }
+    return datasets;
   }
 
   get files(): readonly LogData[] {
@@ -110,18 +122,39 @@ export class Log {
 
   /** Gets to know every dataset; a file that is being written has its whole structure in memory. */
   #findAll(): void {
+    for (const [node, path] of this.#objects()) if (node.kind === 'dataset') complete(this.dataset(node, path));
+    this.#searched = this.datasets;
+  }
+
+  /** Every object with a path to it. */
+  *#objects(): Generator<[ObjectNode, string], void, undefined> {
     const paths = new Map<ObjectNode, string>([[this.structure.root, '']]);
     for (const [node, path] of paths) {
-      if (node.kind === 'dataset') complete(this.dataset(node, path));
+      yield [node, path];
       for (const { name, node: target } of node.links.values()) {
         if (target && !paths.has(target)) paths.set(target, `${path}/${logNames.shownInside(name)}`);
       }
     }
-    this.#searched = this.datasets;
   }
 
-  /** Throws if the data cannot be reached. */
+  /** Every dataset of the log, by its number. */
+  *everyDataset(): Io<ReadonlyMap<number, LogDataset>> {
+    const { structure } = this;
+    const paths = new Map<ObjectNode, string>([[structure.root, '']]);
+    for (const [node, path] of paths) {
+      if (node.kind === 'dataset') yield* this.dataset(node, path);
+      for (const link of node.links.values()) {
+        const target = yield* structure.loader.follow(link);
+        if (target && !paths.has(target)) paths.set(target, `${path}/${logNames.shownInside(link.name)}`);
+      }
+    }
+    return this.#byId;
+  }
+
+  /** Throws if the data cannot be reached, or nobody can say where it is. */
   mustHoldData(): void {
+    if (this.main.counts.config & CONFIG.aligned)
+      throw new H5LogError('UNSUPPORTED', 'the aligned data layout of the original does not keep where the data is');
     if (this.stores.length > 0) return;
     throw new H5LogError(
       'UNSUPPORTED',

@@ -5,7 +5,7 @@ import { Region } from '../hdf5/object-node.ts';
 import { allocate } from '../slab.ts';
 import { complete } from '../storage/drive.ts';
 import { recordSize, type SubfileState } from './commit-record.ts';
-import { type LogCounts, SERIES, writeCounts } from './layout.ts';
+import { type LogCounts, SERIES, setAside, writeCounts } from './layout.ts';
 import { type LogState, type LogStore, SMALL } from './store.ts';
 import type { TableOptions } from './table-format.ts';
 import { type EntryShape, mergeTables, refersToGone } from './table-merge.ts';
@@ -60,6 +60,11 @@ export function planStore(store: LogStore, committer: Committer, addition: Addit
   const table = planTable(before, addition, start);
 
   // Nothing above changes anything, so that whatever fails there leaves everything pending.
+  const known = store.known(SERIES.logs);
+  if (known) {
+    setAside(structure, known, SERIES.logs, logs.length);
+    setAside(structure, known, SERIES.tables, tables.length);
+  }
   const series = (prefix: string, index: number, size: number, data: number | Region): void => {
     addBytes(store, `${prefix}${index}`, prefix, size, data);
   };

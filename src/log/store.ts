@@ -8,7 +8,7 @@ import { type Io, within } from '../storage/drive.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import { LogData } from './box-read.ts';
 import { type CommitRecord, parseRecords, type SubfileState } from './commit-record.ts';
-import { LOG_GROUP, type LogCounts, logGroup, readCounts, recordsGroup, SERIES } from './layout.ts';
+import { CONFIG, LOG_GROUP, type LogCounts, logGroup, readCounts, recordsGroup, SERIES } from './layout.ts';
 import { LOG_WEIGHT, type TierItem } from './tiers.ts';
 
 /** Tables and records up to this size are kept in memory when a file is opened for writing, so that they can be merged. */
@@ -120,8 +120,17 @@ export class LogStore {
     let count = 0;
     while (group?.links.has(`${SERIES.records}${count}`)) count++;
     const records = group ? yield* this.#series(group, SERIES.records, count, true) : [];
-    this.state = { logs, tables, records };
+    this.committed = { logs, tables, records };
+    this.state = { logs, tables: this.#marked(tables), records };
     this.committed = this.state;
+  }
+
+  /** Marks tables of the original's merge mode: those of a file in that mode that none of our commits wrote. */
+  #marked(tables: readonly TierItem[]): readonly TierItem[] {
+    if ((this.counts.config & CONFIG.merge) === 0) return tables;
+    const ours = ({ address }: TierItem): boolean =>
+      this.history().some(({ start, end }) => address >= start && address < end);
+    return tables.map((item) => (ours(item) ? item : { ...item, bytes: null, merged: true }));
   }
 
   *#series(group: ObjectNode, prefix: string, count: number, read: boolean): Io<TierItem[]> {
@@ -159,6 +168,10 @@ export class LogStore {
   *loadTables(): Io<void> {
     const tables: TierItem[] = [];
     for (const item of this.state.tables) {
+      if (item.merged) {
+        tables.push(item); // it has no references
+        continue;
+      }
       const bytes = item.bytes ?? (yield* this.data.file.read(item.address, item.size, 'metadata table')).slice();
       tables.push({ ...item, bytes });
     }

@@ -44,4 +44,6 @@ export interface NewEntry {
   readonly key: object | null;
   readonly offset: number;
   readonly size: number;
+  /** For an entry of the original that is rewritten: so many elements were written to its only block, which takes no bytes. */
+  readonly times?: number;
 }

@@ -42,6 +42,7 @@ export function mergeTables(
         key: null,
         offset: raw.offset,
         size: raw.size,
+        times: raw.times,
       });
     }
   }

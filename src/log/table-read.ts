@@ -1,9 +1,12 @@
 import { inflate } from '#platform';
 import { formatError } from '../errors.ts';
 import { Cursor } from '../hdf5/cursor.ts';
+import { MergedEntry, type MergedFit } from './merged-entry.ts';
 import { ENTRY, ENTRY_HEADER } from './table-format.ts';
 
 const KNOWN_FLAGS = ENTRY.multi | ENTRY.encoded | ENTRY.compressed | ENTRY.reference | ENTRY.record;
+/** Those of a merged entry. */
+const KNOWN_MERGED = ENTRY.multi | ENTRY.encoded | ENTRY.compressed;
 
 /** An entry of a table whose selection is not worked out yet. */
 export interface RawEntry {
@@ -13,6 +16,11 @@ export interface RawEntry {
   readonly size: number;
   /** Number of blocks. */
   readonly count: number;
+  /**
+   * How many elements were written to its only block, one over the other: where blocks take no bytes in a table, in a scalar
+   * dataset or a record of a one-dimensional one, all n of them are this one. 1 for all others.
+   */
+  readonly times: number;
   /** Where the entry begins in the table, and its section. */
   readonly at: number;
   readonly section: number;
@@ -78,8 +86,8 @@ export class Table {
 
   /** The size in an entry's header must be that of its blocks; filtered data is one block of its own. */
   checkSize(entry: RawEntry, size: number, filtered: boolean): void {
-    if (filtered && entry.count !== 1)
-      throw formatError(`filtered data of ${entry.count} blocks in one entry`, this.#base + entry.at);
+    if (filtered && (entry.count !== 1 || entry.times !== 1))
+      throw formatError(`filtered data of ${entry.count * entry.times} blocks in one entry`, this.#base + entry.at);
     if (size !== entry.size)
       throw formatError(`entry of ${entry.size} bytes whose blocks need ${size}`, this.#base + entry.at);
   }
@@ -99,7 +107,9 @@ export class Table {
     if ((flags & ENTRY.reference) === 0) {
       const count = blockCount(cursor, flags);
       const body = { flags, at: cursor.at, end: at + size };
-      return { id, flags, offset, size: dataSize, count, at, section, record, holder: id, body };
+      // Blocks that take no bytes are all the same one.
+      const times = cursor.left === 0 && count > 1 ? { count: 1, times: count } : { count, times: 1 };
+      return { id, flags, offset, size: dataSize, ...times, at, section, record, holder: id, body };
     }
     const target = at + signed(cursor);
     if (target < sectionFrom || target >= at)
@@ -108,7 +118,8 @@ export class Table {
     if (record >= 0 && theirs < 0) cursor.fail('reference with a record number to an entry without one');
     // The original drops the record number of a reference within the same record: it is then the target's.
     const own = record < 0 ? theirs : record;
-    return { id, flags, offset, size: dataSize, count, at, section, record: own, holder, body };
+    if (body.at === body.end && count > 1) cursor.fail('reference to a selection that takes no bytes');
+    return { id, flags, offset, size: dataSize, count, times: 1, at, section, record: own, holder, body };
   }
 
   /** The full entry at `at` that a reference at `limit` leads to. */
@@ -127,8 +138,25 @@ export class Table {
     return { holder, count, record, body: { flags, at: cursor.at, end: at + size } };
   }
 
-  /** Works out the blocks of an entry for a dataset of a rank. */
-  blocks(entry: RawEntry, sink: BlockSink): void {
+  /** Works out the blocks of an entry for a dataset of a rank; with `merged` for one of the original's merge mode. */
+  blocks(entry: RawEntry, sink: BlockSink, merged?: MergedFit): void {
+    if (merged && this.#isMerged(entry, sink.rank)) this.#blocksOfMerged(entry, sink, merged);
+    else this.#blocksOf(entry, sink);
+    this.#check(entry, sink);
+  }
+
+  /** Raw coordinates, as their length tells. What is flagged as encoded or compressed is neither in merge mode. */
+  #isMerged({ count, body }: RawEntry, rank: number): boolean {
+    return (body.flags & ~KNOWN_MERGED) === 0 && rank > 0 && body.end - body.at === count * rank * 16;
+  }
+
+  #blocksOfMerged(entry: RawEntry, { rank, starts, counts, at }: BlockSink, fit: MergedFit): void {
+    const view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.byteLength);
+    const reason = new MergedEntry(view, entry.body.at, entry.count, rank, fit).decode(starts, counts, at);
+    if (reason) throw formatError(`an entry written in merge mode cannot be decoded: ${reason}`, this.#base + entry.at);
+  }
+
+  #blocksOf(entry: RawEntry, sink: BlockSink): void {
     const { rank } = sink;
     const isRecord = entry.record >= 0;
     if (isRecord && rank === 0) throw formatError('record entry of a scalar dataset', this.#base + entry.at);
@@ -141,7 +169,8 @@ export class Table {
     const encoded = (flags & ENTRY.encoded) !== 0;
     if (encoded && (flags & ENTRY.multi) === 0) throw formatError('encoded entry of one block', this.#base + entry.at);
     const needed = encoded ? Math.max(0, dims - 1) * 8 + entry.count * 16 : entry.count * dims * 16;
-    if (flags & ENTRY.compressed) {
+    // In merge mode the flag is set for a scalar as well, which leaves nothing to compress.
+    if (flags & ENTRY.compressed && at < end) {
       bytes = inflate(bytes.subarray(at, end), needed);
       from = 0;
       to = bytes.length;
@@ -163,7 +192,6 @@ export class Table {
       const next = getCoordinates(view, from, sink.starts, sink.at, rank, first, entry.count);
       getCoordinates(view, next, sink.counts, sink.at, rank, first, entry.count);
     } else if (dims > 0) this.#decode(view, from, sink, first, entry);
-    this.#check(entry, sink);
   }
 
   #decode(view: DataView, from: number, sink: BlockSink, first: number, entry: RawEntry): void {
@@ -213,6 +241,7 @@ export class Table {
 function blockCount(cursor: Cursor, flags: number): number {
   if ((flags & ENTRY.multi) === 0) return 1;
   const count = cursor.i32();
+  if (count > 0 && cursor.left === 0) return count; // all the same, and counted as one
   // A block takes at least 16 bytes unless compressed, and zlib makes nothing more than about a thousand times smaller.
   if (count < 0 || count > cursor.left * (flags & ENTRY.compressed ? 100 : 1))
     cursor.fail(`entry of ${count} blocks in ${cursor.left} bytes`);

@@ -234,14 +234,15 @@ function encodeSelection(entry: NewEntry, mayEncode: boolean): Selection {
   const isRecord = isRecordEntry(entry);
   const first = isRecord ? 1 : 0;
   const dims = rank - first;
-  const multi = count > 1;
-  const steps = mayEncode && multi && dims > 1 ? stepsOf(shape, first) : null;
+  const { times = 1 } = entry;
+  const multi = count > 1 || times > 1;
+  const steps = mayEncode && count > 1 && dims > 1 ? stepsOf(shape, first) : null;
   const flags = (multi ? ENTRY.multi : 0) | (steps ? ENTRY.encoded : 0) | (isRecord ? ENTRY.record : 0);
   const record = isRecord ? (starts[from * rank] as number) : 0;
   const head = multi ? 4 : 0;
   const bytes = allocate(head + (steps ? (dims - 1) * 8 + count * 16 : count * dims * 16));
   const view = viewOf(bytes);
-  if (multi) view.setInt32(0, count, true);
+  if (multi) view.setInt32(0, times > 1 ? times : count, true);
   let at = head;
   if (!steps) {
     at = putCoordinates(view, at, starts, rank, first, from, to);

@@ -1,7 +1,9 @@
+import { inflate } from '#platform';
 import { formatError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
 import { BlockIndex, blockBytes, type Coverage } from './block-index.ts';
 import type { LogData } from './box-read.ts';
+import type { Log } from './log.ts';
 import type { LogDataset } from './log-dataset.ts';
 import { type RawEntry, Table } from './table-read.ts';
 import type { TierItem } from './tiers.ts';
@@ -37,6 +39,10 @@ export class Tables {
   committed: Committed = { items: [], ends: [], order: null, coverage: { ends: [] } };
   readonly #open = new Map<TierItem, OpenTable>();
   readonly #large = new WeakMap<TierItem, WeakRef<OpenTable>>();
+  /** Tables of the original's merge mode that were found to be readable. */
+  readonly #decoded = new WeakSet<TierItem>();
+  /** Datasets whose data the original deflated. */
+  readonly #deflated = new WeakSet<LogDataset>();
   #bytes = 0;
 
   constructor(stores: readonly { readonly data: LogData }[]) {
@@ -89,22 +95,25 @@ export class Tables {
   *index(
     dataset: LogDataset,
     box: { low: Float64Array; high: Float64Array } | null,
-    { items, ends, order }: Committed,
+    state: Committed,
     covered: Coverage = NOTHING,
   ): Io<BlockIndex> {
+    const { items, ends, order } = state;
     const rank = dataset.shape.length;
     const index = new BlockIndex(rank);
     const several = this.#stores.length > 1;
+    const known = this.#deflated.has(dataset);
     for (const item of items) {
       const floor = covered.ends[item.place] ?? 0;
       // A table that was there when the list was made holds nothing new. One that was merged since may hold both.
       if (item.address < floor) continue;
       const { table, entries } = yield* this.#table(item);
+      if (item.merged && entries.has(dataset.id)) yield* this.#mustDecode(item, table, dataset.log);
       for (const at of entries.get(dataset.id) ?? []) {
         const entry = table.entryAt(at);
         if (entry.offset < floor) continue;
         const part = box || several ? new BlockIndex(rank, entry.count) : index;
-        yield* this.#add(item.place, table, entry, dataset, part);
+        yield* this.#add(item, table, entry, dataset, part);
         if (part === index) continue;
         const found = box ? part.query(box.low, box.high) : everyBlock(part);
         for (const block of found) {
@@ -114,6 +123,8 @@ export class Tables {
         }
       }
     }
+    // Entries that came before the first that gave it away have to be looked at again.
+    if (!known && this.#deflated.has(dataset)) return yield* this.index(dataset, box, state, covered);
     index.sort();
     if (order) mustHaveOrder(index, dataset);
     index.orders = null;
@@ -121,26 +132,43 @@ export class Tables {
     return index;
   }
 
-  *#add(place: number, table: Table, entry: RawEntry, dataset: LogDataset, index: BlockIndex): Io<void> {
+  *#add(item: TierItem, table: Table, entry: RawEntry, dataset: LogDataset, index: BlockIndex): Io<void> {
     const { rank, length } = index;
     index.reserve(entry.count);
-    table.blocks(entry, { rank, starts: index.starts, counts: index.counts, at: length * rank });
+    const fit = { elements: entry.size / dataset.elements.size, limits: dataset.maxShape };
+    const sink = { rank, starts: index.starts, counts: index.counts, at: length * rank };
+    table.blocks(entry, sink, item.merged ? fit : undefined);
     const bytes = addEntry(entry, dataset, index);
-    if (dataset.filters.length > 0) {
-      table.checkSize(entry, entry.size, true);
-      return;
-    }
-    // The original forgets which of its datasets are deflated; the size and a zlib header give it away.
-    if (entry.size < bytes && (yield* this.#isZlib(place, entry))) {
+    if (dataset.filters.length > 0) table.checkSize(entry, entry.size, true);
+    else if (yield* this.#isStream(item.place, entry, dataset, bytes)) {
       index.length = length;
       addStream(entry, dataset, index, bytes);
     } else table.checkSize(entry, bytes, false);
   }
 
-  *#isZlib(place: number, entry: RawEntry): Io<boolean> {
+  /** A table of the original's merge mode is read only if every entry of it, whoever asks, can be read in exactly one way. */
+  *#mustDecode(item: TierItem, table: Table, log: Log): Io<void> {
+    if (this.#decoded.has(item)) return;
+    const datasets = yield* log.everyDataset();
+    for (const entry of table.entries()) {
+      const dataset = datasets.get(entry.id);
+      if (dataset) yield* this.#add(item, table, entry, dataset, new BlockIndex(dataset.shape.length, entry.count));
+    }
+    this.#decoded.add(item);
+  }
+
+  /**
+   * The original forgets which of its datasets are deflated: a size that is not that of the elements and a zlib header give it away.
+   * Once it is known of a dataset, a stream that happens to be as long as what is in it is found by its own checksum.
+   */
+  *#isStream(place: number, entry: RawEntry, dataset: LogDataset, bytes: number): Io<boolean> {
+    if (entry.size === bytes && !this.#deflated.has(dataset)) return false;
     if (entry.size < 2) return false;
     const [first, second] = yield* this.#data(place).file.read(entry.offset, 2, 'data of the log');
-    return first === 0x78 && ((first << 8) | (second as number)) % 31 === 0;
+    if (first !== 0x78 || ((first << 8) | (second as number)) % 31 !== 0) return false;
+    if (entry.size === bytes) return inflatesTo(yield* this.#data(place).file.read(entry.offset, bytes, 'data'), bytes);
+    this.#deflated.add(dataset);
+    return true;
   }
 
   /**
@@ -181,15 +209,25 @@ export class Tables {
   }
 }
 
+function inflatesTo(stream: Uint8Array, size: number): boolean {
+  try {
+    return inflate(stream, size).length === size;
+  } catch {
+    return false;
+  }
+}
+
 /** Adds the blocks of an entry and returns how many bytes they are unfiltered. */
 function addEntry(entry: RawEntry, dataset: LogDataset, index: BlockIndex): number {
   const { rank } = index;
+  const { size } = dataset.elements;
   const filtered = dataset.filters.length > 0;
-  let at = 0;
+  // Of elements that were written one over the other the last one counts.
+  let at = (entry.times - 1) * size;
   for (let i = 0; i < entry.count; i++) {
     const k = index.length * rank;
     index.add(entry.offset + at, filtered ? entry.size : 0);
-    at += blockBytes(index.counts, k, rank, dataset.elements.size);
+    at += blockBytes(index.counts, k, rank, size);
   }
   return at;
 }
@@ -197,12 +235,13 @@ function addEntry(entry: RawEntry, dataset: LogDataset, index: BlockIndex): numb
 /** The same for a request that the original deflated as a whole. */
 function addStream(entry: RawEntry, dataset: LogDataset, index: BlockIndex, whole: number): void {
   const { rank } = index;
-  let at = 0;
+  const { size } = dataset.elements;
+  let at = (entry.times - 1) * size;
   for (let i = 0; i < entry.count; i++) {
     const k = index.length * rank;
     index.add(entry.offset, entry.size);
     index.inStream(at, whole);
-    at += blockBytes(index.counts, k, rank, dataset.elements.size);
+    at += blockBytes(index.counts, k, rank, size);
   }
 }
 

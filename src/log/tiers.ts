@@ -16,6 +16,8 @@ export interface TierItem {
   readonly weight: number;
   /** Its contents, for merging; null: they stay where they are and are never merged. */
   readonly bytes: Uint8Array | null;
+  /** A table that the original wrote in merge mode; it stays as it is. */
+  readonly merged?: boolean;
 }
 
 /** The tier of an item: how often sixteen of something small were put together to reach its weight. */
