@@ -17,6 +17,8 @@ import type { Job } from './mpi-job.ts';
 const piece = 2 ** 30;
 /** Milliseconds in a collective after which a rank asks whether those it waits for are still there. */
 const patience = 50;
+/** Where several ranks could tell the same, each waits for so many milliseconds times its rank: the first one ends the job. */
+const turn = 250;
 /** Every collective begins with a block of fixed size that holds the length and, if it fits, all of the data. */
 const bcastBlock = 256;
 const gatherBlock = 64;
@@ -348,14 +350,14 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
   #look(waited: number, what: Operation): void {
     const { job, rank } = this;
     // Each rank that is too late gives those before it the time to say so first: one text is enough.
-    if (waited >= this.timeout + 100 * Math.min(rank, 10)) {
+    if (waited >= this.timeout + turn * Math.min(rank, 10)) {
       job.fail(`COMM: ${job.name} has waited ${Math.round(waited)} ms in ${what}; the timeout is ${this.timeout} ms`);
     }
     const { departures } = this;
     departures.listen(this);
     if (departures.count >= this.#begun) return;
     // Another rank may have noticed as well, in another communicator.
-    job.pause(100 * Math.min(job.rank, 10));
+    job.pause(turn * Math.min(job.rank, 10));
     job.fail(`COMM: rank ${departures.rank} of ${job.size} has ended while ${job.name} waits for it in ${what}`);
   }
 

@@ -32,7 +32,7 @@ export function endWith(job: Job, open: ReadonlySet<Member>, farewell: Handle, f
     if (process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()) return;
     if (job.ended) return;
     // An error that all ranks agreed on is told by the rank it comes from; it ends the others before their time is up.
-    if (isH5LogError(error) && error.rank !== undefined && error.rank !== job.rank) job.pause(1000);
+    if (isH5LogError(error) && error.rank !== undefined && error.rank !== job.rank) job.pause(3000);
     print(`${job.name}: uncaught ${inspect(error)}\n`);
     job.abort(1);
   });
