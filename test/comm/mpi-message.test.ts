@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
 import { tsc } from '../../scripts/root.ts';
 import { libraryNames, requiredCalls } from '../../src/comm/mpi-binding.ts';
+import { runThreads } from '../../src/comm/threads.ts';
 import { startNode } from '../child.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { runMpi, withEachMpi } from './mpi-job.ts';
@@ -21,8 +22,8 @@ vi.setConfig({ testTimeout: 120_000 });
 
 describe('mpi() says', () => {
   test('that it works on the main thread only', async () => {
-    const { code, message } = await ask(['worker']);
-    expect([code, message]).toEqual(['COMM', expect.stringContaining('only on the main thread')]);
+    const answers = await runThreads<Answer>(1, new URL('./programs/in-thread.ts', import.meta.url));
+    expect(answers).toEqual([{ code: 'COMM', message: expect.stringContaining('only on the main thread') }]);
   });
 
   test('that srun has started tasks without MPI', async () => {
