@@ -37,6 +37,17 @@ withEachMpi('an MPI job', (mpi) => {
     expect(line).toMatch(/^COMM: rank 1 of 4 has ended while rank [02] of 4 waits for it in barrier$/);
   });
 
+  test('ends when those between the rank that is missed and the one that waits have ended as well', async () => {
+    const { code, stderr } = await fail('chain');
+    expect(code).not.toBe(0);
+    expect(lines(stderr, /COMM/)).toEqual(['COMM: rank 0 of 4 has ended while rank 3 of 4 waits for it in gather']);
+  });
+
+  test('goes on when the rank that has ended did its part', async () => {
+    const { code, stdout, stderr } = await fail('early');
+    expect([code, stdout.trim(), stderr]).toEqual([0, 'gathered', '']);
+  });
+
   test('ends with the exit code of process.exit, after the output of that rank', async () => {
     const { code, stdout } = await fail('exit 3');
     expect(code).toBe(3);
