@@ -1,4 +1,3 @@
-import { isH5LogError } from '../errors.ts';
 import { decodeError, encodeError } from './error-message.ts';
 
 /** An error on its way out of a thread. Structured clone alone would lose codes, ranks and names. */
@@ -31,7 +30,7 @@ export function packError(error: unknown, rank: number, depth = 0): PackedError 
 
 export function unpackError({ message, stack, properties, cause }: PackedError): Error {
   const error = decodeError(message);
-  if (!isH5LogError(error)) Object.assign(error, properties);
+  Object.assign(error, properties);
   if (stack !== undefined) error.stack = stack;
   if (cause) Object.defineProperty(error, 'cause', { value: unpackError(cause), configurable: true, writable: true });
   return error;

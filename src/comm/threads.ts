@@ -41,6 +41,7 @@ class ThreadsRun<R> {
   readonly #workers: Worker[] = [];
   readonly #values: R[] = [];
   readonly #errors: Error[] = [];
+  readonly #crashes = new Map<number, unknown>();
   readonly #over = new Set<number>();
   #ready = 0;
   #left: number;
@@ -73,8 +74,8 @@ class ThreadsRun<R> {
     this.#workers.push(worker);
     worker.on('message', (message: RankMessage) => this.#hear(rank, message));
     worker.on('messageerror', (error) => this.#failed(rank, error));
-    // Errors come as messages; what comes here is the end of a thread that could not send one, as when its memory is exhausted.
-    worker.on('error', (error) => this.#failed(rank, error));
+    // Errors come as messages, which say more. A thread whose memory is exhausted cannot send one.
+    worker.on('error', (error) => this.#crashes.set(rank, error));
     worker.on('exit', (code) => this.#exited(rank, code));
   }
 
@@ -99,6 +100,8 @@ class ThreadsRun<R> {
   }
 
   #exited(rank: number, code: number): void {
+    // All messages have come by now.
+    if (this.#crashes.has(rank)) this.#failed(rank, this.#crashes.get(rank));
     if (!this.#over.has(rank) && !this.#errors[rank]) {
       const reason = `rank ${rank} ended with exit code ${code} before its function had returned`;
       this.#run.fail({ owner: -1, rank, kind: 'exit', reason });
@@ -109,7 +112,10 @@ class ThreadsRun<R> {
   }
 
   #endOthers(): void {
-    if (this.#run.failure()?.kind === 'abort') this.#terminate();
+    const failure = this.#run.failure();
+    const began = this.#ready === this.#workers.length;
+    // Ranks that have not begun have nothing to clean up.
+    if (failure?.kind === 'abort' || (!began && this.#errors[failure?.owner ?? -1])) this.#terminate();
     else this.#grace ??= setTimeout(() => this.#terminate(), graceMilliseconds);
   }
 

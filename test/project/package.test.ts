@@ -38,6 +38,7 @@ describe('package.json', () => {
       '.': entry('index'),
       './mpi': entry('mpi'),
       './storage': entry('storage/index'),
+      './threads': entry('threads'),
       './package.json': './package.json',
     });
   });
