@@ -18,7 +18,8 @@ withEachMpi('the MPI communicator', (mpi) => {
   test('compares the calls of all ranks where that is asked for', async () => {
     const env = { H5LOG_MPI_CHECK: '1' };
     const { code, stdout } = await runMpi({ mpi, ranks: 2, program: conformance, timeout: 280_000, env });
-    expect([code, stdout.trim()]).toEqual([0, '2 ranks passed 19 checks']);
+    expect(stdout.trim()).toMatch(/^2 ranks passed \d+ checks$/);
+    expect(code).toBe(0);
   });
 
   // Counts are int32 in MPI. Needs 10 GB of memory.
