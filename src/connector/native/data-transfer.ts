@@ -1,0 +1,166 @@
+import { H5LogError } from '../../errors.ts';
+import type { FilterEntry } from '../../hdf5/filter-message.ts';
+import type { Blocks } from '../../space/blocks.ts';
+import { copyBox, gather, scatter } from '../../space/copy.ts';
+import { type BoxGroup, type Cost, cutBox, groupBoxes, type Piece } from './box-groups.ts';
+import { unavailable } from './data-source.ts';
+import type { Form } from './memory-form.ts';
+import type { NativeFile } from './native-file.ts';
+import { type Packed, Placed, unpack } from './packed.ts';
+
+/** One dataset, as the moving of its data sees it. */
+export interface Transfer {
+  readonly file: NativeFile;
+  readonly path: string;
+  readonly scalar: boolean;
+  readonly form: Form;
+  readonly vlen: boolean;
+  readonly filters: readonly FilterEntry[];
+  readonly cost: Cost;
+}
+
+/** libhdf5 cannot change the order of an enumeration, says so, and leaves it as it is: which is what we reckon with. */
+const KEPT_ORDER = /H5T__set_order\(\): operation not allowed after enum members are defined/;
+
+/** Fills `packed` with the elements of the blocks, one block after the other. */
+export function readBlocks(transfer: Transfer, blocks: Blocks, packed: Packed): void {
+  const { size } = transfer.cost;
+  let at = 0;
+  for (const group of groupBoxes(blocks, transfer.cost, true)) {
+    if (group.to - group.from === 1) {
+      for (const piece of cutBox(group.start, group.count, transfer.cost))
+        readPiece(transfer, piece, packed, at, group.start, group.count);
+      at += volume(group.count) * size;
+    } else {
+      const around: Packed = { bytes: new Uint8Array(volume(group.count) * size), contents: packed.contents };
+      readPiece(transfer, group, around, 0, group.start, group.count);
+      for (let i = group.from; i < group.to; i++) {
+        const counts = blocks.counts.subarray(i * blocks.rank);
+        at = gather(around.bytes, 0, group.count, within(blocks, i, group), counts, size, packed.bytes, at);
+      }
+    }
+  }
+}
+
+/** Reads a piece of the box (start, count), whose elements begin at byte `at` of `packed`. */
+function readPiece(
+  transfer: Transfer,
+  piece: Piece,
+  packed: Packed,
+  at: number,
+  start: readonly number[],
+  count: readonly number[],
+): void {
+  const { file, path, form, vlen, cost } = transfer;
+  const { library } = file;
+  const elements = volume(piece.count);
+  const pointer = library.allocate(elements * form.size);
+  try {
+    // What libhdf5 leaves out, it leaves as it was: pointers must not be anything.
+    if (form.kind !== 'plain') library.bytes.fill(0, pointer, pointer + elements * form.size);
+    const sizes = sizesOf(transfer, piece);
+    library.call(
+      (calls) => calls.get_dataset_data(file.id, path, sizes.count, sizes.start, sizes.stride, BigInt(pointer)),
+      (reason) => failed(transfer, 'read', reason),
+      KEPT_ORDER,
+    );
+    const inside = piece.start.map((x, d) => x - (start[d] as number));
+    if (form.kind === 'plain') {
+      copyBox(
+        library.bytes,
+        pointer,
+        piece.count,
+        zeros(inside),
+        packed.bytes,
+        at,
+        count,
+        inside,
+        piece.count,
+        cost.size,
+      );
+    } else {
+      const bytes = new Uint8Array(elements * cost.size);
+      unpack(library, form, pointer, elements, bytes, 0, packed.contents);
+      copyBox(bytes, 0, piece.count, zeros(inside), packed.bytes, at, count, inside, piece.count, cost.size);
+    }
+    if (vlen) {
+      library.call(
+        (calls) => calls.reclaim_vlen_memory_count(file.id, path, '', BigInt(pointer), sizes.all),
+        (reason) => failed(transfer, 'read', reason),
+      );
+    }
+  } finally {
+    library.free(pointer);
+  }
+}
+
+/**
+ * Writes the elements of the blocks, in their order. Those that lie close to one another are read with what is between them and
+ * written as one, so that a chunk is not packed again for each. Variable-length data is not: it would be stored anew each time.
+ */
+export function writeBlocks(transfer: Transfer, blocks: Blocks, packed: Packed): void {
+  const { size } = transfer.cost;
+  let at = 0;
+  for (const group of groupBoxes(blocks, transfer.cost, !transfer.vlen)) {
+    if (group.to - group.from === 1) {
+      for (const piece of cutBox(group.start, group.count, transfer.cost)) {
+        const inside = piece.start.map((x, d) => x - (group.start[d] as number));
+        const bytes = new Uint8Array(volume(piece.count) * size);
+        gather(packed.bytes, at, group.count, inside, piece.count, size, bytes, 0);
+        writePiece(transfer, piece, { bytes, contents: packed.contents });
+      }
+      at += volume(group.count) * size;
+    } else {
+      const around: Packed = { bytes: new Uint8Array(volume(group.count) * size), contents: [] };
+      readPiece(transfer, group, around, 0, group.start, group.count);
+      for (let i = group.from; i < group.to; i++) {
+        const counts = blocks.counts.subarray(i * blocks.rank);
+        at = scatter(packed.bytes, at, around.bytes, 0, group.count, within(blocks, i, group), counts, size);
+      }
+      writePiece(transfer, group, around);
+    }
+  }
+}
+
+function writePiece(transfer: Transfer, piece: Piece, packed: Packed): void {
+  const { file, path, form } = transfer;
+  const placed = new Placed(file.library, form, packed, 0, volume(piece.count), path);
+  try {
+    const { count, start, stride } = sizesOf(transfer, piece);
+    file.library.call(
+      (calls) => calls.set_dataset_data(file.id, path, count, start, stride, BigInt(placed.pointer)),
+      (reason) => failed(transfer, 'written', reason),
+      KEPT_ORDER,
+    );
+    file.dataChanged(transfer.vlen);
+  } finally {
+    placed.free();
+  }
+}
+
+/** A scalar has no sizes to select by. */
+function sizesOf({ scalar }: Transfer, { start, count }: Piece) {
+  const all = count.map(BigInt);
+  if (scalar) return { count: null, start: null, stride: null, all };
+  return { count: all, start: start.map(BigInt), stride: count.map(() => 1n), all };
+}
+
+function failed(transfer: Transfer, done: 'read' | 'written', reason: string): H5LogError {
+  const { file, path, filters } = transfer;
+  const lacking = filters.filter(unavailable).map(({ id, name }) => `${name || 'unnamed'} (${id})`);
+  const why = lacking.length > 0 ? `h5wasm does not have the filter ${lacking.join(', ')}` : reason;
+  const code = lacking.length > 0 || /not registered|not available|plugin/i.test(reason) ? 'UNSUPPORTED' : 'STORAGE';
+  return new H5LogError(code, `${file.name}: the data of ${path} could not be ${done}: ${why}`, {
+    file: file.name,
+    object: path,
+    cause: new Error(reason),
+  });
+}
+
+const volume = (count: readonly number[]): number => count.reduce((product, n) => product * n, 1);
+const zeros = (like: readonly number[]): number[] => like.map(() => 0);
+
+/** Where a block begins in the box around its group. */
+function within({ rank, starts }: Blocks, i: number, { start }: BoxGroup): number[] {
+  return start.map((x, d) => (starts[i * rank + d] as number) - x);
+}
