@@ -3,7 +3,7 @@ import type { FilterEntry } from '../../hdf5/filter-message.ts';
 import type { Blocks } from '../../space/blocks.ts';
 import { copyBox, gather, scatter } from '../../space/copy.ts';
 import { type BoxGroup, type Cost, cutBox, groupBoxes, type Piece } from './box-groups.ts';
-import { unavailable } from './data-source.ts';
+import { listFilters, unavailable } from './data-source.ts';
 import type { Form } from './memory-form.ts';
 import type { NativeFile } from './native-file.ts';
 import { type Packed, Placed, unpack } from './packed.ts';
@@ -21,6 +21,10 @@ export interface Transfer {
 
 /** libhdf5 cannot change the order of an enumeration, says so, and leaves it as it is: which is what we reckon with. */
 const KEPT_ORDER = /H5T__set_order\(\): operation not allowed after enum members are defined/;
+
+/** What libhdf5 says when it lacks a filter (also of a virtual dataset's source), or does not trust a type of few bits. */
+const CANNOT = /not registered|not available|plugin|unused bits/i;
+const DAMAGED = /filter returned failure|checksum/i;
 
 /** Fills `packed` with the elements of the blocks, one block after the other. */
 export function readBlocks(transfer: Transfer, blocks: Blocks, packed: Packed): void {
@@ -147,9 +151,9 @@ function sizesOf({ scalar }: Transfer, { start, count }: Piece) {
 
 function failed(transfer: Transfer, done: 'read' | 'written', reason: string): H5LogError {
   const { file, path, filters } = transfer;
-  const lacking = filters.filter(unavailable).map(({ id, name }) => `${name || 'unnamed'} (${id})`);
-  const why = lacking.length > 0 ? `h5wasm does not have the filter ${lacking.join(', ')}` : reason;
-  const code = lacking.length > 0 || /not registered|not available|plugin/i.test(reason) ? 'UNSUPPORTED' : 'STORAGE';
+  const lacking = filters.filter(unavailable);
+  const why = lacking.length > 0 ? `h5wasm does not have the filter ${listFilters(lacking)}` : reason;
+  const code = lacking.length > 0 || CANNOT.test(reason) ? 'UNSUPPORTED' : DAMAGED.test(reason) ? 'FORMAT' : 'STORAGE';
   return new H5LogError(code, `${file.name}: the data of ${path} could not be ${done}: ${why}`, {
     file: file.name,
     object: path,

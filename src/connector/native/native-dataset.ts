@@ -64,7 +64,7 @@ export class NativeDataset {
     const { into, raw } = request;
     const memory = request.memory ? memoryBlocks(path, request.memory, dataLength(blocks)) : null;
     this.#checkInto(into, memory ? sizeOf(memory.shape) : dataLength(blocks));
-    const transfer = this.#transfer();
+    const transfer = this.#transfer(false);
     if (raw && transfer.vlen) {
       throw new H5LogError('UNSUPPORTED', `${path}: variable-length data has no raw bytes outside the file`, {
         object: path,
@@ -135,7 +135,7 @@ export class NativeDataset {
     const { path, elements, file } = this;
     file.writable();
     if (data === undefined || data === null) throw notData(path, data);
-    const transfer = this.#transfer();
+    const transfer = this.#transfer(true);
     const wanted = memory ? sizeOf(memory.shape) : dataLength(blocks);
     const have = this.#count(data);
     if (have !== wanted) throw wrongLength(path, have, wanted);
@@ -183,9 +183,9 @@ export class NativeDataset {
     return { rank, length, size, starts: flatStarts, counts: flatCounts, order: null, place: null };
   }
 
-  #transfer(): Transfer {
+  #transfer(writing: boolean): Transfer {
     const { file, path, parts, node } = this;
-    checkSource(file, path, parts, node.message(MESSAGE.externalFiles) !== undefined);
+    checkSource(file, path, parts, { externalFiles: node.message(MESSAGE.externalFiles) !== undefined, writing });
     const { layout, dtype } = parts;
     return {
       file,
