@@ -58,41 +58,31 @@ function readPiece(
   const { file, path, form, vlen, cost } = transfer;
   const { library } = file;
   const elements = volume(piece.count);
+  const sizes = sizesOf(transfer, piece);
+  const inside = piece.start.map((x, d) => x - (start[d] as number));
+  const failure = (reason: string): H5LogError => failed(transfer, 'read', reason);
   const pointer = library.allocate(elements * form.size);
-  try {
-    // What libhdf5 leaves out, it leaves as it was: pointers must not be anything.
-    if (form.kind !== 'plain') library.bytes.fill(0, pointer, pointer + elements * form.size);
-    const sizes = sizesOf(transfer, piece);
+  const read = (id: bigint): void => {
+    // What libhdf5 has no value for (an undefined fill value) it leaves as it was.
+    library.bytes.fill(0, pointer, pointer + elements * form.size);
+    const to = BigInt(pointer);
     library.call(
-      (calls) => calls.get_dataset_data(file.id, path, sizes.count, sizes.start, sizes.stride, BigInt(pointer)),
-      (reason) => failed(transfer, 'read', reason),
+      (calls) => calls.get_dataset_data(id, path, sizes.count, sizes.start, sizes.stride, to),
+      failure,
       KEPT_ORDER,
     );
-    const inside = piece.start.map((x, d) => x - (start[d] as number));
-    if (form.kind === 'plain') {
-      copyBox(
-        library.bytes,
-        pointer,
-        piece.count,
-        zeros(inside),
-        packed.bytes,
-        at,
-        count,
-        inside,
-        piece.count,
-        cost.size,
-      );
-    } else {
-      const bytes = new Uint8Array(elements * cost.size);
-      unpack(library, form, pointer, elements, bytes, 0, packed.contents);
-      copyBox(bytes, 0, piece.count, zeros(inside), packed.bytes, at, count, inside, piece.count, cost.size);
+    let source = library.bytes;
+    let from = pointer;
+    if (form.kind !== 'plain') {
+      source = new Uint8Array(elements * cost.size);
+      from = 0;
+      unpack(library, form, pointer, elements, source, 0, packed.contents);
     }
-    if (vlen) {
-      library.call(
-        (calls) => calls.reclaim_vlen_memory_count(file.id, path, '', BigInt(pointer), sizes.all),
-        (reason) => failed(transfer, 'read', reason),
-      );
-    }
+    copyBox(source, from, piece.count, zeros(inside), packed.bytes, at, count, inside, piece.count, cost.size);
+    if (vlen) library.call((calls) => calls.reclaim_vlen_memory_count(id, path, '', to, sizes.all), failure);
+  };
+  try {
+    file.reading(read);
   } finally {
     library.free(pointer);
   }

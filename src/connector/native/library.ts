@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../../errors.ts';
-import { H5LogError } from '../../errors.ts';
+import { H5LogError, isH5LogError } from '../../errors.ts';
+import { type FileSystem, Mounts, REGULAR_FILE, type StreamCalls } from './mounts.ts';
 
 /** How h5wasm is told of a type to make; sizes and offsets are those in its memory. */
 export interface TypeRequest {
@@ -48,14 +49,9 @@ export interface Calls {
   create_object_reference(file: bigint, path: string): ArrayLike<number>;
 }
 
-interface Stream {
-  node?: { mode: number };
-  stream_ops?: { write(stream: Stream, buffer: Uint8Array, offset: number, length: number): number };
-}
-
 interface Wasm extends Calls {
   readonly HEAPU8: Uint8Array;
-  readonly FS: { getStream(fd: number): Stream | null };
+  readonly FS: FileSystem;
   _malloc(bytes: number): number;
   _free(pointer: number): void;
 }
@@ -68,7 +64,6 @@ export interface H5Wasm {
 /** Modes of h5wasm's open, as in H5Fopen and H5Fcreate. */
 export const ACCESS = { read: 0, write: 1, truncate: 2, exclusive: 4 } as const;
 
-const REGULAR_FILE = 0o100666;
 const STDERR = 2;
 
 let loaded: Library | null = null;
@@ -122,21 +117,19 @@ function missing(cause: unknown): H5LogError {
 
 /** libhdf5 in WebAssembly, with its complaints caught instead of printed. */
 export class Library {
+  readonly mounts: Mounts;
   readonly #wasm: Wasm;
   #complaints: string[] = [];
+  readonly #catching: StreamCalls = {
+    write: (_stream, buffer, offset, length) => {
+      this.#complaints.push(new TextDecoder().decode(buffer.slice(offset, offset + length)));
+      return length;
+    },
+  };
 
   constructor(wasm: Wasm) {
     this.#wasm = wasm;
-    const stream = wasm.FS.getStream(STDERR);
-    if (!stream) return;
-    // The error stack goes to standard error: there is no call that gives it as a text without unwinding the library.
-    stream.node = { mode: REGULAR_FILE };
-    stream.stream_ops = {
-      write: (_stream, buffer, offset, length) => {
-        this.#complaints.push(new TextDecoder().decode(buffer.slice(offset, offset + length)));
-        return length;
-      },
-    };
+    this.mounts = new Mounts(wasm.FS);
   }
 
   /** The memory, anew after each call: it may have grown. */
@@ -160,16 +153,38 @@ export class Library {
    */
   call<T>(work: (calls: Calls) => T, failure: (reason: string) => H5LogError, expected?: RegExp): T {
     this.#complaints = [];
+    this.mounts.takeFailure();
     let result: T;
     try {
-      result = work(this.#wasm);
+      result = this.#caught(() => work(this.#wasm));
     } catch (cause) {
-      throw failure(reasonOf(this.#complaints.join('')) || String((cause as Error)?.message ?? cause));
+      throw this.#failed(failure, (cause as Error)?.message ?? cause);
     }
     const text = this.#complaints.join('');
     const bad = typeof result === 'number' || typeof result === 'bigint' ? result < 0 : false;
-    if (bad || (text !== '' && !(expected?.test(text) ?? false))) throw failure(reasonOf(text) || 'no reason given');
+    if (bad || (text !== '' && !(expected?.test(text) ?? false))) throw this.#failed(failure, 'no reason given');
     return result;
+  }
+
+  /** With standard error in our hands: there is no call that gives the error stack as a text and does not unwind the library. */
+  #caught<T>(work: () => T): T {
+    const stream = this.#wasm.FS.getStream(STDERR);
+    if (!stream) return work();
+    const { node, stream_ops: calls } = stream;
+    stream.node = { mode: REGULAR_FILE };
+    stream.stream_ops = this.#catching;
+    try {
+      return work();
+    } finally {
+      // Set even where they were not: whoever else uses the module gets its standard error back.
+      Object.assign(stream, { node, stream_ops: calls });
+    }
+  }
+
+  #failed(failure: (reason: string) => H5LogError, otherwise: unknown): H5LogError {
+    const thrown = this.mounts.takeFailure();
+    if (isH5LogError(thrown)) return thrown;
+    return failure(reasonOf(this.#complaints.join('')) || String(thrown ?? otherwise));
   }
 }
 

@@ -48,38 +48,40 @@ export class NativeFile {
   #structure: Structure | null = null;
   readonly #linked = new Map<string, NativeFile | null>();
 
-  private constructor(library: Library, path: string, storage: ByteStorage, mode: 'r' | 'r+', id: bigint) {
+  private constructor(library: Library, place: Place, mode: 'r' | 'r+', id: bigint) {
     this.library = library;
-    this.#path = path;
-    this.storage = storage;
+    this.#path = place.path;
+    this.storage = place.storage;
+    this.alone = place.mounted;
     this.mode = mode;
     this.#id = id;
-    this.alone = false;
   }
 
-  static open(library: Library, path: string, mode: 'r' | 'r+'): NativeFile {
-    const storage = readTarget(path);
-    try {
+  /** Opens the file at a path, or one that is in a storage with a blocking half. */
+  static open(library: Library, source: string | ByteStorage, mode: 'r' | 'r+'): NativeFile {
+    const place = placeOf(library, source, readTarget);
+    return place.settle(() => {
       // Whatever is not HDF5 is told apart by our own reader, with the byte that is wrong.
-      driveSync(storage, openStructure());
-      return new NativeFile(
-        library,
-        path,
-        storage,
-        mode,
-        openIn(library, path, ACCESS[mode === 'r' ? 'read' : 'write']),
-      );
-    } catch (error) {
-      storage.blocking?.close();
-      throw error;
-    }
+      driveSync(place.storage, openStructure());
+      const id = openIn(library, place, ACCESS[mode === 'r' ? 'read' : 'write']);
+      return new NativeFile(library, place, mode, id);
+    });
   }
 
-  /** Makes a new file, replacing what is at that path unless `exclusive`. */
-  static create(library: Library, path: string, exclusive = false): NativeFile {
-    const id = openIn(library, path, exclusive ? ACCESS.exclusive : ACCESS.truncate);
-    library.call((calls) => calls.flush(id), libraryError('STORAGE', 'the new file could not be written', path, '/'));
-    return new NativeFile(library, path, readTarget(path), 'r+', id);
+  /** Makes a new file, replacing what is there unless `exclusive`. */
+  static create(library: Library, target: string | ByteStorage, exclusive = false): NativeFile {
+    let id: bigint | undefined;
+    // The file must be there before it can be opened for reading.
+    const make = (path: string): bigint => {
+      const made = openIn(library, { path, name: path }, exclusive ? ACCESS.exclusive : ACCESS.truncate);
+      library.call((calls) => calls.flush(made), libraryError('STORAGE', 'it could not be written', path, '/'));
+      return made;
+    };
+    const place = placeOf(library, target, (path) => {
+      id = make(path);
+      return readTarget(path);
+    });
+    return place.settle(() => new NativeFile(library, place, 'r+', id ?? make(place.path)));
   }
 
   get name(): string {
@@ -103,6 +105,28 @@ export class NativeFile {
     this.#structure = this.now(openStructure()).structure;
     this.generation++;
     return this.#structure;
+  }
+
+  /** Runs a call that reads. What was got from a file can be read after it was closed: it is opened for each call then. */
+  reading<T>(work: (id: bigint) => T): T {
+    if (this.#id !== null) return work(this.#id);
+    // Throws if another file has taken its place.
+    this.storage.blocking?.size();
+    const place = { path: this.alone ? this.library.mounts.add(this.storage) : this.#path, name: this.name };
+    try {
+      const id = openIn(this.library, place, ACCESS.read);
+      try {
+        return work(id);
+      } finally {
+        this.#closeIn(id);
+      }
+    } finally {
+      if (this.alone) this.library.mounts.remove(place.path);
+    }
+  }
+
+  #closeIn(id: bigint): void {
+    this.library.call((calls) => calls.close_file(id), libraryError('STORAGE', 'closing failed', this.name, '/'));
   }
 
   now<T>(io: Io<T>): T {
@@ -326,28 +350,67 @@ export class NativeFile {
   /** For readers: forgets what is in memory, so that the file is read as it is now. */
   reopen(): void {
     if (this.mode === 'r+') return;
-    const { id } = this;
-    this.#id = openIn(this.library, this.#path, ACCESS.read);
-    this.library.call((calls) => calls.close_file(id), libraryError('STORAGE', 'closing failed', this.name, '/'));
+    // Closed first: as long as it is open, libhdf5 shares what it knows of the file with whoever opens it again.
+    this.#closeIn(this.id);
+    this.#id = null;
+    this.#id = openIn(this.library, { path: this.#path, name: this.name }, ACCESS.read);
+    this.#closeLinked();
+    this.#changed();
+  }
+
+  #closeLinked(): void {
     for (const file of this.#linked.values()) file?.close();
     this.#linked.clear();
-    this.#changed();
   }
 
   close(): void {
     if (this.#id === null) return;
     const id = this.#id;
+    if (this.mode === 'r+') this.flush();
     this.#id = null;
-    for (const file of this.#linked.values()) file?.close();
+    this.#closeLinked();
     try {
-      this.library.call((calls) => calls.close_file(id), libraryError('STORAGE', 'closing failed', this.name, '/'));
+      this.#closeIn(id);
     } finally {
-      this.storage.blocking?.close();
+      if (this.alone) this.library.mounts.remove(this.#path);
+      else this.storage.blocking?.close();
     }
   }
 }
 
-function openIn(library: Library, path: string, mode: number): bigint {
+/** Where a file is, for libhdf5 and for our own reader. */
+interface Place {
+  readonly path: string;
+  readonly name: string;
+  readonly storage: ByteStorage;
+  /** A storage of the caller's, which has no neighbours and is not ours to close. */
+  readonly mounted: boolean;
+  /** Gives back what was taken if the work fails. */
+  settle<T>(work: () => T): T;
+}
+
+function placeOf(library: Library, source: string | ByteStorage, open: (path: string) => ByteStorage): Place {
+  const mounted = typeof source !== 'string';
+  const storage = mounted ? source : open(source);
+  const path = mounted ? library.mounts.add(storage) : source;
+  return {
+    path,
+    name: storage.name,
+    storage,
+    mounted,
+    settle(work) {
+      try {
+        return work();
+      } catch (error) {
+        if (mounted) library.mounts.remove(path);
+        else storage.blocking?.close();
+        throw error;
+      }
+    },
+  };
+}
+
+function openIn(library: Library, { path, name }: { path: string; name: string }, mode: number): bigint {
   return library.call(
     (calls) => calls.open(path, mode, true, -1, -1),
     (reason) => {
@@ -356,7 +419,7 @@ function openIn(library: Library, path: string, mode: number): bigint {
         : mode === ACCESS.exclusive && /exist/i.test(reason)
           ? 'EXISTS'
           : 'STORAGE';
-      return new H5LogError(code, `${path}: h5wasm cannot open the file: ${reason}`, { file: path });
+      return new H5LogError(code, `${name}: h5wasm cannot open the file: ${reason}`, { file: name });
     },
   );
 }
