@@ -37,6 +37,7 @@ def numbers(f):
     for name, base in (('enum', '<i2'), ('big enum', '>i2'), ('enum 8', '<u8'), ('big enum 8', '>i8')):
         t = h5py.enum_dtype({'A': 1, 'B': 2, 'C': 300}, basetype=base)
         raw(f, name, h5t.py_create(t, logical=True), np.array([1, 300, 2, 7], base))
+    f['long double'] = np.array([0, 1.5, -2.25], np.longdouble)
     for size in (1, 2, 4, 8):
         for order, word in (('<', 'LE'), ('>', 'BE')):
             t = getattr(h5t, 'STD_B%d%s' % (size * 8, word))
@@ -227,6 +228,44 @@ def virtual(f):
     f.create_virtual_dataset('of lzf', layout)
 
 
+def enumerated(f):
+    """Big-endian data with enumerations in it, which h5wasm mixes up, and the neighbours that it does not."""
+    colour = h5t.enum_create(h5t.STD_I16BE)
+    little = h5t.enum_create(h5t.STD_I16LE)
+    for t, order in ((colour, '>'), (little, '<')):
+        for i, name in enumerate((b'RED', b'GREEN', b'BLUE')):
+            t.enum_insert(name, i + 1)
+    record = h5t.create(h5t.COMPOUND, 6)
+    record.insert(b'n', 0, h5t.STD_I32BE)
+    record.insert(b'c', 4, colour)
+    values = np.array([(5, 1), (6, 3)], np.dtype([('n', '>i4'), ('c', '>i2')]))
+    raw(f, 'in a big record', record, values)
+    raw(f, 'in an array', h5t.array_create(colour, (2,)), np.array([[1, 2], [3, 1]], '>i2'), (2,))
+    mixed = h5t.create(h5t.COMPOUND, 6)
+    mixed.insert(b'n', 0, h5t.STD_I32LE)
+    mixed.insert(b'c', 4, colour)
+    raw(f, 'in a mixed record', mixed, np.array([(5, 1), (6, 3)], np.dtype([('n', '<i4'), ('c', '>i2')])))
+    raw(f, 'in a little array', h5t.array_create(little, (2,)), np.array([[1, 2], [3, 1]], '<i2'), (2,))
+    f['complex'] = np.array([1 + 2j, -3.5j])
+    values = np.empty(2, np.dtype([('n', '>i4'), ('list', h5py.vlen_dtype(np.dtype('>f8')))]))
+    values[0], values[1] = (7, np.array([1.5, 2.5], '>f8')), (8, np.array([], '>f8'))
+    f.create_dataset('big sequences in a big record', data=values)
+
+
+def unlimited(f):
+    """A virtual dataset that is as long as its source, whatever its header says."""
+    with new('grows.h5', libver='latest') as source:
+        d = source.create_dataset('d', data=np.arange(4.0), maxshape=(None,), chunks=(2,))
+        plist = h5p.create(h5p.DATASET_CREATE)
+        target, unlimited_source = h5s.create_simple((4,), (h5s.UNLIMITED,)), h5s.create_simple((4,), (h5s.UNLIMITED,))
+        target.select_hyperslab((0,), (h5s.UNLIMITED,), (1,), (1,))
+        unlimited_source.select_hyperslab((0,), (h5s.UNLIMITED,), (1,), (1,))
+        plist.set_virtual(target, b'grows.h5', b'd', unlimited_source)
+        h5d.create(f.id, b'v', h5t.NATIVE_DOUBLE, h5s.create_simple((4,), (h5s.UNLIMITED,)), plist)
+        d.resize((7,))
+        d[4:] = [40, 50, 60]
+
+
 made = {'numbers': numbers, 'compounds': compounds, 'texts': texts, 'vlens': vlens, 'references': references, 'layouts': layouts, 'filters': filters, 'lacking': lacking}
 for name, fill in made.items():
     with new(name + '.h5') as f:
@@ -235,7 +274,7 @@ for name, fill in made.items():
         fill(f)
     with new(name + '-block.h5', userblock_size=512) as f:
         fill(f)
-for name, fill in {'links': elsewhere, 'virtual': virtual}.items():
+for name, fill in {'links': elsewhere, 'virtual': virtual, 'enumerated': enumerated, 'unlimited': unlimited}.items():
     with new(name + '.h5', libver='latest') as f:
         fill(f)
 with new('sparse.h5') as f:

@@ -35,6 +35,7 @@ export interface Calls {
   close_file(file: bigint): number;
   flush(file: bigint): number;
   get_type(file: bigint, path: string): number;
+  get_dataset_metadata(file: bigint, path: string): { readonly shape: readonly number[] | null };
   get_dataset_data(file: bigint, path: string, count: Sizes, start: Sizes, stride: Sizes, to: bigint): number;
   set_dataset_data(file: bigint, path: string, count: Sizes, start: Sizes, stride: Sizes, from: bigint): number;
   reclaim_vlen_memory_count(file: bigint, path: string, attribute: string, data: bigint, count: Sizes): number;

@@ -17,6 +17,7 @@ import type { Coordinates, Where } from '../../space/select.ts';
 import { checkMaxShape, checkShape, sizeOf } from '../../space/shape.ts';
 import { checkSource } from './data-source.ts';
 import { readBlocks, type Transfer, writeBlocks } from './data-transfer.ts';
+import { libraryError } from './library.ts';
 import { memoryForm } from './memory-form.ts';
 import type { NativeFile } from './native-file.ts';
 import { type Packed, packValues } from './packed.ts';
@@ -34,7 +35,7 @@ export class NativeDataset {
     this.file = file;
     this.path = path;
     this.node = node;
-    this.parts = file.structure.dataset(node);
+    this.parts = withTrueShape(file, path, file.structure.dataset(node));
     this.elements = new Elements(this.parts.dtype);
   }
 
@@ -197,6 +198,16 @@ export class NativeDataset {
       cost: { size: this.elements.size, chunk: layout?.kind === 'chunked' ? layout.chunk : null },
     };
   }
+}
+
+/** An unlimited virtual dataset is as long as its sources are now; its header says how long they were once. */
+function withTrueShape(file: NativeFile, path: string, parts: DatasetParts): DatasetParts {
+  const { space, layout } = parts;
+  if (layout?.kind !== 'virtual' || space.kind !== 'simple' || file.alone || !space.maxShape.includes(null))
+    return parts;
+  const failure = libraryError('STORAGE', `the shape of ${path} could not be found out`, file.name, path);
+  const { shape } = file.reading((id) => file.library.call((calls) => calls.get_dataset_metadata(id, path), failure));
+  return shape ? { ...parts, space: { ...space, shape } } : parts;
 }
 
 function orderedFor(memory: InMemory, bytes: Uint8Array, size: number): Uint8Array {
