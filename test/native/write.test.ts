@@ -232,7 +232,7 @@ withOracle(['python', 'h5dump'], 'what the native connector makes', () => {
       file.setAttribute('/g', 'a', T.string(), SCALAR_SPACE, 'now a text');
       file.setAttribute('/g', 'c', 'int8', simpleSpace([0]), []);
       file.deleteAttribute('/g', 'b');
-      expect(codeOf(() => file.deleteAttribute('/g', 'b'))).toBe('STORAGE');
+      expect(codeOf(() => file.deleteAttribute('/g', 'b'))).toBe('NOT_FOUND');
       expect(codeOf(() => file.setAttribute('/g', 'null', 'float64', NULL_SPACE, null))).toBe('UNSUPPORTED');
       expect(
         codeOf(() => file.setAttribute('/g', 'long', 'float64', simpleSpace([9000]), new Float64Array(9000))),

@@ -11,49 +11,85 @@ export interface Cost {
   readonly chunk: readonly number[] | null;
 }
 
-/** Consecutive boxes of a selection, `from` up to `to`, and the box around them. */
+/** Boxes of a selection that are moved in one call, and the box around them. */
 export interface BoxGroup {
-  readonly from: number;
-  readonly to: number;
+  readonly boxes: readonly BoxPlace[];
   readonly start: number[];
   readonly count: number[];
 }
 
+export interface BoxPlace {
+  /** The box is the i-th of the selection. */
+  readonly i: number;
+  /** The first of its elements among those of all boxes, one after the other. */
+  readonly at: number;
+}
+
 /**
- * Cuts a selection into calls: boxes that lie close to one another, or in the same chunks, are read as one box. In row-major
- * order, so one look at each box is enough.
+ * Cuts a selection into calls: boxes that lie close to one another, or in the same chunks, are moved as one box. `alone`: each
+ * for itself.
  */
-export function* groupBoxes(blocks: Blocks, cost: Cost, together: boolean): Generator<BoxGroup, void, undefined> {
-  const { rank, length, starts, counts } = blocks;
-  let from = 0;
+export function* groupBoxes(blocks: Blocks, cost: Cost, alone: boolean): Generator<BoxGroup, void, undefined> {
+  let boxes: BoxPlace[] = [];
   let low: number[] = [];
   let high: number[] = [];
   let price = 0;
-  for (let i = 0; i < length; i++) {
-    const lo: number[] = [];
-    const hi: number[] = [];
-    for (let d = 0, k = i * rank; d < rank; d++, k++) {
-      lo.push(starts[k] as number);
-      hi.push((starts[k] as number) + (counts[k] as number));
-    }
+  for (const place of alone ? inOrder(blocks) : chunkByChunk(blocks, cost.chunk)) {
+    const [lo, hi] = cornersOf(blocks, place.i);
     const own = CALL + bytesTouched(lo, hi, cost);
-    if (i > from && together) {
+    if (boxes.length > 0 && !alone) {
       const bothLow = lo.map((x, d) => Math.min(x, low[d] as number));
       const bothHigh = hi.map((x, d) => Math.max(x, high[d] as number));
       const both = CALL + bytesTouched(bothLow, bothHigh, cost);
       if (both <= price + own && volume(bothLow, bothHigh) * cost.size <= PIECE) {
+        boxes.push(place);
         [low, high, price] = [bothLow, bothHigh, both];
         continue;
       }
     }
-    if (i > from) yield group(from, i, low, high);
-    [from, low, high, price] = [i, lo, hi, own];
+    if (boxes.length > 0) yield group(boxes, low, high);
+    [boxes, low, high, price] = [[place], lo, hi, own];
   }
-  if (length > from) yield group(from, length, low, high);
+  if (boxes.length > 0) yield group(boxes, low, high);
 }
 
-function group(from: number, to: number, low: number[], high: number[]): BoxGroup {
-  return { from, to, start: low, count: high.map((x, d) => x - (low[d] as number)) };
+function group(boxes: readonly BoxPlace[], low: number[], high: number[]): BoxGroup {
+  return { boxes, start: low, count: high.map((x, d) => x - (low[d] as number)) };
+}
+
+function cornersOf({ rank, starts, counts }: Blocks, i: number): [low: number[], high: number[]] {
+  const low: number[] = [];
+  const high: number[] = [];
+  for (let d = 0, k = i * rank; d < rank; d++, k++) {
+    low.push(starts[k] as number);
+    high.push((starts[k] as number) + (counts[k] as number));
+  }
+  return [low, high];
+}
+
+function inOrder(blocks: Blocks): BoxPlace[] {
+  const places: BoxPlace[] = [];
+  for (let i = 0, at = 0; i < blocks.length; i++) {
+    places.push({ i, at });
+    const [low, high] = cornersOf(blocks, i);
+    at += volume(low, high);
+  }
+  return places;
+}
+
+/** Those that begin in the same chunk follow one another: in row-major order a row of points comes back to each chunk again and again. */
+function chunkByChunk(blocks: Blocks, chunk: readonly number[] | null): BoxPlace[] {
+  const places = inOrder(blocks);
+  if (!chunk || places.length < 2) return places;
+  const { rank, starts } = blocks;
+  const cell = (i: number, d: number): number => Math.floor((starts[i * rank + d] as number) / (chunk[d] as number));
+  return places.sort((a, b) => {
+    for (let d = 0; d < rank; d++) {
+      const difference = cell(a.i, d) - cell(b.i, d);
+      if (difference !== 0) return difference;
+    }
+    return a.i - b.i;
+  });
 }
 
 const volume = (low: readonly number[], high: readonly number[]): number =>
@@ -67,7 +103,7 @@ function bytesTouched(low: readonly number[], high: readonly number[], { size, c
   }, size);
 }
 
-/** A part of a box: where it begins in it, and its extent. */
+/** A part of a box: where it begins in the dataset, and its extent. */
 export interface Piece {
   readonly start: number[];
   readonly count: number[];
@@ -80,23 +116,25 @@ export function* cutBox(
   { size, chunk }: Cost,
 ): Generator<Piece, void, undefined> {
   const bytes = count.reduce((product, n) => product * n, size);
-  const d = count.findIndex((n, i) => n > (chunk?.[i] ?? 1));
+  const d = count.findIndex((n, i) => crossesBorder(start[i] as number, n, chunk?.[i] ?? 1));
   if (bytes <= PIECE || d < 0) {
     yield { start: [...start], count: [...count] };
     return;
   }
   const side = chunk?.[d] ?? 1;
-  const first = start[d] as number;
-  const end = first + (count[d] as number);
+  const end = (start[d] as number) + (count[d] as number);
   const perRow = bytes / (count[d] as number);
   const rows = Math.max(side, Math.floor(PIECE / perRow / side) * side);
-  for (let at = first; at < end; ) {
+  for (let at = start[d] as number; at < end; ) {
     // The next border of a piece is a border of chunks, counted from the beginning of the dataset.
     const next = Math.min(end, Math.floor(at / side) * side + rows);
     const from = start.map((x, i) => (i === d ? at : x));
     const part = count.map((n, i) => (i === d ? next - at : n));
-    if (next - at === count[d]) yield { start: from, count: part };
-    else yield* cutBox(from, part, { size, chunk });
+    yield* cutBox(from, part, { size, chunk });
     at = next;
   }
+}
+
+function crossesBorder(start: number, count: number, side: number): boolean {
+  return Math.floor(start / side) !== Math.floor((start + count - 1) / side);
 }

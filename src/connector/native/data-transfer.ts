@@ -2,7 +2,7 @@ import { H5LogError } from '../../errors.ts';
 import type { FilterEntry } from '../../hdf5/filter-message.ts';
 import type { Blocks } from '../../space/blocks.ts';
 import { copyBox, gather, scatter } from '../../space/copy.ts';
-import { type BoxGroup, type Cost, cutBox, groupBoxes, type Piece } from './box-groups.ts';
+import { type BoxPlace, type Cost, cutBox, groupBoxes, type Piece } from './box-groups.ts';
 import { listFilters, unavailable } from './data-source.ts';
 import type { Form } from './memory-form.ts';
 import type { NativeFile } from './native-file.ts';
@@ -29,18 +29,17 @@ const DAMAGED = /filter returned failure|checksum/i;
 /** Fills `packed` with the elements of the blocks, one block after the other. */
 export function readBlocks(transfer: Transfer, blocks: Blocks, packed: Packed): void {
   const { size } = transfer.cost;
-  let at = 0;
-  for (const group of groupBoxes(blocks, transfer.cost, true)) {
-    if (group.to - group.from === 1) {
-      for (const piece of cutBox(group.start, group.count, transfer.cost))
-        readPiece(transfer, piece, packed, at, group.start, group.count);
-      at += volume(group.count) * size;
+  for (const group of groupBoxes(blocks, transfer.cost, false)) {
+    const { boxes, start, count } = group;
+    if (boxes.length === 1) {
+      const at = (boxes[0] as BoxPlace).at * size;
+      for (const piece of cutBox(start, count, transfer.cost)) readPiece(transfer, piece, packed, at, start, count);
     } else {
-      const around: Packed = { bytes: new Uint8Array(volume(group.count) * size), contents: packed.contents };
-      readPiece(transfer, group, around, 0, group.start, group.count);
-      for (let i = group.from; i < group.to; i++) {
+      const around: Packed = { bytes: new Uint8Array(volume(count) * size), contents: packed.contents };
+      readPiece(transfer, group, around, 0, start, count);
+      for (const { i, at } of boxes) {
         const counts = blocks.counts.subarray(i * blocks.rank);
-        at = gather(around.bytes, 0, group.count, within(blocks, i, group), counts, size, packed.bytes, at);
+        gather(around.bytes, 0, count, within(blocks, i, start), counts, size, packed.bytes, at * size);
       }
     }
   }
@@ -89,27 +88,28 @@ function readPiece(
 }
 
 /**
- * Writes the elements of the blocks, in their order. Those that lie close to one another are read with what is between them and
- * written as one, so that a chunk is not packed again for each. Variable-length data is not: it would be stored anew each time.
+ * Writes the elements of the blocks. Those that lie close to one another are read with what is between them and written as one,
+ * so that a chunk is not packed again for each. `alone` if they may overlap, for then their order counts; variable-length data is
+ * written alone, too, because whatever is written of it is stored anew.
  */
-export function writeBlocks(transfer: Transfer, blocks: Blocks, packed: Packed): void {
+export function writeBlocks(transfer: Transfer, blocks: Blocks, packed: Packed, alone: boolean): void {
   const { size } = transfer.cost;
-  let at = 0;
-  for (const group of groupBoxes(blocks, transfer.cost, !transfer.vlen)) {
-    if (group.to - group.from === 1) {
-      for (const piece of cutBox(group.start, group.count, transfer.cost)) {
-        const inside = piece.start.map((x, d) => x - (group.start[d] as number));
+  for (const group of groupBoxes(blocks, transfer.cost, alone || transfer.vlen)) {
+    const { boxes, start, count } = group;
+    if (boxes.length === 1) {
+      const at = (boxes[0] as BoxPlace).at * size;
+      for (const piece of cutBox(start, count, transfer.cost)) {
+        const inside = piece.start.map((x, d) => x - (start[d] as number));
         const bytes = new Uint8Array(volume(piece.count) * size);
-        gather(packed.bytes, at, group.count, inside, piece.count, size, bytes, 0);
+        gather(packed.bytes, at, count, inside, piece.count, size, bytes, 0);
         writePiece(transfer, piece, { bytes, contents: packed.contents });
       }
-      at += volume(group.count) * size;
     } else {
-      const around: Packed = { bytes: new Uint8Array(volume(group.count) * size), contents: [] };
-      readPiece(transfer, group, around, 0, group.start, group.count);
-      for (let i = group.from; i < group.to; i++) {
+      const around: Packed = { bytes: new Uint8Array(volume(count) * size), contents: [] };
+      readPiece(transfer, group, around, 0, start, count);
+      for (const { i, at } of boxes) {
         const counts = blocks.counts.subarray(i * blocks.rank);
-        at = scatter(packed.bytes, at, around.bytes, 0, group.count, within(blocks, i, group), counts, size);
+        scatter(packed.bytes, at * size, around.bytes, 0, count, within(blocks, i, start), counts, size);
       }
       writePiece(transfer, group, around);
     }
@@ -155,6 +155,6 @@ const volume = (count: readonly number[]): number => count.reduce((product, n) =
 const zeros = (like: readonly number[]): number[] => like.map(() => 0);
 
 /** Where a block begins in the box around its group. */
-function within({ rank, starts }: Blocks, i: number, { start }: BoxGroup): number[] {
-  return start.map((x, d) => (starts[i * rank + d] as number) - x);
+function within({ rank, starts }: Blocks, i: number, around: readonly number[]): number[] {
+  return around.map((x, d) => (starts[i * rank + d] as number) - x);
 }

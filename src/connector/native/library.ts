@@ -116,6 +116,9 @@ function missing(cause: unknown): H5LogError {
   );
 }
 
+/** Makes an error of what libhdf5 says: the reason, and its whole error stack. */
+export type Failure = (reason: string, stack: string) => H5LogError;
+
 /** libhdf5 in WebAssembly, with its complaints caught instead of printed. */
 export class Library {
   readonly mounts: Mounts;
@@ -152,7 +155,7 @@ export class Library {
    * Runs one call. h5wasm drops the status of most of what it does: whatever libhdf5 complains about is a failure, unless
    * `expected` says that this complaint is known and harmless.
    */
-  call<T>(work: (calls: Calls) => T, failure: (reason: string) => H5LogError, expected?: RegExp): T {
+  call<T>(work: (calls: Calls) => T, failure: Failure, expected?: RegExp): T {
     this.#complaints = [];
     this.mounts.takeFailure();
     let result: T;
@@ -182,10 +185,11 @@ export class Library {
     }
   }
 
-  #failed(failure: (reason: string) => H5LogError, otherwise: unknown): H5LogError {
+  #failed(failure: Failure, otherwise: unknown): H5LogError {
     const thrown = this.mounts.takeFailure();
     if (isH5LogError(thrown)) return thrown;
-    return failure(reasonOf(this.#complaints.join('')) || String(thrown ?? otherwise));
+    const stack = this.#complaints.join('');
+    return failure(reasonOf(stack) || String(thrown ?? otherwise), stack);
   }
 }
 
@@ -197,11 +201,6 @@ function reasonOf(text: string): string {
 }
 
 /** An error about an object, with what libhdf5 says. */
-export function libraryError(
-  code: ErrorCode,
-  what: string,
-  file: string,
-  object: string,
-): (reason: string) => H5LogError {
+export function libraryError(code: ErrorCode, what: string, file: string, object: string): Failure {
   return (reason) => new H5LogError(code, `${file}: ${what}: ${reason}`, { file, object });
 }

@@ -129,10 +129,10 @@ export class NativeDataset {
   }
 
   writeMany(data: unknown, starts: Coordinates, counts: Coordinates): void {
-    this.#write(data, this.#many(starts, counts), null);
+    this.#write(data, this.#many(starts, counts), null, true);
   }
 
-  #write(data: unknown, blocks: Blocks, memory: InMemory | null): void {
+  #write(data: unknown, blocks: Blocks, memory: InMemory | null, alone = false): void {
     const { path, elements, file } = this;
     file.writable();
     if (data === undefined || data === null) throw notData(path, data);
@@ -145,7 +145,7 @@ export class NativeDataset {
     let { bytes } = packed;
     if (memory) bytes = takeFrom(bytes, memory, elements.size) as Uint8Array<ArrayBuffer>;
     if (blocks.order) bytes = reordered(bytes, blocks.order, elements.size);
-    writeBlocks(transfer, blocks, { bytes, contents: packed.contents });
+    writeBlocks(transfer, blocks, { bytes, contents: packed.contents }, alone);
   }
 
   #count(data: unknown): number {

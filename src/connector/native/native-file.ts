@@ -1,6 +1,6 @@
 import { readTarget } from '#platform';
 import type { DType } from '../../dtype/model.ts';
-import { H5LogError } from '../../errors.ts';
+import { H5LogError, isH5LogError } from '../../errors.ts';
 import type { DatasetParts } from '../../hdf5/dataset-messages.ts';
 import type { Dataspace } from '../../hdf5/dataspace.ts';
 import type { Link, ObjectNode } from '../../hdf5/object-node.ts';
@@ -264,8 +264,16 @@ export class NativeFile {
     }
     const placed = new Placed(this.library, form, packed, 0, count, what);
     try {
-      if (this.find(path)?.node.attributes.has(name)) this.deleteAttribute(path, name);
-      this.#make(what, path, (calls, id) => calls.create_attribute(id, path, name, BigInt(placed.pointer), request));
+      const put = (): void =>
+        this.#make(what, path, (calls, id) => calls.create_attribute(id, path, name, BigInt(placed.pointer), request));
+      try {
+        put();
+      } catch (error) {
+        // Asking first would cost a look at the structure for each.
+        if (!isH5LogError(error, 'EXISTS')) throw error;
+        this.deleteAttribute(path, name);
+        put();
+      }
     } finally {
       placed.free();
     }
@@ -303,8 +311,18 @@ export class NativeFile {
     this.writable();
     const { id } = this;
     this.#changed();
-    const failure = libraryError('STORAGE', `${what} at ${path} could not be changed`, this.name, path);
-    this.library.call((calls) => work(calls, id), failure, expected);
+    this.library.call(
+      (calls) => work(calls, id),
+      (reason, stack) => {
+        const code = /already exists/.test(stack)
+          ? 'EXISTS'
+          : /can't locate|not found/.test(stack)
+            ? 'NOT_FOUND'
+            : 'STORAGE';
+        return this.#error(code, `${what} at ${path} could not be changed: ${reason}`, path);
+      },
+      expected,
+    );
   }
 
   /** Makes the groups on the way to a new name, once it is sure that the name is free. */
