@@ -65,6 +65,36 @@ test('what a storage throws is what the caller gets', () => {
   reader.close();
 });
 
+test('what cannot be written throws: at once, at the flush or at the close, and the file can be given up', () => {
+  for (const filters of [[], [{ deflate: 1 }]]) {
+    for (const capacity of [3000, 30_000, 300_000]) {
+      const storage = memoryStorage();
+      const { blocking } = storage;
+      if (!blocking) throw new Error('memory blocks');
+      const small: ByteStorage = {
+        ...storage,
+        blocking: {
+          ...blocking,
+          write: (parts, offset) => {
+            const end = offset + parts.reduce((sum, part) => sum + part.length, 0);
+            if (end > capacity) throw new H5LogError('STORAGE', `no room beyond ${capacity}`);
+            blocking.write(parts, offset);
+          },
+        },
+      };
+      const file = NativeFile.create(library, small);
+      const data = Int32Array.from({ length: 100_000 }, (_, i) => (i * 7919) ^ (i << 13));
+      expect(() => {
+        file.createDataset('/d', { ...plain, shape: [100_000], maxShape: [100_000], chunks: [1000], filters });
+        file.dataset('/d').write(data);
+        file.flush();
+      }).toThrow(`no room beyond ${capacity}`);
+      file.discard();
+      expect(file.closed).toBe(true);
+    }
+  }
+});
+
 test('a storage without a blocking half, or without write, is refused where it does not do', () => {
   const { blocking: _, ...patient } = memoryStorage();
   expect(codeOf(() => NativeFile.open(library, patient, 'r'))).toBe('UNSUPPORTED');

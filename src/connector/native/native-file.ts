@@ -381,15 +381,26 @@ export class NativeFile {
     this.#linked.clear();
   }
 
+  /** If what libhdf5 holds cannot be written, the file stays open: it can be tried again, or given up with {@link discard}. */
   close(): void {
     if (this.#id === null) return;
-    const id = this.#id;
     if (this.mode === 'r+') this.flush();
-    this.#id = null;
-    this.#closeLinked();
+    this.#release(() => this.#closeIn(this.id));
+  }
+
+  /** Closes whatever becomes of it. */
+  discard(): void {
+    if (this.#id === null) return;
+    const { id } = this;
+    this.#release(() => this.library.call((calls) => ({ status: calls.close_file(id) }), giveUp, /./));
+  }
+
+  #release(work: () => void): void {
     try {
-      this.#closeIn(id);
+      work();
     } finally {
+      this.#id = null;
+      this.#closeLinked();
       if (this.alone) this.library.mounts.remove(this.#path);
       else this.storage.blocking?.close();
     }
@@ -427,6 +438,8 @@ function placeOf(library: Library, source: string | ByteStorage, open: (path: st
     },
   };
 }
+
+const giveUp = libraryError('STORAGE', 'closing failed', '', '/');
 
 function openIn(library: Library, { path, name }: { path: string; name: string }, mode: number): bigint {
   return library.call(
