@@ -8,7 +8,15 @@ import { sameType } from '../../src/dtype/describe.ts';
 import type { DType } from '../../src/dtype/model.ts';
 import { NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../../src/hdf5/dataspace.ts';
 import { select, type Where } from '../../src/space/select.ts';
-import { h5pyDescribe, type Plain, plainElements, plainType, plainValue } from '../interop/describe.ts';
+import {
+  type Description,
+  h5pyDescribe,
+  h5pyDescribes,
+  type Plain,
+  plainElements,
+  plainType,
+  plainValue,
+} from '../interop/describe.ts';
 import { h5dump, withOracle } from '../oracles.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -89,29 +97,16 @@ const REFUSED: [string, DType][] = [
 ];
 
 withOracle(['python', 'h5dump'], 'what the native connector makes', () => {
-  test.each(VALUES)('a dataset of %s is what h5py reads, and what we read again', (name, dtype, values) => {
-    const path = create((file) => {
+  // Made before the tests, so that h5py is asked once for all.
+  const files = VALUES.map(([name, dtype, values]) => ({
+    name,
+    dtype,
+    values,
+    path: create((file) => {
       file.createDataset('/target/data', plain('int8', [1]));
-      for (const more of [{}, { chunks: [2] }]) {
-        const where = `/deep/er/${name}${more.chunks ? ' in chunks' : ''}`;
-        file.createDataset(where, plain(dtype, [3], more));
-        expect(sameType(file.dataset(where).parts.dtype, dtype), 'the type that was asked for').toBe(true);
-        file.dataset(where).write(values);
-        expect(plainData(file, where)).toEqual(values.map((value) => plainValue(dtype, value)));
-      }
-    });
-    const seen = h5pyDescribe(path);
-    for (const where of [`/deep/er/${name}`, `/deep/er/${name} in chunks`]) {
-      expect(seen[where]?.dataset?.type).toEqual(madeType(dtype));
-      expect(seen[where]?.dataset?.values).toEqual(values.map((value) => plainValue(dtype, value)));
-      tally.values += values.length;
-    }
-    h5dump(path);
-  });
-
-  test.each(VALUES)('an attribute of %s is what h5py reads', (name, dtype, values) => {
-    const path = create((file) => {
-      file.createDataset('/target/data', plain('int8', [1]));
+      file.createDataset('/deep/er/whole', plain(dtype, [3]));
+      file.createDataset('/deep/er/in chunks', plain(dtype, [3], { chunks: [2] }));
+      for (const where of ['/deep/er/whole', '/deep/er/in chunks']) file.dataset(where).write(values);
       file.setAttribute(
         '/',
         name,
@@ -121,13 +116,33 @@ withOracle(['python', 'h5dump'], 'what the native connector makes', () => {
       );
       file.setAttribute('/', name, dtype, simpleSpace([3]), values);
       file.setAttribute('/target/data', 'one', dtype, SCALAR_SPACE, values[1]);
-      expect(file.now(file.structure.attribute(file.structure.root, name))).toHaveLength(3);
+    }),
+  }));
+  const seenOfAll = h5pyDescribes(files.map(({ path }) => path));
+
+  test.each(files.map((file, i) => [file.name, i] as const))('a dataset of %s is what h5py reads', (_name, i) => {
+    const { dtype, values, path } = files[i] as (typeof files)[0];
+    const seen = seenOfAll[i] as Description;
+    const meant = values.map((value) => plainValue(dtype, value));
+    withFile(path, (file) => {
+      for (const where of ['/deep/er/whole', '/deep/er/in chunks']) {
+        expect(sameType(file.dataset(where).parts.dtype, dtype), 'the type that was asked for').toBe(true);
+        expect(plainData(file, where)).toEqual(meant);
+        expect(seen[where]?.dataset?.type).toEqual(madeType(dtype));
+        expect(seen[where]?.dataset?.values).toEqual(meant);
+        tally.values += values.length;
+      }
     });
-    const seen = h5pyDescribe(path);
-    expect(seen['/']?.attributes).toEqual([
-      [name, madeType(dtype), [3], plainElements(dtype, simpleSpace([3]), values)],
-    ]);
+    h5dump(path);
+  });
+
+  test.each(files.map((file, i) => [file.name, i] as const))('an attribute of %s is what h5py reads', (name, i) => {
+    const { dtype, values, path } = files[i] as (typeof files)[0];
+    const seen = seenOfAll[i] as Description;
+    const elements = plainElements(dtype, simpleSpace([3]), values);
+    expect(seen['/']?.attributes).toEqual([[name, madeType(dtype), [3], elements]]);
     expect(seen['/target/data']?.attributes).toEqual([['one', madeType(dtype), [], [plainValue(dtype, values[1])]]]);
+    withFile(path, (file) => expect(file.now(file.structure.attribute(file.structure.root, name))).toHaveLength(3));
     tally.values += 4;
   });
 
