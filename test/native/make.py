@@ -246,6 +246,11 @@ def enumerated(f):
     mixed.insert(b'c', 4, colour)
     raw(f, 'in a mixed record', mixed, np.array([(5, 1), (6, 3)], np.dtype([('n', '<i4'), ('c', '>i2')])))
     raw(f, 'in a little array', h5t.array_create(little, (2,)), np.array([[1, 2], [3, 1]], '<i2'), (2,))
+    for order, byte in (('BE', h5t.STD_I8BE), ('LE', h5t.STD_I8LE)):
+        t = h5t.create(h5t.COMPOUND, 5)
+        t.insert(b'n', 0, h5t.STD_I32BE)
+        t.insert(b'b', 4, byte)
+        raw(f, 'with a byte ' + order, t, np.array([(5, 1), (6, -3)], np.dtype([('n', '>i4'), ('b', 'i1')])))
     f['complex'] = np.array([1 + 2j, -3.5j])
     values = np.empty(2, np.dtype([('n', '>i4'), ('list', h5py.vlen_dtype(np.dtype('>f8')))]))
     values[0], values[1] = (7, np.array([1.5, 2.5], '>f8')), (8, np.array([], '>f8'))

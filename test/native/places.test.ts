@@ -1,5 +1,5 @@
-import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { loadLibrary, readyLibrary } from '../../src/connector/native/library.ts';
 import { NativeFile } from '../../src/connector/native/native-file.ts';
@@ -112,7 +112,26 @@ test('a path that leads to nothing, or to no HDF5, throws what it is', () => {
   expect(codeOf(() => NativeFile.open(library, join(folder, 'text.h5'), 'r'))).toBe('FORMAT');
   NativeFile.create(library, join(folder, 'there.h5')).close();
   expect(codeOf(() => NativeFile.create(library, join(folder, 'there.h5'), true))).toBe('EXISTS');
-  expect(codeOf(() => NativeFile.create(library, join(folder, 'no', 'where.h5')))).toBe('STORAGE');
+  expect(codeOf(() => NativeFile.create(library, join(folder, 'no', 'where.h5')))).toBe('NOT_FOUND');
+});
+
+test('one writer at a time, and a new file takes the place of an old one without changing it', () => {
+  const path = join(temporaryDirectory(), 'one.h5');
+  const file = NativeFile.create(library, path);
+  expect(codeOf(() => NativeFile.open(library, path, 'r+'))).toBe('LOCKED');
+  expect(codeOf(() => NativeFile.create(library, path))).toBe('LOCKED');
+  file.createDataset('/old', plain);
+  file.dataset('/old').write([1, 2, 3, 4]);
+  file.close();
+  const reader = NativeFile.open(library, path, 'r');
+  const second = NativeFile.create(library, path);
+  second.createGroup('/new');
+  expect(reader.dataset('/old').read()).toEqual(Int32Array.of(1, 2, 3, 4));
+  expect([...reader.structure.root.links.keys()]).toEqual(['old']);
+  expect([...second.structure.root.links.keys()]).toEqual(['new']);
+  reader.close();
+  second.close();
+  expect(readdirSync(dirname(path))).toEqual(['one.h5']);
 });
 
 test('names outside ASCII, of files and of objects', () => {

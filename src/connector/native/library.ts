@@ -27,6 +27,19 @@ export interface ObjectRequest extends TypeRequest {
   readonly track_order?: boolean;
 }
 
+/** What h5wasm says of a type. `littleEndian` is false for big-endian, for mixed and for no order at all. */
+export interface TypeFacts {
+  readonly type: number;
+  readonly littleEndian: boolean;
+  readonly vlen: boolean;
+  readonly compound_type?: { readonly members: readonly TypeFacts[] };
+  readonly array_type?: TypeFacts;
+  readonly vlen_type?: TypeFacts;
+}
+
+/** Numbers of HDF5's type classes. */
+export const CLASS = { integer: 0, float: 1, string: 3, bitfield: 4, compound: 6, reference: 7, enum: 8 } as const;
+
 type Sizes = readonly bigint[] | null;
 
 /** The calls of h5wasm's module that are used here: those below its own classes, which drop the library's status. */
@@ -35,7 +48,7 @@ export interface Calls {
   close_file(file: bigint): number;
   flush(file: bigint): number;
   get_type(file: bigint, path: string): number;
-  get_dataset_metadata(file: bigint, path: string): { readonly shape: readonly number[] | null };
+  get_dataset_metadata(file: bigint, path: string): TypeFacts & { readonly shape: readonly number[] | null };
   get_dataset_data(file: bigint, path: string, count: Sizes, start: Sizes, stride: Sizes, to: bigint): number;
   set_dataset_data(file: bigint, path: string, count: Sizes, start: Sizes, stride: Sizes, from: bigint): number;
   reclaim_vlen_memory_count(file: bigint, path: string, attribute: string, data: bigint, count: Sizes): number;
@@ -124,6 +137,7 @@ export class Library {
   readonly mounts: Mounts;
   readonly #wasm: Wasm;
   #complaints: string[] = [];
+  #crash: string | null = null;
   readonly #catching: StreamCalls = {
     write: (_stream, buffer, offset, length) => {
       this.#complaints.push(new TextDecoder().decode(buffer.slice(offset, offset + length)));
@@ -156,12 +170,16 @@ export class Library {
    * `expected` says that this complaint is known and harmless.
    */
   call<T>(work: (calls: Calls) => T, failure: Failure, expected?: RegExp): T {
+    if (this.#crash !== null)
+      throw new H5LogError('STORAGE', `h5wasm has crashed and cannot be used any more in this process: ${this.#crash}`);
     this.#complaints = [];
     this.mounts.takeFailure();
     let result: T;
     try {
       result = this.#caught(() => work(this.#wasm));
     } catch (cause) {
+      // After a trap its stack and its locks are left as they were.
+      if ((cause as Error)?.name === 'RuntimeError') this.#crash = (cause as Error).message;
       throw this.#failed(failure, (cause as Error)?.message ?? cause);
     }
     const text = this.#complaints.join('');

@@ -1,6 +1,7 @@
 import { containsReference, describeType } from '../../dtype/describe.ts';
 import { type DType, type FullType, fullType } from '../../dtype/model.ts';
 import { H5LogError } from '../../errors.ts';
+import { CLASS, type TypeFacts } from './library.ts';
 
 /**
  * How elements of a type lie in h5wasm's memory, which is not how they lie in the file: variable-length values are pointers
@@ -36,12 +37,15 @@ export interface FormField {
 
 type Order = 'little' | 'big' | 'none' | 'mixed';
 
-/** The form of a dataset's elements. Types that h5wasm would hand over wrong are refused. */
-export function memoryForm(dtype: DType, path: string): Form {
+/**
+ * The form of a dataset's elements. Types that h5wasm would hand over wrong are refused. `facts` asks h5wasm for the type: of
+ * single bytes we do not know the order, which means nothing, but libhdf5 goes by it.
+ */
+export function memoryForm(dtype: DType, path: string, facts: (() => TypeFacts) | null = null): Form {
   refuseOthers(dtype, path);
   const type = fullType(dtype);
   // h5wasm asks for little-endian data if all of it is big-endian; if only some is, it leaves the type alone.
-  const swapping = orderOf(type) === 'big' && type.class !== 'enum';
+  const swapping = facts !== null && type.class !== 'enum' && containsBig(type) && orderOf(facts()) === 'big';
   if (swapping && containsEnum(type)) {
     // libhdf5 cannot change the order of an enumeration: it stops halfway, or maps members to the wrong bytes.
     throw unsupported(path, `${describeType(dtype)}: big-endian data with enumerations in it`);
@@ -97,29 +101,46 @@ function recordForm(type: FullType & { class: 'compound' }, swapping: boolean): 
 const plain = (size: number): Form => ({ kind: 'plain', size, fileSize: size });
 
 /** What H5Tget_order says of a type. */
-function orderOf(type: FullType): Order {
-  switch (type.class) {
-    case 'integer':
-    case 'float':
-    case 'bitfield':
-      return type.order;
-    case 'enum':
-    case 'vlen':
-    case 'array':
-      return orderOf(fullType(type.base));
-    case 'string':
-      return type.variable ? 'little' : 'none';
-    case 'compound': {
+function orderOf(facts: TypeFacts): Order {
+  switch (facts.type) {
+    case CLASS.integer:
+    case CLASS.float:
+    case CLASS.bitfield:
+    case CLASS.enum:
+      return facts.littleEndian ? 'little' : 'big';
+    case CLASS.string:
+      return facts.vlen ? 'little' : 'none';
+    case CLASS.compound: {
       let order: Order = 'none';
-      for (const field of type.fields) {
-        const next = orderOf(fullType(field.dtype));
+      for (const member of facts.compound_type?.members ?? []) {
+        const next = orderOf(member);
         if (next === 'mixed' || (next !== 'none' && order !== 'none' && next !== order)) return 'mixed';
         if (next !== 'none') order = next;
       }
       return order;
     }
+    default: {
+      const base = facts.array_type ?? facts.vlen_type;
+      return base ? orderOf(base) : 'none';
+    }
+  }
+}
+
+/** Whether there is anything to swap. */
+function containsBig(type: FullType): boolean {
+  switch (type.class) {
+    case 'integer':
+    case 'float':
+    case 'bitfield':
+      return type.order === 'big' && type.size > 1;
+    case 'compound':
+      return type.fields.some(({ dtype }) => containsBig(fullType(dtype)));
+    case 'enum':
+    case 'array':
+    case 'vlen':
+      return containsBig(fullType(type.base));
     default:
-      return 'none';
+      return false;
   }
 }
 

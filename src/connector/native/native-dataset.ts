@@ -17,7 +17,7 @@ import type { Coordinates, Where } from '../../space/select.ts';
 import { checkMaxShape, checkShape, sizeOf } from '../../space/shape.ts';
 import { checkSource } from './data-source.ts';
 import { readBlocks, type Transfer, writeBlocks } from './data-transfer.ts';
-import { libraryError } from './library.ts';
+import { type Calls, libraryError } from './library.ts';
 import { memoryForm } from './memory-form.ts';
 import type { NativeFile } from './native-file.ts';
 import { type Packed, packValues } from './packed.ts';
@@ -192,7 +192,7 @@ export class NativeDataset {
       file,
       path,
       scalar: parts.space.kind === 'scalar',
-      form: memoryForm(dtype, path),
+      form: memoryForm(dtype, path, () => factsOf(file, path)),
       vlen: containsVlen(dtype),
       filters: parts.filters,
       cost: { size: this.elements.size, chunk: layout?.kind === 'chunked' ? layout.chunk : null },
@@ -205,9 +205,13 @@ function withTrueShape(file: NativeFile, path: string, parts: DatasetParts): Dat
   const { space, layout } = parts;
   if (layout?.kind !== 'virtual' || space.kind !== 'simple' || file.alone || !space.maxShape.includes(null))
     return parts;
-  const failure = libraryError('STORAGE', `the shape of ${path} could not be found out`, file.name, path);
-  const { shape } = file.reading((id) => file.library.call((calls) => calls.get_dataset_metadata(id, path), failure));
+  const { shape } = factsOf(file, path);
   return shape ? { ...parts, space: { ...space, shape } } : parts;
+}
+
+function factsOf(file: NativeFile, path: string): ReturnType<Calls['get_dataset_metadata']> {
+  const failure = libraryError('STORAGE', `${path} could not be looked at`, file.name, path);
+  return file.reading((id) => file.library.call((calls) => calls.get_dataset_metadata(id, path), failure));
 }
 
 function orderedFor(memory: InMemory, bytes: Uint8Array, size: number): Uint8Array {

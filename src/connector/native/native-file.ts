@@ -1,4 +1,3 @@
-import { readTarget } from '#platform';
 import type { DType } from '../../dtype/model.ts';
 import { H5LogError, isH5LogError } from '../../errors.ts';
 import type { DatasetParts } from '../../hdf5/dataset-messages.ts';
@@ -14,6 +13,7 @@ import { memoryForm } from './memory-form.ts';
 import { NativeDataset } from './native-dataset.ts';
 import { attributeRequest, datasetRequest, type NewNative } from './new-objects.ts';
 import { Placed, packValues } from './packed.ts';
+import { closeIn, createPlace, openIn, openPlace, type Place } from './place.ts';
 
 /** An object, the file it is in (another one behind an external link) and its path there. */
 export interface Found {
@@ -43,45 +43,32 @@ export class NativeFile {
   readonly alone: boolean;
   /** Grows with every structure read anew; objects of an older one must be looked up again. */
   generation = 0;
-  readonly #path: string;
+  readonly #place: Place;
   #id: bigint | null;
   #structure: Structure | null = null;
   readonly #linked = new Map<string, NativeFile | null>();
 
-  private constructor(library: Library, place: Place, mode: 'r' | 'r+', id: bigint) {
+  private constructor(library: Library, place: Place, mode: 'r' | 'r+') {
     this.library = library;
-    this.#path = place.path;
+    this.#place = place;
     this.storage = place.storage;
     this.alone = place.mounted;
     this.mode = mode;
-    this.#id = id;
+    this.#id = place.id;
   }
 
   /** Opens the file at a path, or one that is in a storage with a blocking half. */
   static open(library: Library, source: string | ByteStorage, mode: 'r' | 'r+'): NativeFile {
-    const place = placeOf(library, source, readTarget);
-    return place.settle(() => {
-      // Whatever is not HDF5 is told apart by our own reader, with the byte that is wrong.
-      driveSync(place.storage, openStructure());
-      const id = openIn(library, place, ACCESS[mode === 'r' ? 'read' : 'write']);
-      return new NativeFile(library, place, mode, id);
-    });
+    // Whatever is not HDF5 is told apart by our own reader, with the byte that is wrong.
+    const check = (storage: ByteStorage): void => {
+      driveSync(storage, openStructure());
+    };
+    return new NativeFile(library, openPlace(library, source, mode, check), mode);
   }
 
-  /** Makes a new file, replacing what is there unless `exclusive`. */
+  /** Makes a new file; one that exists is replaced unless `exclusive`. */
   static create(library: Library, target: string | ByteStorage, exclusive = false): NativeFile {
-    let id: bigint | undefined;
-    // The file must be there before it can be opened for reading.
-    const make = (path: string): bigint => {
-      const made = openIn(library, { path, name: path }, exclusive ? ACCESS.exclusive : ACCESS.truncate);
-      library.call((calls) => calls.flush(made), libraryError('STORAGE', 'it could not be written', path, '/'));
-      return made;
-    };
-    const place = placeOf(library, target, (path) => {
-      id = make(path);
-      return readTarget(path);
-    });
-    return place.settle(() => new NativeFile(library, place, 'r+', id ?? make(place.path)));
+    return new NativeFile(library, createPlace(library, target, exclusive), 'r+');
   }
 
   get name(): string {
@@ -112,21 +99,17 @@ export class NativeFile {
     if (this.#id !== null) return work(this.#id);
     // Throws if another file has taken its place.
     this.storage.blocking?.size();
-    const place = { path: this.alone ? this.library.mounts.add(this.storage) : this.#path, name: this.name };
+    const path = this.alone ? this.library.mounts.add(this.storage) : this.#place.path;
     try {
-      const id = openIn(this.library, place, ACCESS.read);
+      const id = openIn(this.library, path, this.name, ACCESS.read);
       try {
         return work(id);
       } finally {
-        this.#closeIn(id);
+        closeIn(this.library, id, this.name);
       }
     } finally {
-      if (this.alone) this.library.mounts.remove(place.path);
+      if (this.alone) this.library.mounts.remove(path);
     }
-  }
-
-  #closeIn(id: bigint): void {
-    this.library.call((calls) => calls.close_file(id), libraryError('STORAGE', 'closing failed', this.name, '/'));
   }
 
   now<T>(io: Io<T>): T {
@@ -195,7 +178,7 @@ export class NativeFile {
     if (this.alone) return null;
     let file = this.#linked.get(name);
     if (file === undefined) {
-      file = linkedFile(this.#path, name, (path) => NativeFile.open(this.library, path, 'r'));
+      file = linkedFile(this.#place.path, name, (path) => NativeFile.open(this.library, path, 'r'));
       this.#linked.set(name, file);
     }
     return file;
@@ -210,33 +193,33 @@ export class NativeFile {
   // ---------------------------------------------------------------- changing
 
   createGroup(path: string): void {
-    this.#place(path);
+    this.#makeRoom(path);
     this.#make('group', path, (calls, id) => calls.create_group(id, path, true));
   }
 
   createDataset(path: string, given: NewNative): void {
     const form = memoryForm(given.dtype, path);
     const request = datasetRequest(given, form, path);
-    this.#place(path);
+    this.#makeRoom(path);
     this.#make('dataset', path, (calls, id) => calls.create_dataset(id, path, 0n, request), NOT_WRITTEN);
     if (this.#kindOf(path) !== KIND.dataset)
       throw this.#error('STORAGE', `the dataset ${path} could not be made`, path);
   }
 
   createSoftLink(path: string, target: string): void {
-    this.#place(path);
+    this.#makeRoom(path);
     this.#make('link', path, (calls, id) => calls.create_soft_link(id, target, path));
   }
 
   createHardLink(path: string, target: string): void {
     this.writable();
     if (this.#kindOf(target) === KIND.none) throw this.#error('NOT_FOUND', `there is no ${target} to link to`, target);
-    this.#place(path);
+    this.#makeRoom(path);
     this.#make('link', path, (calls, id) => calls.create_hard_link(id, target, path));
   }
 
   createExternalLink(path: string, file: string, target: string): void {
-    this.#place(path);
+    this.#makeRoom(path);
     this.#make('link', path, (calls, id) => calls.create_external_link(id, file, target, path));
   }
 
@@ -326,7 +309,7 @@ export class NativeFile {
   }
 
   /** Makes the groups on the way to a new name, once it is sure that the name is free. */
-  #place(path: string): void {
+  #makeRoom(path: string): void {
     this.writable();
     const names = path.split('/').filter((name) => name !== '' && name !== '.');
     if (names.length === 0 || this.#kindOf(path) !== KIND.none)
@@ -369,9 +352,9 @@ export class NativeFile {
   reopen(): void {
     if (this.mode === 'r+') return;
     // Closed first: as long as it is open, libhdf5 shares what it knows of the file with whoever opens it again.
-    this.#closeIn(this.id);
+    closeIn(this.library, this.id, this.name);
     this.#id = null;
-    this.#id = openIn(this.library, { path: this.#path, name: this.name }, ACCESS.read);
+    this.#id = openIn(this.library, this.#place.path, this.name, ACCESS.read);
     this.#closeLinked();
     this.#changed();
   }
@@ -385,7 +368,7 @@ export class NativeFile {
   close(): void {
     if (this.#id === null) return;
     if (this.mode === 'r+') this.flush();
-    this.#release(() => this.#closeIn(this.id));
+    this.#release(() => closeIn(this.library, this.id, this.name));
   }
 
   /** Closes whatever becomes of it. */
@@ -401,56 +384,9 @@ export class NativeFile {
     } finally {
       this.#id = null;
       this.#closeLinked();
-      if (this.alone) this.library.mounts.remove(this.#path);
-      else this.storage.blocking?.close();
+      this.#place.release();
     }
   }
 }
 
-/** Where a file is, for libhdf5 and for our own reader. */
-interface Place {
-  readonly path: string;
-  readonly name: string;
-  readonly storage: ByteStorage;
-  /** A storage of the caller's, which has no neighbours and is not ours to close. */
-  readonly mounted: boolean;
-  /** Gives back what was taken if the work fails. */
-  settle<T>(work: () => T): T;
-}
-
-function placeOf(library: Library, source: string | ByteStorage, open: (path: string) => ByteStorage): Place {
-  const mounted = typeof source !== 'string';
-  const storage = mounted ? source : open(source);
-  const path = mounted ? library.mounts.add(storage) : source;
-  return {
-    path,
-    name: storage.name,
-    storage,
-    mounted,
-    settle(work) {
-      try {
-        return work();
-      } catch (error) {
-        if (mounted) library.mounts.remove(path);
-        else storage.blocking?.close();
-        throw error;
-      }
-    },
-  };
-}
-
 const giveUp = libraryError('STORAGE', 'closing failed', '', '/');
-
-function openIn(library: Library, { path, name }: { path: string; name: string }, mode: number): bigint {
-  return library.call(
-    (calls) => calls.open(path, mode, true, -1, -1),
-    (reason) => {
-      const code = /already open|unable to lock|consistency/i.test(reason)
-        ? 'LOCKED'
-        : mode === ACCESS.exclusive && /exist/i.test(reason)
-          ? 'EXISTS'
-          : 'STORAGE';
-      return new H5LogError(code, `${name}: h5wasm cannot open the file: ${reason}`, { file: name });
-    },
-  );
-}

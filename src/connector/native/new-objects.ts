@@ -4,7 +4,7 @@ import { H5LogError } from '../../errors.ts';
 import { FILTER } from '../../hdf5/filter-message.ts';
 import type { Filter } from '../../log/dataset-shape.ts';
 import { sizeOf } from '../../space/shape.ts';
-import type { ObjectRequest, TypeRequest } from './library.ts';
+import { CLASS, type ObjectRequest, type TypeRequest } from './library.ts';
 import type { Form } from './memory-form.ts';
 
 /** A dataset to be made; everything in it has been checked on its own. */
@@ -16,7 +16,6 @@ export interface NewNative {
   readonly filters: readonly Filter[];
 }
 
-const CLASS = { integer: 0, float: 1, string: 3, compound: 6, reference: 7 } as const;
 const CHARSET = { ascii: 0, utf8: 1 } as const;
 const UNLIMITED = 2n ** 64n - 1n;
 /** Chunks that nobody asked for are at most this large. */
