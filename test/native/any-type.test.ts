@@ -71,4 +71,4 @@ test('values of any type are written and read through h5wasm, and are what lies 
     { seed: seed('native values of any type'), numRuns: repeats(200) },
   );
   process.stdout.write(`native: values of ${tally.types} random types in ${tally.files} files\n`);
-});
+}, 300_000);

@@ -177,6 +177,30 @@ withOracle(['python', 'h5dump'], 'what the native connector makes', () => {
     tally.values += 24;
   });
 
+  test('every object of a dataset shows its shape, whoever changed it', () => {
+    const path = create((file) => {
+      file.createDataset('/d', plain('int32', [0], { maxShape: [null], chunks: [4] }));
+      const [one, other] = [file.dataset('/d'), file.dataset('/d')];
+      file.createHardLink('/alias', '/d');
+      const alias = file.dataset('/alias');
+      const { generation } = file;
+      for (let i = 0; i < 10; i++) {
+        one.resize([i + 1]);
+        other.write([i], { start: [i], count: [1] });
+      }
+      expect(file.generation - generation, 'times that the structure was read anew').toBeLessThan(2);
+      for (const each of [one, other, alias]) {
+        expect(each.shape).toEqual([10]);
+        expect(each.read()).toEqual(Int32Array.of(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+      }
+      file.setAttribute('/d', 'a', 'int8', SCALAR_SPACE, 1);
+      alias.resize([3]);
+      expect(one.read()).toEqual(Int32Array.of(0, 1, 2));
+      expect(codeOf(() => other.read({ start: [3], count: [1] }))).toBe('SELECTION');
+    });
+    expect(h5pyDescribe(path)['/d']?.dataset).toMatchObject({ shape: [3], values: ['0', '1', '2'] });
+  });
+
   test.each([
     ['deflate', { deflate: 6 }, 1],
     ['shuffle', 'shuffle', 2],

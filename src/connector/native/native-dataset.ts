@@ -27,16 +27,44 @@ import { resolverFor } from './references.ts';
 export class NativeDataset {
   readonly file: NativeFile;
   readonly path: string;
-  readonly node: ObjectNode;
-  readonly parts: DatasetParts;
   readonly elements: Elements;
+  #node: ObjectNode;
+  #generation: number;
+  #space: Uint8Array | undefined;
+  #parts: DatasetParts;
 
   constructor(file: NativeFile, path: string, node: ObjectNode) {
     this.file = file;
     this.path = path;
-    this.node = node;
-    this.parts = withTrueShape(file, path, file.structure.dataset(node));
-    this.elements = new Elements(this.parts.dtype);
+    this.#node = node;
+    this.#generation = file.generation;
+    this.#space = node.message(MESSAGE.dataspace)?.content;
+    this.#parts = withTrueShape(file, path, file.structure.dataset(node));
+    this.elements = new Elements(this.#parts.dtype);
+  }
+
+  /** The object in the structure as it is now. */
+  get node(): ObjectNode {
+    const { file, path } = this;
+    // It may be read anew by asking for it, so this comes first.
+    const { root } = file.structure;
+    if (file.generation === this.#generation) return this.#node;
+    const found = file.find(path, { file, node: root, path: '/' });
+    if (found?.node.kind !== 'dataset')
+      throw new H5LogError('NOT_FOUND', `${path} is no longer a dataset`, { file: file.name, object: path });
+    this.#node = found.node;
+    this.#generation = file.generation;
+    return this.#node;
+  }
+
+  get parts(): DatasetParts {
+    const { node } = this;
+    const space = node.message(MESSAGE.dataspace)?.content;
+    if (space !== this.#space) {
+      this.#parts = withTrueShape(this.file, this.path, this.file.structure.dataset(node));
+      this.#space = space;
+    }
+    return this.#parts;
   }
 
   get shape(): readonly number[] {
@@ -173,7 +201,7 @@ export class NativeDataset {
     this.file.writable();
     const sizes = checkShape(shape);
     checkMaxShape(this.maxShape, sizes);
-    this.file.resize(this.path, this.parts, sizes);
+    this.file.resize(this.path, this.node, this.parts, sizes);
   }
 
   #many(starts: Coordinates, counts: Coordinates): Blocks {

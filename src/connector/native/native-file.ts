@@ -1,7 +1,8 @@
 import type { DType } from '../../dtype/model.ts';
 import { H5LogError, isH5LogError } from '../../errors.ts';
 import type { DatasetParts } from '../../hdf5/dataset-messages.ts';
-import type { Dataspace } from '../../hdf5/dataspace.ts';
+import { type Dataspace, encodeDataspace } from '../../hdf5/dataspace.ts';
+import { MESSAGE } from '../../hdf5/message-types.ts';
 import type { Link, ObjectNode } from '../../hdf5/object-node.ts';
 import { openStructure } from '../../hdf5/open.ts';
 import type { Structure } from '../../hdf5/structure.ts';
@@ -267,10 +268,17 @@ export class NativeFile {
     this.#make(`attribute ${name}`, path, (calls, id) => calls.delete_attribute(id, path, name));
   }
 
-  resize(path: string, parts: DatasetParts, shape: readonly number[]): void {
-    if (parts.layout?.kind !== 'chunked')
+  resize(path: string, node: ObjectNode, parts: DatasetParts, shape: readonly number[]): void {
+    if (parts.layout?.kind !== 'chunked' || parts.space.kind !== 'simple')
       throw this.#error('UNSUPPORTED', `${path} has no chunks; only a chunked dataset can change its shape`, path);
+    const known = this.#structure;
     this.#make('shape', path, (calls, id) => calls.resize_dataset(id, path, shape.map(BigInt)));
+    // Nothing else of the structure has changed: a program that grows a dataset step by step need not wait for it to be read anew.
+    const message = node.message(MESSAGE.dataspace);
+    if (known && message) {
+      message.content = encodeDataspace({ ...parts.space, shape });
+      this.#structure = known;
+    }
   }
 
   /** The 8 bytes of an object reference. */
