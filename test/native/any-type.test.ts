@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { memoryForm } from '../../src/connector/native/memory-form.ts';
 import type { NativeFile } from '../../src/connector/native/native-file.ts';
-import { describeType } from '../../src/dtype/construct.ts';
+import { describeType, T } from '../../src/dtype/construct.ts';
 import type { DType } from '../../src/dtype/model.ts';
 import { decodeValues } from '../../src/dtype/values.ts';
 import { simpleSpace } from '../../src/hdf5/dataspace.ts';
@@ -10,7 +11,7 @@ import { anyType, elements } from '../dtype/generate.ts';
 import { Draft } from '../interop/driver.ts';
 import { repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import { withFile } from './regular.ts';
+import { codeOf, withFile } from './regular.ts';
 
 /** Samples in one file: making and opening it takes longer than all of them. */
 const BATCH = 25;
@@ -72,3 +73,13 @@ test('values of any type are written and read through h5wasm, and are what lies 
   );
   process.stdout.write(`native: values of ${tally.types} random types in ${tally.files} files\n`);
 }, 300_000);
+
+test('references of HDF5 1.12, whose memory holds pointers, and those of files with short addresses are refused', () => {
+  const newer = { class: 'reference', size: 18, to: 'other' } as DType;
+  const short = { class: 'reference', size: 4, to: 'object' } as DType;
+  for (const dtype of [newer, short]) {
+    for (const type of [dtype, T.array(dtype, [2]), T.vlen(dtype), T.compound({ n: 'int8', to: T.vlen(dtype) })])
+      expect(codeOf(() => memoryForm(type, '/d'))).toBe('UNSUPPORTED');
+  }
+  expect(memoryForm(T.compound({ to: T.reference, text: T.string() }), '/d').size).toBe(12);
+});

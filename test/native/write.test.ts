@@ -294,6 +294,13 @@ withOracle(['python', 'h5dump'], 'what the native connector makes', () => {
       });
     });
 
+    test('a fill value', () => {
+      create((file) => {
+        expect(codeOf(() => file.createDataset('/x', plain('int8', [2], { fill: 5 })))).toBe('UNSUPPORTED');
+        expect(file.structure.root.links.size).toBe(0);
+      });
+    });
+
     test('two filters', () => {
       create((file) => {
         const two = plain('int8', [2], { filters: ['shuffle', { deflate: 1 }] });

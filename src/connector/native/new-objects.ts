@@ -14,6 +14,7 @@ export interface NewNative {
   readonly maxShape: readonly (number | null)[];
   readonly chunks: readonly number[] | null;
   readonly filters: readonly Filter[];
+  readonly fill?: unknown;
 }
 
 const CHARSET = { ascii: 0, utf8: 1 } as const;
@@ -70,6 +71,8 @@ export function typeRequest(dtype: DType, form: Form, path: string): TypeRequest
 
 export function datasetRequest(given: NewNative, form: Form, path: string): ObjectRequest {
   const { shape, maxShape } = given;
+  if (given.fill !== undefined)
+    throw new H5LogError('UNSUPPORTED', `${path}: h5wasm cannot set a fill value`, { object: path });
   const filter = oneFilter(given.filters, path);
   const grows = maxShape.some((size, d) => size !== shape[d]);
   if (shape.length === 0 && (given.chunks || filter))
