@@ -1,0 +1,1 @@
+export { type SealOptions, type SealProgress, type SealResult, seal } from './seal.ts';
