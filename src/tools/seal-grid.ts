@@ -30,6 +30,8 @@ export interface Cell {
   readonly stored: number;
   /** What can be seen in it is of one block, which covers it. */
   readonly isWhole: boolean;
+  /** That block, or a negative number. */
+  readonly block: number;
 }
 
 /** How the newest blocks of a dataset lie in a grid of chunks. */
@@ -38,6 +40,8 @@ export class GridSurvey {
   /** Cells in which something was written, and how many of them are chunks as they are. */
   cells = 0;
   inPlace = 0;
+  /** Blocks that are seen in cells of their own. */
+  blocks = 0;
   /** Cells at the edge of the dataset that are one block, but smaller than a chunk. */
   edges = 0;
   /** Bytes of all cells that have to be put together, and of those that are no edges. */
@@ -65,7 +69,8 @@ export class GridSurvey {
     if (!Number.isSafeInteger(per.reduce((product, n) => product * n, 1))) return null;
     const survey = new GridSurvey(index, extent, chunk, per);
     if (!survey.#own(visits)) return null;
-    for (const cell of survey.all()) survey.#count(cell);
+    const seen = new Uint8Array(index.length);
+    for (const cell of survey.all()) survey.#count(cell, seen);
     return survey;
   }
 
@@ -152,7 +157,7 @@ export class GridSurvey {
     const isFull = count.every((n, d) => n === this.chunk[d]);
     const offset = owner >= 0 && isFull && this.#extent.isLocal ? this.#offset(owner, start, count) : null;
     const stored = offset !== null && this.#extent.filtered ? (this.#index.stored?.[owner] as number) : this.chunkBytes;
-    return { at, start, count, offset, stored, isWhole: owner >= 0 };
+    return { at, start, count, offset, stored, isWhole: owner >= 0, block: owner };
   }
 
   /** Where the chunk's bytes are, if they are one stretch of the block (or its whole stream). */
@@ -169,8 +174,12 @@ export class GridSurvey {
     return offset + positionIn(shape, inBlock) * this.#extent.elementSize;
   }
 
-  #count({ offset, isWhole, count }: Cell): void {
+  #count({ offset, isWhole, count, block }: Cell, seen: Uint8Array): void {
     this.cells++;
+    if (isWhole && seen[block] === 0) {
+      seen[block] = 1;
+      this.blocks++;
+    }
     if (offset !== null) {
       this.inPlace++;
       return;

@@ -14,7 +14,9 @@ export type SealPlan =
 
 /** A chunk that we choose ourselves has about this many bytes. */
 const CHUNK = 2 ** 20;
-/** Found grids have chunks of at least so many bytes, or not more than so many of them: each is a lookup and a read. */
+/** A found grid should not take blocks apart into smaller chunks than this: each is a lookup and a read. */
+const LEAST_PART = 4096;
+/** If the blocks are as small as that themselves, there must not be many. */
 const LEAST_CHUNK = 512;
 const FEW_CHUNKS = 4096;
 /** libhdf5 keeps sizes of chunks in 32 bits. */
@@ -85,8 +87,8 @@ function bestGrid(
   return best && (best.inPlace > 0 || declared) ? best : null;
 }
 
-function isFine({ chunkBytes, cells }: GridSurvey): boolean {
-  return chunkBytes < LEAST_CHUNK && cells > FEW_CHUNKS;
+function isFine({ chunkBytes, cells, blocks }: GridSurvey): boolean {
+  return (chunkBytes < LEAST_PART && cells > 2 * blocks) || (chunkBytes < LEAST_CHUNK && cells > FEW_CHUNKS);
 }
 
 function* candidates(
