@@ -61,10 +61,11 @@ export function dumped(path: string, dataset: string): Uint8Array {
   return readFileSync(out);
 }
 
-/** Seals a file and compares what h5py and h5dump read with what our reader gave before. */
+/** Seals a file and compares what h5py and (with `dump`) h5dump read with what our reader gave before. */
 export async function sealAndCompare(
   path: string,
   options: SealOptions = {},
+  dump = true,
 ): Promise<{ result: SealResult; seen: Record<string, Seen>; ways: Record<string, string> }> {
   const before = datasetsOf(path);
   const result = await seal(path, options);
@@ -78,7 +79,7 @@ export async function sealAndCompare(
       sum: sha(bytes),
     });
     // h5dump writes no file for data that is not there.
-    if (bytes.length > 0) expect(sha(dumped(result.path, name)), name).toBe(sha(bytes));
+    if (dump && bytes.length > 0) expect(sha(dumped(result.path, name)), name).toBe(sha(bytes));
   }
   expect(result.moved).toBe(result.datasets.reduce((sum, { moved }) => sum + moved, 0));
   const ways = Object.fromEntries(result.datasets.map(({ path: name, way, moved }) => [name, `${way} ${moved}`]));
