@@ -4,6 +4,7 @@ import { formatError } from './errors.ts';
 
 export { nodeStorage } from './storage/node-file.ts';
 export { watchProcess } from './storage/node-lifetime.ts';
+export { realFile } from './storage/node-path.ts';
 export { createTarget, openTarget, readTarget } from './storage/node-target.ts';
 
 /** Inflates a zlib stream of at most `limit` bytes. */

@@ -33,6 +33,13 @@ export interface ElementLayout {
   readonly filters: readonly FilterStep[];
 }
 
+/** A part of a block: where it begins in the block and in the box, and its size. */
+interface BlockPart {
+  readonly inBlock: Float64Array;
+  readonly inBox: Float64Array;
+  readonly count: Float64Array;
+}
+
 /** Reads boxes of one dataset into packed buffers. */
 export class BoxReader {
   readonly #data: LogData;
@@ -99,6 +106,14 @@ export class BoxReader {
         i++;
         continue;
       }
+      if (end - from > WINDOW) {
+        const { offsets } = this.#index;
+        const shape = this.#shape.slice();
+        const part = { inBlock: this.#inBlock.slice(), inBox: this.#inBox.slice(), count: this.#part.slice() };
+        yield* this.#placeSlices(offsets[block] as number, shape, part, count, out, at);
+        i++;
+        continue;
+      }
       let next = i + 1;
       for (; next < blocks.length; next++) {
         const candidate = blocks[next] as number;
@@ -114,6 +129,52 @@ export class BoxReader {
       const bytes = page ?? (yield* this.#fetch(from, end - from));
       const base = page ? this.#data.file.pageStart(from) : from;
       for (; i < next; i++) this.#copy(blocks[i] as number, start, count, bytes, base, out, at);
+    }
+  }
+
+  /** A part that is spread over a large block: only what is needed of it is read, a window at a time. */
+  *#placeSlices(
+    blockAt: number,
+    shape: Float64Array,
+    part: BlockPart,
+    box: Float64Array,
+    out: Uint8Array,
+    at: number,
+  ): Io<void> {
+    const { size } = this.#layout;
+    const { inBlock, inBox, count } = part;
+    const rank = this.#rank;
+    let first = 0;
+    let last = 0;
+    let inOut = 0;
+    for (let d = 0; d < rank; d++) {
+      first = first * (shape[d] as number) + (inBlock[d] as number);
+      last = last * (shape[d] as number) + (inBlock[d] as number) + (count[d] as number) - 1;
+      inOut = inOut * (box[d] as number) + (inBox[d] as number);
+    }
+    const from = blockAt + first * size;
+    const span = (last - first + 1) * size;
+    let cut = 0;
+    while (cut < rank - 1 && count[cut] === 1) cut++;
+    if (cut >= rank - 1) {
+      const to = at + inOut * size;
+      yield* this.#direct(out.subarray(to, to + span), from);
+      return;
+    }
+    if (span <= WINDOW) {
+      const bytes = yield* this.#fetch(from, span);
+      copyBox(bytes, blockAt - from, shape, inBlock, out, at, box, inBox, count, size);
+      return;
+    }
+    const step = shape.subarray(cut + 1).reduce((product, n) => product * n, size);
+    const gap = step - (span - ((count[cut] as number) - 1) * step);
+    const together = gap > GAP ? 1 : Math.max(1, Math.floor(WINDOW / step));
+    for (let done = 0; done < (count[cut] as number); done += together) {
+      const slice = { inBlock: inBlock.slice(), inBox: inBox.slice(), count: count.slice() };
+      slice.inBlock[cut] = (inBlock[cut] as number) + done;
+      slice.inBox[cut] = (inBox[cut] as number) + done;
+      slice.count[cut] = Math.min(together, (count[cut] as number) - done);
+      yield* this.#placeSlices(blockAt, shape, slice, box, out, at);
     }
   }
 

@@ -37,6 +37,7 @@ describe('package.json', () => {
     expect(manifest.exports).toEqual({
       '.': entry('index'),
       './storage': entry('storage/index'),
+      './tools': entry('tools/index'),
       './package.json': './package.json',
     });
   });
