@@ -1,4 +1,4 @@
-import { formatError, H5LogError } from '../errors.ts';
+import { formatError } from '../errors.ts';
 import { checkSum, readBtree2 } from '../hdf5/btree2.ts';
 import { Budget } from '../hdf5/budget.ts';
 import { type Cursor, UNDEFINED } from '../hdf5/cursor.ts';
@@ -6,6 +6,7 @@ import type { FileBytes } from '../hdf5/file-bytes.ts';
 import type { ChunkIndex } from '../hdf5/layout-message.ts';
 import { walkBtree1 } from '../hdf5/old-group.ts';
 import type { Io } from '../storage/drive.ts';
+import { readExtensibleArray } from './extensible-array.ts';
 import { cellOf, gridOf } from './touched-chunks.ts';
 
 /** A chunk as it lies in a file: where in the grid, where in the file, how many bytes, which filters were left out. */
@@ -41,7 +42,7 @@ export function* storedChunks(file: FileBytes, index: ChunkIndex, grid: StoredGr
     case 'btree2':
       return yield* fromBtree2(file, index.address, size, grid);
     case 'extensibleArray':
-      throw new H5LogError('UNSUPPORTED', 'chunks in an extensible array cannot be copied');
+      return yield* fromExtensibleArray(file, index.address, size, grid);
   }
 }
 
@@ -89,6 +90,26 @@ function* fromBtree2(file: FileBytes, address: number, whole: number, grid: Stor
     const mask = grid.filtered ? record.u32() : 0;
     return { at: grid.chunk.map(() => record.u64()), address: place, size, mask };
   });
+}
+
+/** Chunks are numbered as if the unlimited dimension were the first. */
+function* fromExtensibleArray(file: FileBytes, address: number, whole: number, grid: StoredGrid): Io<StoredChunk[]> {
+  const unlimited = grid.maxShape.indexOf(null);
+  const others = grid.maxShape.filter((_, d) => d !== unlimited);
+  const chunk = grid.chunk.filter((_, d) => d !== unlimited);
+  const counts = fixedGrid({ ...grid, maxShape: others, chunk });
+  const perSlab = counts.reduce((product, n) => product * n, 1);
+  const chunks: StoredChunk[] = [];
+  yield* readExtensibleArray(file, address, grid.filtered ? 1 : 0, (i, element, entry) => {
+    const place = element.address(file.addressSize);
+    if (place === UNDEFINED) return;
+    const size = grid.filtered ? element.uint(entry - file.addressSize - 4) : whole;
+    const mask = grid.filtered ? element.u32() : 0;
+    const at = cellOf(i % perSlab, counts);
+    at.splice(unlimited, 0, Math.floor(i / perSlab));
+    chunks.push({ at, address: place, size, mask });
+  });
+  return chunks;
 }
 
 /** A header, then all entries in one block, or in pages of which the first part says which were ever written. */
