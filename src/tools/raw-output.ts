@@ -35,7 +35,7 @@ export class RawOutput {
     return at;
   }
 
-  /** Writes `bytes`, which must stay as they are until the next write or the end has been awaited. */
+  /** Writes `bytes`, which must stay as they are until the next write, or the end, has been awaited. */
   async write(bytes: Uint8Array, at: number): Promise<void> {
     this.written += bytes.length;
     if (bytes.length >= SMALL) {
@@ -43,6 +43,8 @@ export class RawOutput {
       await this.#begin(bytes, at);
       return;
     }
+    // These bytes are copied, but the caller's other buffer may still be on its way.
+    await this.#underWay;
     const gap = at - (this.#stageAt + this.#staged);
     if (this.#staged > 0 && (gap < 0 || gap >= 8 || this.#staged + gap + bytes.length > STAGE)) await this.#unstage();
     if (this.#staged === 0) {

@@ -114,7 +114,7 @@ class Replay {
     const layouts = new Map<InputObject, NewLayout>();
     // One dataset after the other, so that only one index is in memory. Everybody would plan the same places.
     for (const dataset of datasets) {
-      const data = await this.#read(planData(this.#session, dataset, this.#memory, this.#raw));
+      const data = await this.#read(about(dataset.path, planData(this.#session, dataset, this.#memory, this.#raw)));
       this.#total += data.total;
       await this.#write(dataset.path, data);
       layouts.set(dataset, data.layout());
@@ -142,7 +142,7 @@ class Replay {
     const { progress, signal } = this.#options;
     for (const piece of data.pieces()) {
       signal?.throwIfAborted();
-      for (const { bytes, at, chunk } of await this.#read(data.make(piece, this.#buffers))) {
+      for (const { bytes, at, chunk } of await this.#read(about(path, data.make(piece, this.#buffers)))) {
         const place = at ?? this.#raw.take(bytes.length);
         if (at === null) data.placed(chunk, place, bytes.length);
         await this.#raw.write(bytes, place);
@@ -161,11 +161,16 @@ class Replay {
 
 function* planData(session: Session, object: InputObject, memory: number, space: Space): Io<RawData> {
   const { logged, node, path } = object;
+  if (logged) return yield* LoggedData.plan(logged, memory, space);
+  refuseUncopyable(object);
+  const { structure } = session;
+  return yield* StoredData.plan(structure.loader.file, path, structure.dataset(node), memory, space);
+}
+
+/** Says which dataset it was. */
+function* about<T>(path: string, io: Io<T>): Io<T> {
   try {
-    if (logged) return yield* LoggedData.plan(logged, memory, space);
-    refuseUncopyable(object);
-    const { structure } = session;
-    return yield* StoredData.plan(structure.loader.file, path, structure.dataset(node), memory, space);
+    return yield* io;
   } catch (error) {
     if (!(error instanceof H5LogError) || error.object !== undefined) throw error;
     const { code, offset, message } = error;
