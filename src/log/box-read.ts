@@ -5,6 +5,7 @@ import { copyBox } from '../space/copy.ts';
 import { halves } from '../space/cut.ts';
 import type { Io } from '../storage/drive.ts';
 import type { BlockIndex } from './block-index.ts';
+import { meets } from './rtree.ts';
 import { visible } from './visible.ts';
 
 /** Pieces closer together than this in the file are read together. */
@@ -67,8 +68,11 @@ export class BoxReader {
     this.#shape = new Float64Array(index.rank);
   }
 
-  /** Reads the box (start, count) into `out` from byte `at` on. */
-  *read(start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
+  /**
+   * Reads the box (start, count) into `out` from byte `at` on. `among` are numbers of blocks, ascending: no other one is in the box,
+   * though not all of them need be. Without it the index is asked.
+   */
+  *read(start: Float64Array, count: Float64Array, out: Uint8Array, at: number, among?: Uint32Array): Io<void> {
     const high = new Float64Array(this.#rank);
     let size = 1;
     for (let d = 0; d < this.#rank; d++) {
@@ -76,16 +80,28 @@ export class BoxReader {
       size *= count[d] as number;
     }
     if (size === 0) return;
-    const candidates = this.#index.query(start, high, this.#limit);
+    const candidates = among ? this.#meeting(among, start, high) : this.#index.query(start, high, this.#limit);
     if (size > PART && candidates.length > MANY) {
       const { first, later, second } = halves(start, count);
-      yield* this.read(start, first, out, at);
-      yield* this.read(later, second, out, at + first.reduce((product, n) => product * n, this.#layout.size));
+      const known = among ? candidates : undefined;
+      yield* this.read(start, first, out, at, known);
+      yield* this.read(later, second, out, at + first.reduce((product, n) => product * n, this.#layout.size), known);
       return;
     }
     const { blocks, complete } = visible(this.#index, candidates, start, count);
     if (!complete) fillWith(out, at, size, this.#layout.size, this.#layout.fill);
     yield* this.#place(blocks, start, count, out, at);
+  }
+
+  #meeting(among: Uint32Array, low: Float64Array, high: Float64Array): Uint32Array {
+    const { starts, counts, rank } = this.#index;
+    const found = new Uint32Array(among.length);
+    let length = 0;
+    for (let i = 0; i < among.length; i++) {
+      const block = among[i] as number;
+      if (meets(starts, counts, block * rank, rank, low, high)) found[length++] = block;
+    }
+    return found.subarray(0, length);
   }
 
   /** Reads the blocks, neighbours in the file together, and copies what lies in the box; later blocks over earlier ones. */

@@ -2,20 +2,25 @@ import { deflate, inflate } from '#platform';
 import { applyFilters, unfilter } from '../filter/pipeline.ts';
 import type { ChunkPlace } from '../hdf5/chunk-index.ts';
 import type { NewLayout } from '../hdf5/dataset-messages.ts';
+import type { BlockIndex } from '../log/block-index.ts';
 import { fillWith } from '../log/box-read.ts';
 import type { LogDataset } from '../log/log-dataset.ts';
 import { copyBox } from '../space/copy.ts';
 import type { Io } from '../storage/drive.ts';
 import { chunksFor } from './chunk-shape.ts';
-import { CommittedBlocks } from './committed-blocks.ts';
+import { CommittedBlocks, lastNotAbove } from './committed-blocks.ts';
 import type { Buffers, Made, Piece, RawData, Space } from './raw-data.ts';
-import { rowBoxes } from './row-boxes.ts';
+import { type RowBox, rowBoxes } from './row-boxes.ts';
 import { cellOf, gridOf, TouchedChunks } from './touched-chunks.ts';
 
 /** A piece, and each of the buffers it goes through, may take this part of the memory that is left beside the index. */
 const SHARE = 4;
+/** And at least this part of all memory: small pieces of scattered blocks would be read again and again. */
+const LEAST_PART = 16;
 const LEAST_SHARE = 256 * 1024;
 const MOST_SHARE = 2 ** 30;
+/** With more boxes in a piece a search for each is cheaper than to go through the piece's blocks for each. */
+const FEW_BOXES = 8;
 /** Blocks of at least this size are read once however the pieces are cut; small pieces, which stay in caches, are faster then. */
 const LARGE_BLOCK = 64 * 1024;
 const SHARE_OF_LARGE = 16 * 2 ** 20;
@@ -49,6 +54,9 @@ export class LoggedData implements RawData {
   readonly #sizes: Float64Array;
   /** Parts that were never written are zeros, as the file is where nothing is written. */
   readonly #zeroFill: boolean;
+  /** First places of all pieces, and the blocks that may reach into each. */
+  readonly #begins: Float64Array;
+  readonly #blocksOf: ((piece: number) => Uint32Array) | null;
 
   /** Takes places for chunks whose size is known. */
   private constructor(
@@ -75,6 +83,11 @@ export class LoggedData implements RawData {
     this.#addresses = new Float64Array(this.#filtered ? numbers.length : 0);
     this.#sizes = new Float64Array(this.#filtered ? numbers.length : 0);
     this.#zeroFill = dataset.fill?.every((byte) => byte === 0) ?? true;
+    this.#begins = Float64Array.from(this.pieces(), ({ from }) => from);
+    this.#blocksOf =
+      this.#begins.length > 0
+        ? blocks.assign(this.#begins, (index, block, range) => this.#places(index, block, range))
+        : null;
   }
 
   /** Decides on the layout and finds out which chunks there are. */
@@ -106,7 +119,7 @@ export class LoggedData implements RawData {
 
   *make(piece: Piece, buffers: Buffers): Io<readonly Made[]> {
     if (this.#filtered) return yield* this.#streams(piece, buffers);
-    if (!this.#chunked && this.#zeroFill && (yield* this.#isHole(piece))) return [];
+    if (!this.#chunked && this.#zeroFill && this.#isHole(piece)) return [];
     const bytes = buffers.next(piece.bytes);
     yield* this.#fill(piece.from, piece.to, bytes, buffers);
     return [{ bytes, at: this.#address + piece.from * this.#size, chunk: -1 }];
@@ -134,15 +147,36 @@ export class LoggedData implements RawData {
 
   // ---------------------------------------------------------------- elements
 
-  /** No block reaches into a piece of a contiguous dataset. */
-  *#isHole({ from, to }: Piece): Io<boolean> {
-    for (const box of rowBoxes(this.#chunk, from, to)) {
-      const start = Float64Array.from(box.start);
-      const index = yield* this.#blocks.meeting(start, Float64Array.from(box.count));
-      const high = start.map((s, d) => s + (box.count[d] as number));
-      if (index.query(start, high).length > 0) return false;
+  /** The first and last place, counted as pieces do, that a block may reach; false if it lies outside the dataset. */
+  #places({ rank, starts, counts }: BlockIndex, block: number, range: Float64Array): boolean {
+    const { shape } = this.#dataset;
+    let [first, last, low, high] = [0, 0, 0, 0];
+    for (let d = 0, k = block * rank; d < rank; d++, k++) {
+      const start = starts[k] as number;
+      const end = Math.min(start + (counts[k] as number), shape[d] as number) - 1;
+      if (end < start) return false;
+      const chunk = this.#chunk[d] as number;
+      const cells = this.#grid[d] as number;
+      first = first * cells + Math.floor(start / chunk);
+      last = last * cells + Math.floor(end / chunk);
+      low = low * chunk + (start % chunk);
+      high = high * chunk + (end % chunk);
     }
+    const alone = first === last;
+    range[0] = lastNotAbove(this.#numbers, first) * this.#elements + (alone ? low : 0);
+    range[1] = lastNotAbove(this.#numbers, last) * this.#elements + (alone ? high : this.#elements - 1);
     return true;
+  }
+
+  /** The blocks that may reach into a piece; undefined if the index must be asked for each box. */
+  #among(from: number, boxes: number): Uint32Array | undefined {
+    if (boxes > FEW_BOXES) return undefined;
+    return this.#blocksOf?.(lastNotAbove(this.#begins, from));
+  }
+
+  /** No block reaches into a piece of a contiguous dataset. */
+  #isHole({ from }: Piece): boolean {
+    return this.#among(from, 1)?.length === 0;
   }
 
   /** Fills `out` with the elements [from, to): some whole chunks, or a part of one. */
@@ -152,21 +186,28 @@ export class LoggedData implements RawData {
     if (from % this.#elements !== 0 || to % this.#elements !== 0) {
       const origin = cellOf(this.#numbers[first] as number, this.#grid).map((c, d) => c * (this.#chunk[d] as number));
       const begin = first * this.#elements;
-      for (const box of rowBoxes(this.#chunk, from - begin, to - begin)) {
+      const boxes = [...rowBoxes(this.#chunk, from - begin, to - begin)];
+      const among = this.#among(from, boxes.length);
+      for (const box of boxes) {
         const at = (box.from - (from - begin)) * this.#size;
         const start = box.start.map((s, d) => s + (origin[d] as number));
-        yield* this.#readPart(start, box.count, out, at, buffers);
+        yield* this.#readPart(start, box.count, out, at, buffers, among);
       }
       return;
     }
+    const boxes = [...this.#cellBoxes(first, last)];
+    const among = this.#among(from, boxes.length);
+    for (const { cells, at } of boxes) yield* this.#readCells(cells.start, cells.count, out, at, buffers, among);
+  }
+
+  /** Chunks [first, last) of those that are there, as boxes of the grid, with the place of each in a buffer for all of them. */
+  *#cellBoxes(first: number, last: number): Generator<{ cells: RowBox; at: number }, void, undefined> {
     for (let i = first; i < last; ) {
       let run = 1;
       while (i + run < last && this.#numbers[i + run] === (this.#numbers[i] as number) + run) run++;
       const number = this.#numbers[i] as number;
-      for (const cells of rowBoxes(this.#grid, number, number + run)) {
-        const at = (i - first + cells.from - number) * this.#chunkBytes;
-        yield* this.#readCells(cells.start, cells.count, out, at, buffers);
-      }
+      for (const cells of rowBoxes(this.#grid, number, number + run))
+        yield { cells, at: (i - first + cells.from - number) * this.#chunkBytes };
       i += run;
     }
   }
@@ -178,19 +219,20 @@ export class LoggedData implements RawData {
     out: Uint8Array,
     at: number,
     buffers: Buffers,
+    among: Uint32Array | undefined,
   ): Io<void> {
     const { shape, fill } = this.#dataset;
     const inside = count.map((n, d) => Math.max(0, Math.min(n, (shape[d] as number) - (start[d] as number))));
     const low = Float64Array.from(start);
     if (inside.every((n, d) => n === count[d])) {
-      yield* this.#blocks.read(low, Float64Array.from(count), out, at);
+      yield* this.#blocks.read(low, Float64Array.from(count), out, at, among);
       return;
     }
     fillWith(out, at, product(count), this.#size, fill);
     const there = product(inside);
     if (there === 0) return;
     const scratch = buffers.scratch('box', there * this.#size);
-    yield* this.#blocks.read(low, Float64Array.from(inside), scratch, 0);
+    yield* this.#blocks.read(low, Float64Array.from(inside), scratch, 0, among);
     const origin = inside.map(() => 0);
     copyBox(scratch, 0, inside, origin, out, at, count, origin, inside, this.#size);
   }
@@ -202,6 +244,7 @@ export class LoggedData implements RawData {
     out: Uint8Array,
     at: number,
     buffers: Buffers,
+    among: Uint32Array | undefined,
   ): Io<void> {
     const chunk = this.#chunk;
     const { shape, fill } = this.#dataset;
@@ -210,11 +253,11 @@ export class LoggedData implements RawData {
     const low = Float64Array.from(start);
     const clipped = count.some((n, d) => n < (cells[d] as number) * (chunk[d] as number));
     if (!clipped && this.#isInOrder(cells)) {
-      yield* this.#blocks.read(low, Float64Array.from(count), out, at);
+      yield* this.#blocks.read(low, Float64Array.from(count), out, at, among);
       return;
     }
     const scratch = buffers.scratch('box', product(count) * this.#size);
-    yield* this.#blocks.read(low, Float64Array.from(count), scratch, 0);
+    yield* this.#blocks.read(low, Float64Array.from(count), scratch, 0, among);
     const origin = chunk.map(() => 0);
     const total = product(cells);
     for (let i = 0, to = at; i < total; i++, to += this.#chunkBytes) {
@@ -284,7 +327,7 @@ export class LoggedData implements RawData {
 /** How large pieces may be. */
 function shareOf(blocks: CommittedBlocks, memory: number): number {
   const { shape, elements } = blocks.dataset;
-  const left = Math.floor((memory - blocks.bytes) / SHARE);
+  const left = Math.floor(Math.max((memory - blocks.bytes) / SHARE, memory / LEAST_PART));
   const isLarge = blocks.length * LARGE_BLOCK <= product(shape) * elements.size;
   return Math.max(LEAST_SHARE, Math.min(left, isLarge ? SHARE_OF_LARGE : MOST_SHARE));
 }

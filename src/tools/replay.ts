@@ -17,8 +17,6 @@ import { StoredData } from './stored-data.ts';
 
 const MEMORY = 256 * 2 ** 20;
 const LEAST_MEMORY = 2 ** 20;
-/** The index of a dataset's blocks may take this part of the memory; a larger one is looked up piece by piece. */
-const INDEX_SHARE = 2;
 
 export interface ReplayProgress {
   /** Bytes of raw data dealt with, of how many; the total grows as datasets are looked at. */
@@ -68,7 +66,8 @@ export async function replay(
   const began = performance.now();
   signal?.throwIfAborted();
   refuseSame(input, output);
-  const file = await File.open(input, { connector: 'log', indexLimit: Math.floor(memory / INDEX_SHARE) });
+  // An index of a dataset's blocks that is larger than that is looked up piece by piece.
+  const file = await File.open(input, { connector: 'log', indexLimit: memory });
   try {
     const target = createTarget(output, !force);
     const raw = new RawOutput(target.storage);

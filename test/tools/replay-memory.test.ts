@@ -66,7 +66,7 @@ test('memory is bounded by the option, whatever the datasets hold', { timeout: 6
   const [input, output] = [join(folder, 'large.h5'), join(folder, 'large.out.h5')];
   const mebibytes = full ? 512 : 128;
   large(input, mebibytes);
-  for (const memory of [16 * MIB, 64 * MIB]) {
+  for (const memory of [48 * MIB, 128 * MIB]) {
     const { beyond, seconds } = await peakOf(input, output, memory);
     process.stdout.write(
       `replay of ${(statSync(input).size / MIB).toFixed(0)} MiB with memory ${memory / MIB} MiB: peak ${(beyond / MIB).toFixed(0)} MiB beyond idle, ${seconds.toFixed(1)} s\n`,
@@ -117,7 +117,7 @@ withOracle(['h5dump', 'python'], 'a replay in little memory', () => {
         filters: ['shuffle', { deflate: 1 }],
       }),
     ];
-    // 30,000 small blocks: an index of 64 bytes each does not fit into half a MiB.
+    // 30,000 small blocks: an index of 64 bytes each does not fit into a MiB.
     for (const dataset of datasets) {
       const [a, b, c] = dataset.shape as [number, number, number];
       const n = dataset.path === '/filtered' ? 3000 : 30_000;
