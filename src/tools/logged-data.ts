@@ -297,7 +297,9 @@ export class LoggedData implements RawData {
     for (let i = first; i < end; i++) {
       const at = (i - first) * this.#chunkBytes;
       const chunk = bytes.subarray(at, at + this.#chunkBytes);
-      made.push({ bytes: applyFilters(chunk, this.#dataset.filters, deflate), at: null, chunk: i });
+      const stream = applyFilters(chunk, this.#dataset.filters, deflate);
+      // Some filters leave some data as it is; the buffer is used again before all of this is written.
+      made.push({ bytes: stream.buffer === bytes.buffer ? stream.slice() : stream, at: null, chunk: i });
     }
   }
 

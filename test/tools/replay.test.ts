@@ -181,6 +181,19 @@ withOracle(['h5dump', 'python'], 'a replayed file', () => {
     await checkReplay(input, output);
   });
 
+  test('keeps chunks apart that a filter leaves as they are', async () => {
+    await check((file) => {
+      // Shuffling single bytes does nothing. The second chunk is taken over; those beside it are made anew.
+      const filters = ['shuffle'] as const;
+      const dataset = file.createDataset('x', { dtype: 'int8', shape: [20], maxShape: [null], chunks: [4], filters });
+      dataset.write(Int8Array.of(1), { start: [3], count: [1] });
+      dataset.write(Int8Array.of(2, 3, 4, 5), { start: [4], count: [4] });
+      dataset.write(Int8Array.of(6, 7), { start: [9], count: [2] });
+      dataset.write(Int8Array.of(8, 9, 10, 11), { start: [12], count: [4] });
+      dataset.write(Int8Array.of(12), { start: [19], count: [1] });
+    });
+  });
+
   test('can be replayed again, and is then the same', async () => {
     const { input, output } = paths();
     const file = File.createSync(input);
