@@ -39,6 +39,7 @@ describe('package.json', () => {
       './mpi': entry('mpi'),
       './storage': entry('storage/index'),
       './threads': entry('threads'),
+      './tools': entry('tools/index'),
       './package.json': './package.json',
     });
   });

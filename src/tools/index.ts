@@ -1,0 +1,1 @@
+export { type ReplayOptions, type ReplayProgress, type ReplayResult, replay } from './replay.ts';
