@@ -106,7 +106,7 @@ export class Session {
       durability: chance(random, 0.2) ? 'power' : 'process',
       checksum: chance(random, 0.5),
       ...(chance(random, 0.3) && { indexLimit: below(random, 300) }),
-      ...(chance(random, 0.2) && { bufferLimit: 50 + below(random, 2000) }),
+      ...(chance(random, 0.2) && { bufferLimit: 20 + below(random, 400) }),
     };
   }
 
