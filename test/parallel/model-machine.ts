@@ -4,8 +4,8 @@ import { figures } from '../log/model-compare.ts';
 import { type Post, randomManyPost, randomPost, scribble } from '../log/model-posts.ts';
 import { compareRead, compareReadMany } from '../log/model-reads.ts';
 import { type Chosen, randomWhere } from '../log/model-selections.ts';
-import { Difference, sizeOf } from '../log/model-state.ts';
-import { below, chance, pick, type Random } from '../log/model-types.ts';
+import { Difference, ModelDataset, sizeOf } from '../log/model-state.ts';
+import { below, chance, pick, type Random, randomType } from '../log/model-types.ts';
 import { random as randomFrom } from '../seed.ts';
 import { arm, type Fault, heal } from './model-faults.ts';
 import { Session } from './model-session.ts';
@@ -53,9 +53,38 @@ interface RankPost extends Found {
 export class Machine extends Session {
   static async start(world: Communicator, path: string, random: Random): Promise<Machine> {
     const machine = new Machine(world, path, below(random, 4));
-    await machine.create(random);
+    const crowded = chance(random, 0.03);
+    await machine.create(random, crowded);
     machine.parts = Math.min(machine.subfiles, machine.members.length);
+    if (crowded) await machine.#crowd(random);
     return machine;
+  }
+
+  /** Each rank posts very many blocks of one element: of a table of more than 1 MiB every rank writes its own section. */
+  async #crowd(random: Random): Promise<void> {
+    const size = 100_000;
+    const type = randomType(random);
+    const dataset = this.file?.createDataset('crowd', { dtype: type.dtype, shape: [size] });
+    const shared = new SharedDataset(new ModelDataset(type, [size], [size], 0), this.world.size);
+    this.state.datasets.set('crowd', shared);
+    const each = Math.ceil(90_000 / this.members.length);
+    for (const [rank] of this.members.entries()) {
+      const [first, step] = [below(random, 1000), 2 * below(random, 1000) + 7];
+      const starts = Array.from({ length: each }, (_, i) => (first + i * step) % size);
+      const values = starts.map((_, i) => (i * 7 + rank) % 101);
+      if (rank === this.rank) dataset?.writeMany(values.map((v) => type.value(v)) as number[], starts, [1]);
+      shared.post(
+        rank,
+        starts.map((at) => [at]),
+        values,
+      );
+    }
+    this.mustLand(await this.flushed(true));
+    await this.look();
+    if (chance(random, 0.2)) return;
+    // What follows is quicker without.
+    this.file?.delete('crowd');
+    this.state.delete('crowd');
   }
 
   async step(kind: StepKind, random: Random): Promise<void> {

@@ -110,14 +110,15 @@ export class Session {
     };
   }
 
-  async create(random: Random): Promise<void> {
+  /** `crowded`: its tables may become so large that each rank writes its own part of them. */
+  async create(random: Random, crowded: boolean): Promise<void> {
     this.#chooseMembers(random);
-    this.options = this.#randomOptions(random);
+    this.options = crowded ? {} : this.#randomOptions(random);
     const table = {
       merge: chance(random, 0.7),
       encode: chance(random, 0.7),
       share: chance(random, 0.7),
-      compress: pick(random, [true, false, 0, 2, 8]),
+      compress: crowded ? false : pick(random, [true, false, 0, 2, 8]),
     };
     // Sometimes there is a file of that name already, with other subfiles.
     const before = chance(random, 0.15) ? below(random, 4) : null;

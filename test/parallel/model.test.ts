@@ -4,6 +4,7 @@ import { File } from 'h5log';
 import { runThreads } from 'h5log/threads';
 import { afterAll, expect, test } from 'vitest';
 import { checkLogFile, readAsOriginal, seenByH5py } from '../log/check-log.ts';
+import { checkSums } from '../log/check-sums.ts';
 import { h5dump, pythonSync, withOracle } from '../oracles.ts';
 import { repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -50,7 +51,7 @@ for (const ranks of [...RANKS].sort((a, b) => Number(b === ranksOf(first)) - Num
   });
 }
 
-const others = { files: 0, subfiles: 0, objects: 0, entries: 0, sections: 0, bytes: 0 };
+const others = { files: 0, subfiles: 0, objects: 0, entries: 0, sections: 0, sums: 0, bytes: 0 };
 
 const subfilesOf = (path: string, parts: number): string[] =>
   Array.from({ length: parts }, (_, g) => `${path}.subfiles/${basename(path)}.${g}`);
@@ -98,6 +99,7 @@ function checkFiles(paths: readonly string[]): void {
     others.files++;
     others.entries += checked.entries.length;
     others.sections += checked.sections;
+    others.sums += checkSums(bytes);
     const file = File.openSync(path);
     for (const { id, path: name } of checked.anchors.values()) {
       const raw = readAsOriginal(bytes, checked, id);
