@@ -220,9 +220,9 @@ export class Machine extends Session {
     const all = this.members.flatMap((_, rank) => this.#postsOf(randomFrom(seed + rank * 7919), rank));
     const made = all.map((post) => post.rank !== this.rank || this.#make(post));
     // Only the rank itself knows whether it had room.
-    const accepted = this.options.bufferLimit === undefined ? [made] : this.told(made);
+    const accepted = this.options.bufferLimit === undefined ? null : this.told(made);
     all.forEach(({ shared, post, rank }, i) => {
-      if ((accepted[rank] ?? made)[i]) shared.post(rank, post.at, post.values);
+      if (accepted?.[rank]?.[i] ?? true) shared.post(rank, post.at, post.values);
     });
   }
 
@@ -301,7 +301,8 @@ export class Machine extends Session {
     const rank = below(random, this.members.length);
     const fault: Fault = {
       call: pick(random, ['write', 'write', 'write', 'sync', 'truncate'] as const),
-      after: pick(random, [0, 0, 1, 2, 3]),
+      // Data, the rest and the superblock, with subfiles of two files.
+      after: pick(random, [0, 0, 1, 1, 2, 2, 3, 4, 5]),
       code: pick(random, ['ENOSPC', 'EIO'] as const),
       torn: chance(random, 0.5),
     };
