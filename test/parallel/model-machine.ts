@@ -17,6 +17,7 @@ export const WEIGHTS = {
   makeGroup: 1,
   post: 30,
   resize: 8,
+  comeBack: 5,
   attribute: 3,
   remove: 2,
   move: 2,
@@ -139,6 +140,26 @@ export class Machine extends Session {
     if (again) this.#resizeTo(random, found, again);
   }
 
+  /** Committed elements go and come back, and are written by some ranks, all in one flush. */
+  async comeBack(random: Random): Promise<void> {
+    const found = this.#choose(random, ({ base }) => sizeOf(base.shape) > 0 && base.shape.length > 0);
+    if (!found) return;
+    if (chance(random, 0.7)) {
+      this.post(random, found.shared);
+      this.mustLand(await this.flushed(true));
+    }
+    const { shape } = found.shared.base;
+    const along = below(random, shape.length);
+    const less = shape.map((n, d) => (d === along ? below(random, n) : n));
+    this.#resizeTo(random, found, less);
+    if (chance(random, 0.3)) this.post(random, found.shared);
+    this.#resizeTo(random, found, shape);
+    this.post(random, found.shared);
+    if (chance(random, 0.5)) await this.look();
+    if (chance(random, 0.5)) this.mustLand(await this.flushed(true));
+    await this.look();
+  }
+
   #resizeTo(random: Random, found: Found, shape: readonly number[]): void {
     this.#dataset(random, found)?.resize(shape);
     found.shared.resize(shape);
@@ -215,9 +236,9 @@ export class Machine extends Session {
 
   // ---------------------------------------------------------------- posting, by each rank for itself
 
-  post(random: Random): void {
+  post(random: Random, only?: SharedDataset): void {
     const seed = below(random, 2 ** 31);
-    const all = this.members.flatMap((_, rank) => this.#postsOf(randomFrom(seed + rank * 7919), rank));
+    const all = this.members.flatMap((_, rank) => this.#postsOf(randomFrom(seed + rank * 7919), rank, only));
     const made = all.map((post) => post.rank !== this.rank || this.#make(post));
     // Only the rank itself knows whether it had room.
     const accepted = this.options.bufferLimit === undefined ? null : this.told(made);
@@ -226,10 +247,10 @@ export class Machine extends Session {
     });
   }
 
-  #postsOf(random: Random, rank: number): RankPost[] {
+  #postsOf(random: Random, rank: number, only: SharedDataset | undefined): RankPost[] {
     const posts: RankPost[] = [];
     for (let left = pick(random, [0, 0, 1, 1, 2, 4]); left > 0; left--) {
-      const found = this.#choose(random);
+      const found = this.#choose(random, (shared) => !only || shared === only);
       if (!found) break;
       const { base } = found.shared;
       const add = (to: Found, chosen: Chosen): void => {
