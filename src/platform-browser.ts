@@ -40,6 +40,10 @@ export function hostName(): string {
   return '';
 }
 
+export function pathOf(_path: string | URL): never {
+  return needsNode('a file path');
+}
+
 export function realFile(_path: string | URL): never {
   return needsNode('a file path');
 }

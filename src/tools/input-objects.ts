@@ -1,4 +1,4 @@
-import type { Session } from '../connector/session.ts';
+import type { FileSession } from '../connector/file-session.ts';
 import { H5LogError } from '../errors.ts';
 import type { LinkTarget } from '../hdf5/link-message.ts';
 import { MESSAGE } from '../hdf5/message-types.ts';
@@ -27,7 +27,7 @@ export interface InputObject {
 }
 
 /** Every object that a link leads to, each once, groups before what is in them. The log's own are left out. */
-export function* inputObjects(session: Session): Io<InputObject[]> {
+export function* inputObjects(session: FileSession): Io<InputObject[]> {
   const { structure, log } = session;
   const { root, loader } = structure;
   const found = new Map<ObjectNode, InputObject>();
@@ -67,7 +67,7 @@ function shownNames(names: Names, stored: Iterable<string>): Map<string, string>
   return shown;
 }
 
-function attributesOf(session: Session, node: ObjectNode, isAnchor: boolean): ReadonlyMap<string, Attribute> {
+function attributesOf(session: FileSession, node: ObjectNode, isAnchor: boolean): ReadonlyMap<string, Attribute> {
   const { log, names, structure } = session;
   const isOwn = (name: string): boolean =>
     (isAnchor && ANCHOR_ATTRIBUTES.has(name)) || (log !== null && node === structure.root && name === COUNTS_ATTRIBUTE);
@@ -80,7 +80,7 @@ function attributesOf(session: Session, node: ObjectNode, isAnchor: boolean): Re
 }
 
 /** Soft links hold paths of the file, with the names that are stored there. */
-function shownTarget({ structure }: Session, target: LinkTarget): LinkTarget {
+function shownTarget({ structure }: FileSession, target: LinkTarget): LinkTarget {
   return target.kind === 'soft' ? { kind: 'soft', path: structure.paths.shown(target.path) } : target;
 }
 

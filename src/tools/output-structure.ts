@@ -1,4 +1,4 @@
-import type { Session } from '../connector/session.ts';
+import type { FileSession } from '../connector/file-session.ts';
 import { publicType } from '../dtype/model.ts';
 import { formatError, H5LogError } from '../errors.ts';
 import { parseAttribute } from '../hdf5/attribute-message.ts';
@@ -21,7 +21,11 @@ import { translated } from './translated-value.ts';
 export type Layouts = ReadonlyMap<InputObject, NewLayout>;
 
 /** Makes the structure of the output: all objects of the input under the names that users see, with data where `layouts` say. */
-export function* outputStructure(session: Session, objects: readonly InputObject[], layouts: Layouts): Io<Structure> {
+export function* outputStructure(
+  session: FileSession,
+  objects: readonly InputObject[],
+  layouts: Layouts,
+): Io<Structure> {
   const builder = new Builder(session, layouts);
   // Datasets last: the committed datatypes that they use may come behind them. The order of links is set, not made.
   for (const kinds of [['group', 'datatype'], ['dataset']]) {
@@ -33,12 +37,12 @@ export function* outputStructure(session: Session, objects: readonly InputObject
 
 class Builder {
   readonly structure = newStructure();
-  readonly #session: Session;
+  readonly #session: FileSession;
   readonly #layouts: Layouts;
   /** Objects of the output by those of the input. */
   readonly #made = new Map<ObjectNode, ObjectNode>();
 
-  constructor(session: Session, layouts: Layouts) {
+  constructor(session: FileSession, layouts: Layouts) {
     this.#session = session;
     this.#layouts = layouts;
     this.#adopt(session.structure.root, this.structure.root);

@@ -1,5 +1,5 @@
 import { createTarget, realFile } from '#platform';
-import type { Session } from '../connector/session.ts';
+import type { FileSession } from '../connector/file-session.ts';
 import { H5LogError } from '../errors.ts';
 import { File } from '../file.ts';
 import { Appender } from '../hdf5/appender.ts';
@@ -91,7 +91,7 @@ export async function replay(
 }
 
 class Replay {
-  readonly #session: Session;
+  readonly #session: FileSession;
   readonly #raw: RawOutput;
   readonly #memory: number;
   readonly #options: ReplayOptions;
@@ -99,7 +99,7 @@ class Replay {
   #done = 0;
   #total = 0;
 
-  constructor(session: Session, raw: RawOutput, memory: number, options: ReplayOptions) {
+  constructor(session: FileSession, raw: RawOutput, memory: number, options: ReplayOptions) {
     this.#session = session;
     this.#raw = raw;
     this.#memory = memory;
@@ -158,7 +158,7 @@ class Replay {
   }
 }
 
-function* planData(session: Session, object: InputObject, memory: number, space: Space): Io<RawData> {
+function* planData(session: FileSession, object: InputObject, memory: number, space: Space): Io<RawData> {
   const { logged, node, path } = object;
   if (logged) return yield* LoggedData.plan(logged, memory, space);
   refuseUncopyable(object);
@@ -177,7 +177,7 @@ function* about<T>(path: string, io: Io<T>): Io<T> {
   }
 }
 
-function elementsOf({ structure }: Session, { logged, node }: InputObject): number {
+function elementsOf({ structure }: FileSession, { logged, node }: InputObject): number {
   if (logged) return logged.shape.reduce((product, n) => product * n, 1);
   return elementCount(structure.dataset(node).space);
 }

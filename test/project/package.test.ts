@@ -40,6 +40,7 @@ describe('package.json', () => {
       './storage': entry('storage/index'),
       './threads': entry('threads'),
       './tools': entry('tools/index'),
+      './native': entry('native'),
       './package.json': './package.json',
     });
   });
