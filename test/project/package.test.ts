@@ -36,6 +36,7 @@ describe('package.json', () => {
   test('exports these entry points', () => {
     expect(manifest.exports).toEqual({
       '.': entry('index'),
+      './mpi': entry('mpi'),
       './storage': entry('storage/index'),
       './threads': entry('threads'),
       './package.json': './package.json',

@@ -1,0 +1,1 @@
+export { mpi } from './comm/mpi.ts';
