@@ -1,6 +1,4 @@
 import { inspect } from 'node:util';
-import type { Launcher } from '../comm/launcher.ts';
-import { isH5LogError } from '../errors.ts';
 
 /** One line about an error, with its code: `h5log: LOCKED: run.h5 is being written by ...`. */
 export function failureLine(error: unknown): string {
@@ -11,14 +9,9 @@ export function failureLine(error: unknown): string {
   return kind === undefined || text.startsWith(`${kind}:`) ? `h5log: ${text}` : `h5log: ${kind}: ${text}`;
 }
 
+/** The line, and with `debug` where the error comes from. */
 export function failureText(error: unknown, debug: boolean): string {
   return debug ? `${failureLine(error)}\n${inspect(error)}\n` : `${failureLine(error)}\n`;
-}
-
-/** An error that all ranks agreed on is told by the first of them, any other by the rank that has it. */
-export function tellsFailure(error: unknown, started: Launcher | undefined): boolean {
-  if (!started || started.rank === 0) return true;
-  return !(isH5LogError(error) && error.rank !== undefined);
 }
 
 function describe(error: unknown): { code?: string; message: string; name: string } {

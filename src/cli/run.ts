@@ -3,11 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { H5LogError } from '../errors.ts';
 import type { Command, ExitCode } from './command.ts';
 import { commands } from './commands.ts';
-import { failureText, tellsFailure } from './failure.ts';
+import { failureText } from './failure.ts';
 import { helpOf, helpOfAll } from './help.ts';
 import { nearest } from './nearest.ts';
 import { parse } from './parse.ts';
 import { findSurroundings, launcherOfSeveral } from './surroundings.ts';
+
+/** Milliseconds that the first rank has for its message. */
+const PATIENCE = 3000;
 
 /** Runs the command line; prints what there is to say and gives the exit code. */
 export async function run(args: readonly string[]): Promise<ExitCode> {
@@ -34,9 +37,10 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   try {
     return await call();
   } catch (error) {
-    if (tellsFailure(error, started)) tell(error);
-    // Ranks that leave with an error end the job. The one that prints should do so first.
-    else await sleep(1000);
+    // Most errors are those of all ranks. The first one prints, leaves, and ends the job by that; if it does not, because it knows
+    // nothing of the error and waits for this rank, it is this rank's turn.
+    if (!isFirst) await sleep(PATIENCE);
+    tell(error);
     return 2;
   }
 }
