@@ -31,7 +31,7 @@ export function parse(command: Command, args: readonly string[]): Parsed {
   for (const token of tokens) {
     if (token.kind === 'positional') positionals.push(token.value);
     if (token.kind !== 'option') continue;
-    const option = table[token.name];
+    const option = Object.hasOwn(table, token.name) ? table[token.name] : undefined;
     if (!option) throw mistake(command, `unknown option ${token.rawName}${suggestion(token.name, table)}`);
     const list = given.get(token.name) ?? [];
     list.push(readValue(command, token.rawName, option, token.value, token.inlineValue ?? false));
