@@ -179,6 +179,8 @@ const ompiSymbols = {
   FILE_NULL: 'ompi_mpi_file_null',
 } as const;
 
+const ompiNumbers = { STATUS_IGNORE: 0, STATUSES_IGNORE: 0, THREAD_FUNNELED: 1, MODE_RDWR: 8 } as const;
+
 const mpichConstants: Constants = {
   COMM_WORLD: 0x44000000,
   BYTE: 0x4c00010d,
@@ -208,6 +210,13 @@ const stdConstants: Constants = {
   STATUSES_IGNORE: 0,
   THREAD_FUNNELED: 1024,
   MODE_RDWR: 32,
+};
+
+/** What each interface calls its constants: a number, or the variable whose address it is. */
+export const knownConstants: Readonly<Record<Abi, Readonly<Record<string, number | string>>>> = {
+  ompi: { ...ompiSymbols, ...ompiNumbers },
+  mpich: { ...mpichConstants },
+  std: { ...stdConstants },
 };
 
 /** An MPI library, loaded. */
@@ -240,8 +249,10 @@ interface Library {
 /** Loads the library: the one that is named, or MPI_LIB, or the first of the usual names that is there. */
 export function loadBinding(named: string | undefined, launcher: Launcher | undefined): Binding {
   const koffi = loadKoffi();
-  // UCX would take over SIGSEGV, which V8 needs.
+  // UCX would take over SIGSEGV, which V8 needs; and it would patch malloc's system calls while threads of Node are inside them:
+  // 4 ranks of MPICH crashed in MPI_Init in 2 of 30 jobs.
   process.env.UCX_ERROR_SIGNALS ??= '';
+  process.env.UCX_MEM_EVENTS ??= 'n';
   const { library, name, origin } = findLibrary(koffi, named, launcher);
   return bind(koffi, library, name, origin);
 }
@@ -392,8 +403,7 @@ function constantsOf(koffi: Koffi, library: Library, abi: Abi): Constants {
   const handles = Object.entries(ompiSymbols).map(([constant, symbol]) => {
     return [constant, Number(koffi.address(library.symbol(symbol)))];
   });
-  const numbers = { STATUS_IGNORE: 0, STATUSES_IGNORE: 0, THREAD_FUNNELED: 1, MODE_RDWR: 8 };
-  return { ...(Object.fromEntries(handles) as Record<keyof typeof ompiSymbols, Handle>), ...numbers };
+  return { ...(Object.fromEntries(handles) as Record<keyof typeof ompiSymbols, Handle>), ...ompiNumbers };
 }
 
 function has(library: Library, name: string): boolean {

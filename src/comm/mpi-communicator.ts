@@ -8,14 +8,18 @@ import {
   problemOfValues,
   type Reduction,
 } from './arguments.ts';
-import type { BoundedCommunicator } from './communicator.ts';
+import type { BoundedCommunicator, CollectiveFile, FileCommunicator } from './communicator.ts';
 import type { Handle, HandleCell } from './mpi-binding.ts';
-import type { Job, Member } from './mpi-job.ts';
+import { Departures, type Member } from './mpi-departures.ts';
+import { openMpiFile } from './mpi-file.ts';
+import type { Job } from './mpi-job.ts';
 
 /** Counts are int32 in MPI: larger messages go in pieces. */
 const piece = 2 ** 30;
 /** Milliseconds in a collective after which a rank asks whether those it waits for are still there. */
 const patience = 50;
+/** Where several ranks could tell the same, each waits for so many milliseconds times its rank: the first one ends the job. */
+const turn = 250;
 /** Every collective begins with a block of fixed size that holds the length and, if it fits, all of the data. */
 const bcastBlock = 256;
 const gatherBlock = 64;
@@ -30,15 +34,17 @@ type Operation = (typeof operations)[number];
 
 /**
  * Collectives over MPI. All of them use the nonblocking forms and poll: a rank inside a blocking call could keep no timeout and would
- * not notice that another one has ended. Of ranks that end only those are told that come next in a communicator; among
- * ranks that wait and ranks that have ended there is always one that waits and comes next.
+ * not notice that another one has ended.
  */
-export class MpiCommunicator implements BoundedCommunicator, Member {
+export class MpiCommunicator implements BoundedCommunicator, FileCommunicator, Member {
   readonly kind = 'mpi' as const;
   readonly rank: number;
   readonly size: number;
   readonly handle: Handle;
   readonly job: Job;
+  readonly departures: Departures;
+  readonly #open: Set<Member>;
+  #begun = 0;
   #timeout: number;
   /** The ranks in the job of all members. */
   readonly #members: readonly number[];
@@ -53,8 +59,15 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
   #blocks: Uint8Array | undefined;
   #closed = false;
 
-  /** `cell` holds the MPI communicator, which nobody else uses. */
-  constructor(job: Job, cell: HandleCell, members: readonly number[], timeout: number, isWorld: boolean) {
+  /** `cell` holds the MPI communicator, which nobody else uses; `open` are all that the end of the process has to tell others of. */
+  constructor(
+    job: Job,
+    cell: HandleCell,
+    members: readonly number[],
+    open: Set<Member>,
+    timeout: number,
+    isWorld: boolean,
+  ) {
     this.job = job;
     this.#cell = cell;
     this.handle = Number(cell[0]);
@@ -64,7 +77,13 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
     this.#timeout = timeout;
     this.#isWorld = isWorld;
     this.#request = job.binding.cells(1);
-    job.open.add(this);
+    this.departures = new Departures(job);
+    this.#open = open;
+    open.add(this);
+  }
+
+  get begun(): number {
+    return this.#begun;
   }
 
   get timeout(): number {
@@ -75,6 +94,11 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
     const problem = problemOfTimeout(timeout);
     if (problem) throw new H5LogError('OPTION', problem);
     this.#timeout = timeout;
+  }
+
+  /** For `storage: 'mpi-io'`. */
+  openFile(path: string): CollectiveFile {
+    return openMpiFile(this, path);
   }
 
   barrier(): void {
@@ -199,7 +223,7 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
     const handler = binding.errorsReturn();
     this.job.check(binding.calls.Comm_set_errhandler(Number(cell[0]), handler), 'MPI_Comm_set_errhandler');
     const members = this.#members.filter((_, rank) => colors[rank] === color);
-    return new MpiCommunicator(this.job, cell, members, this.timeout, false);
+    return new MpiCommunicator(this.job, cell, members, this.#open, this.timeout, false);
   }
 
   abort(code: number): never {
@@ -210,7 +234,7 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
   close(): void {
     if (this.#closed || this.#isWorld || this.job.ended) return;
     this.#closed = true;
-    this.job.open.delete(this);
+    this.#open.delete(this);
     this.job.check(this.job.binding.calls.Comm_free(this.#cell), 'MPI_Comm_free');
   }
 
@@ -330,22 +354,23 @@ export class MpiCommunicator implements BoundedCommunicator, Member {
 
   /** After a while in a collective: are the others still there, and is there time left? */
   #look(waited: number, what: Operation): void {
-    const { job, rank, size } = this;
+    const { job, rank } = this;
     // Each rank that is too late gives those before it the time to say so first: one text is enough.
-    if (waited >= this.timeout + 100 * Math.min(rank, 10)) {
+    if (waited >= this.timeout + turn * Math.min(rank, 10)) {
       job.fail(`COMM: ${job.name} has waited ${Math.round(waited)} ms in ${what}; the timeout is ${this.timeout} ms`);
     }
-    if (size > 1 && waited >= patience && job.predecessorHasLeft(this)) {
-      const gone = this.#members[(rank + size - 1) % size];
-      // Another rank may have noticed as well, in another communicator.
-      job.pause(100 * Math.min(job.rank, 10));
-      job.fail(`COMM: rank ${gone} of ${job.size} has ended while ${job.name} waits for it in ${what}`);
-    }
+    const { departures } = this;
+    departures.listen(this);
+    if (departures.count >= this.#begun) return;
+    // Another rank may have noticed as well, in another communicator.
+    job.pause(turn * Math.min(job.rank, 10));
+    job.fail(`COMM: rank ${departures.rank} of ${job.size} has ended while ${job.name} waits for it in ${what}`);
   }
 
   #begin(what: Operation, detail: number, problem?: string): void {
     const wrong = this.#closed ? 'the communicator is closed' : this.job.ended ? 'MPI has ended here' : problem;
     if (wrong) throw new H5LogError('COMM', `${what}: ${wrong}`, { rank: this.job.rank });
+    this.#begun++;
     if (this.#checked) this.#compareCalls(what, detail);
   }
 

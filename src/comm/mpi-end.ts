@@ -1,20 +1,21 @@
 import { inspect } from 'node:util';
 import { isH5LogError } from '../errors.ts';
 import type { Handle } from './mpi-binding.ts';
-import { goodbyeTag, type Job, type Member, print } from './mpi-job.ts';
+import type { Member } from './mpi-departures.ts';
+import { type Job, print } from './mpi-job.ts';
 
 /**
  * What happens when this process ends. With exit code 0: a goodbye to those who might wait for it, then MPI_Finalize once all ranks
  * are there. With any other, or after an uncaught exception: MPI_Abort, so that no rank waits for this one. There is
  * no handler for signals: it could not run while the thread is inside MPI. `farewell` is a communicator for nothing else.
  */
-export function endWith(job: Job, farewell: Handle, finalize: boolean): void {
+export function endWith(job: Job, open: ReadonlySet<Member>, farewell: Handle, finalize: boolean): void {
   const atExit = (given: number) => {
     if (job.ended) return;
     // Hooks before this one may have changed it.
     const code = Number(process.exitCode ?? given);
     if (code !== 0) job.abort(code);
-    leave(job, farewell);
+    leave(job, open, farewell);
     if (finalize) job.binding.calls.Finalize();
   };
   process.on('exit', atExit);
@@ -31,40 +32,27 @@ export function endWith(job: Job, farewell: Handle, finalize: boolean): void {
     if (process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()) return;
     if (job.ended) return;
     // An error that all ranks agreed on is told by the rank it comes from; it ends the others before their time is up.
-    if (isH5LogError(error) && error.rank !== undefined && error.rank !== job.rank) job.pause(1000);
+    if (isH5LogError(error) && error.rank !== undefined && error.rank !== job.rank) job.pause(3000);
     print(`${job.name}: uncaught ${inspect(error)}\n`);
     job.abort(1);
   });
 }
 
-/** Tells everybody, waits for everybody. */
-function leave(job: Job, farewell: Handle): void {
+/** Tells the others, and waits until all of them leave as well. */
+function leave(job: Job, open: ReadonlySet<Member>, farewell: Handle): void {
   job.ended = true;
-  if (job.size === 1) return;
-  const members = [...job.open].filter(({ size }) => size > 1);
-  const { calls, cells } = job.binding;
-  const requests = cells(members.length + 1);
-  for (const [index, member] of members.entries()) send(job, member, requests.subarray(index + 1, index + 2));
-  job.check(calls.Ibarrier(farewell, requests.subarray(0, 1)), 'MPI_Ibarrier');
-  job.wait(requests.subarray(0, 1), 1, 0, Number.POSITIVE_INFINITY, () => {});
-  // Nobody needs the goodbyes any more. They are received so that MPI_Finalize finds nothing left over.
-  for (const member of members) if (job.predecessorHasLeft(member)) receive(job, member);
-  for (let tries = 0; tries < 1000 && !job.isDone(requests, requests.length); tries++) job.binding.yieldCore();
-}
-
-const nothing = new Uint8Array(0);
-
-function send(job: Job, { handle, rank, size }: Member, request: Int32Array | BigInt64Array): void {
-  const { calls, constants } = job.binding;
-  job.check(calls.Isend(nothing, 0, constants.BYTE, (rank + 1) % size, goodbyeTag, handle, request), 'MPI_Isend');
-}
-
-function receive(job: Job, { handle, rank, size }: Member): void {
-  const { calls, constants, cells } = job.binding;
-  const request = cells(1);
-  const from = (rank + size - 1) % size;
-  job.check(calls.Irecv(nothing, 0, constants.BYTE, from, goodbyeTag, handle, request), 'MPI_Irecv');
-  for (let tries = 0; tries < 1000 && !job.isDone(request, 1); tries++) job.binding.yieldCore();
+  for (const member of open) member.departures.leave(member);
+  const request = job.binding.cells(1);
+  job.check(job.binding.calls.Ibarrier(farewell, request), 'MPI_Ibarrier');
+  job.wait(request, 1, 0, 50, () => {
+    for (const member of open) member.departures.passOn(member);
+  });
+  // All have left, so nobody needs the messages any more. They are received so that MPI_Finalize finds nothing left over.
+  for (let tries = 0; tries < 100; tries++) {
+    for (const member of open) member.departures.listen(member);
+    if ([...open].every(({ departures }) => departures.settled)) return;
+    job.binding.yieldCore();
+  }
 }
 
 /** Makes standard output and error blocking: on a full pipe, what MPI_Abort or process.exit meet in a queue would be lost. */

@@ -1,22 +1,13 @@
 import { writeSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { H5LogError } from '../errors.ts';
-import type { Binding, Handle, HandleCell } from './mpi-binding.ts';
-
-/** A communicator that other ranks may be waiting in, as far as the end of the process is concerned. */
-export interface Member {
-  readonly handle: Handle;
-  readonly rank: number;
-  readonly size: number;
-}
+import type { Binding, HandleCell } from './mpi-binding.ts';
 
 /** This process as a rank of a running MPI job. */
 export class Job {
   readonly binding: Binding;
   readonly rank: number;
   readonly size: number;
-  /** Whose ranks must hear of it when this process ends. */
-  readonly open = new Set<Member>();
   ended = false;
   readonly #flag = new Int32Array(new ArrayBuffer(4));
   readonly #sleep = new Int32Array(new SharedArrayBuffer(4));
@@ -86,14 +77,6 @@ export class Job {
     return this.#flag[0] !== 0;
   }
 
-  /** Whether the rank before this one in a communicator has said goodbye on it. */
-  predecessorHasLeft(member: Member): boolean {
-    const { calls, constants } = this.binding;
-    const from = (member.rank + member.size - 1) % member.size;
-    this.check(calls.Iprobe(from, goodbyeTag, member.handle, this.#flag, constants.STATUS_IGNORE), 'MPI_Iprobe');
-    return this.#flag[0] !== 0;
-  }
-
   /** Prints a line and ends all ranks. */
   fail(text: string): never {
     print(`${text}\n`);
@@ -108,9 +91,6 @@ export class Job {
     throw new H5LogError('COMM', `aborted with code ${code}`, { rank: this.rank });
   }
 }
-
-/** The tag of the message that tells the next rank of a communicator that this one has ended. */
-export const goodbyeTag = 1;
 
 /** Writes to standard error, whole, before it returns: process.stderr may keep some of it back, and there may be no later. */
 export function print(text: string): void {

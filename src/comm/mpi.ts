@@ -4,6 +4,7 @@ import type { Communicator } from './communicator.ts';
 import { type Launcher, launcher } from './launcher.ts';
 import { type Binding, type Handle, loadBinding } from './mpi-binding.ts';
 import { MpiCommunicator } from './mpi-communicator.ts';
+import type { Member } from './mpi-departures.ts';
 import { endWith, writeAtOnce } from './mpi-end.ts';
 import { Job } from './mpi-job.ts';
 
@@ -76,9 +77,10 @@ function start(binding: Binding, started: Launcher | undefined): MpiCommunicator
   };
   // One for the collectives, and one on which nothing but the end of the job is said.
   const [cell, farewell] = [duplicate(), duplicate()];
-  endWith(job, Number(farewell[0]), ours);
+  const open = new Set<Member>();
+  endWith(job, open, Number(farewell[0]), ours);
   const members = Array.from({ length: size }, (_, index) => index);
-  return new MpiCommunicator(job, cell, members, Number.POSITIVE_INFINITY, true);
+  return new MpiCommunicator(job, cell, members, open, Number.POSITIVE_INFINITY, true);
 }
 
 const launchers: Readonly<Record<Launcher['kind'], string>> = {

@@ -31,6 +31,13 @@ if (how === 'computing') {
   // One rank goes on for a while after the others have ended: nothing wrong at all.
   if (odd) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700);
   if (odd) process.stdout.write('computed\n');
+} else if (how === 'early') {
+  // Rank 3 has done its part and ended while rank 0 still waits, but for rank 1: nothing wrong either.
+  if (odd) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700);
+  if (comm.gather(Uint8Array.of(comm.rank), 0)) process.stdout.write('gathered\n');
+} else if (how === 'chain') {
+  // Rank 0 ends without its part. Rank 1, which is told, has done its own and ended, and so has rank 2.
+  if (comm.rank !== 0) comm.gather(Uint8Array.of(comm.rank), 3);
 } else if (how === 'hook') {
   // Exit hooks of others still have a communicator, although they were added after mpi(), and may change the exit code.
   process.on('exit', () => {
