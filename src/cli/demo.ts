@@ -21,6 +21,13 @@ export default command({
     steps: { type: 'count', value: 'N', least: 1, default: 10, help: 'time steps, a commit each' },
     size: { type: 'count', value: 'N', least: 1, default: 512, help: 'elements of the field a side' },
     subfiles: { type: 'count', value: 'N', default: 0, help: 'spread the data over so many files; 0: one file' },
+    storage: {
+      type: 'text',
+      value: 'HOW',
+      choices: ['node', 'mpi-io'],
+      default: 'node',
+      help: 'how ranks write; mpi-io under mpiexec only',
+    },
     out: { type: 'text', value: 'FILE', otherwise: 'a temporary file', help: 'keep the file' },
     check: { type: 'text', value: 'FILE', help: 'write nothing, check a file that demo --out made' },
     json,
@@ -44,6 +51,7 @@ export default command({
     const report = await demo(path, {
       ...(comm.size > 1 ? { comm } : { ranks: ranks ?? availableParallelism() }),
       ...{ steps, size, subfiles, check: check !== undefined },
+      storage: values.storage === 'mpi-io' ? 'mpi-io' : 'node',
       onProgress: (done, of) => {
         if (of > 0)
           progress.show(

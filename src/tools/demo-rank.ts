@@ -12,6 +12,7 @@ export interface DemoTask {
   readonly steps: number;
   /** 0: none. */
   readonly subfiles: number;
+  readonly storage: 'node' | 'mpi-io';
   /** Where the first rank counts the steps that it has written and checked; shared between threads. */
   readonly count: Int32Array;
 }
@@ -102,9 +103,9 @@ const nothingWritten: Written = { requests: 0, bytes: 0, grown: 0, post: 0, flus
 
 /** In every step each rank posts its tile with a halo, row by row, and all flush together. */
 function write(comm: Communicator, task: DemoTask, onStep: () => void): Written {
-  const { path, size, steps, subfiles } = task;
+  const { path, size, steps, subfiles, storage } = task;
   const field: Field = { ranks: comm.size, size, steps };
-  const file = File.createSync(path, { comm, ...(subfiles > 0 && { subfiles }) });
+  const file = File.createSync(path, { comm, storage, ...(subfiles > 0 && { subfiles }) });
   const dataset = file.createDataset(NAME, {
     dtype: 'float64',
     shape: [0, size, size],

@@ -15,6 +15,8 @@ export interface DemoOptions {
   steps?: number;
   /** How many files besides the main one; 0: none. */
   subfiles?: number;
+  /** How the ranks write; 'mpi-io' needs ranks of MPI. */
+  storage?: 'node' | 'mpi-io';
   /** Only check a file that was written before. */
   check?: boolean;
   /** Called now and then on the first rank: steps written and checked, of how many; of a file that is only checked the latter is 0. */
@@ -30,7 +32,16 @@ const INTERVAL = 50;
  * @example const { wrong } = await demo('field.h5', { ranks: 4, steps: 10 });
  */
 export async function demo(path: string, options: DemoOptions = {}): Promise<DemoReport> {
-  const { comm, ranks = 1, size = 512, steps = 10, subfiles = 0, check = false, onProgress = () => {} } = options;
+  const {
+    comm,
+    ranks = 1,
+    size = 512,
+    steps = 10,
+    subfiles = 0,
+    storage = 'node',
+    check = false,
+    onProgress = () => {},
+  } = options;
   for (const [name, value] of Object.entries({ size, steps })) {
     if (!Number.isSafeInteger(value) || value < 1)
       throw new H5LogError('OPTION', `${name} is a whole number from 1 up, not ${value}`);
@@ -39,7 +50,7 @@ export async function demo(path: string, options: DemoOptions = {}): Promise<Dem
   if (size * size * steps * writers > Number.MAX_SAFE_INTEGER)
     throw new H5LogError('OPTION', `${steps} steps of ${size} x ${size} are too many to number their elements`);
   const of = check ? 0 : 2 * steps;
-  const task = (count: Int32Array): DemoTask => ({ path, check, size, steps, subfiles, count });
+  const task = (count: Int32Array): DemoTask => ({ path, check, size, steps, subfiles, storage, count });
   if (comm) {
     const count = new Int32Array(1);
     return demoRank(comm, task(count), () => onProgress(count[0] as number, of));

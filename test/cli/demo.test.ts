@@ -86,6 +86,9 @@ describe('h5log demo', () => {
     const nowhere = await demo('--ranks', '1', '--out', join(folder, 'nowhere', 'field.h5'));
     expect(nowhere).toMatchObject({ code: 2, stdout: '' });
     expect(nowhere.stderr).toMatch(/^h5log: (STORAGE|NOT_FOUND): .*field\.h5.*\n$/);
+    const threads = await demo('--ranks', '1', '--storage', 'mpi-io');
+    expect(threads.code).toBe(2);
+    expect(threads.stderr).toMatch(/^h5log: OPTION: .*'mpi-io' needs a communicator of MPI.*\n$/);
     const path = join(folder, 'field.h5');
     const file = await File.create(path);
     const locked = await demo('--ranks', '2', '--out', path);
@@ -108,9 +111,9 @@ withEachMpi('h5log demo on MPI', (mpi) => {
     expect(code).toBe(0);
   });
 
-  test('subfiles, a wrong element, a wrong --ranks', slow, async () => {
+  test('subfiles through MPI-IO, a wrong element, a wrong --ranks', slow, async () => {
     const path = join(temporaryDirectory(), 'field.h5');
-    const made = await run(3, '--size', '20', '--steps', '2', '--subfiles', '2', '--out', path);
+    const made = await run(3, '--size', '20', '--steps', '2', '--subfiles', '2', '--storage', 'mpi-io', '--out', path);
     expect(made.stdout).toMatch(/^3 ranks of MPI, 1 x 3 tiles, field 20 x 20, 2 steps, 2 subfiles\r?$/m);
     expect(made.code).toBe(0);
     const file = await File.open(path, { mode: 'r+' });
