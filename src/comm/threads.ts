@@ -112,7 +112,10 @@ class ThreadsRun<R> {
   }
 
   #endOthers(): void {
-    if (this.#run.failure()?.kind === 'abort') this.#terminate();
+    const failure = this.#run.failure();
+    const began = this.#ready === this.#workers.length;
+    // Ranks that have not begun have nothing to clean up.
+    if (failure?.kind === 'abort' || (!began && this.#errors[failure?.owner ?? -1])) this.#terminate();
     else this.#grace ??= setTimeout(() => this.#terminate(), graceMilliseconds);
   }
 

@@ -25,6 +25,7 @@ export function conform(comm: Communicator): string[] {
     ['nested splits', nestedSplits],
     ['interleaved communicators', interleaved],
     ['many communicators one after the other', manySplits],
+    ['many communicators at once', manyAlive],
     ['wrong arguments', wrongArguments],
     ['a closed communicator', closed],
   ];
@@ -337,6 +338,15 @@ function manySplits(comm: Communicator): void {
     sameNumbers(part.allreduce(Float64Array.of(1), 'sum'), [size], `split ${i}`);
     part.close();
   }
+}
+
+function manyAlive(comm: Communicator): void {
+  const parts = Array.from({ length: 64 }, (_, i) => comm.split(comm.rank % ((i % 3) + 1)));
+  for (const [i, part] of [...parts.entries()].reverse()) {
+    const lowest = comm.rank % ((i % 3) + 1);
+    sameNumbers(part.allreduce(Float64Array.of(comm.rank + i), 'min'), [lowest + i], `communicator ${i}`);
+  }
+  for (const part of parts) part.close();
 }
 
 /** All ranks make the same mistake, all get the error, and go on. */
