@@ -1,7 +1,7 @@
+import { loadLibrary } from '#native';
 import { type Attributes, ObjectAttributes } from './attributes.ts';
 import { together } from './comm/agreement.ts';
 import type { FileSession, NewDatasetOptions, RegularDataset } from './connector/file-session.ts';
-import { loadLibrary } from './connector/native/library.ts';
 import { checkType, describeType, sameType } from './dtype/construct.ts';
 import { containsReference, containsVlen } from './dtype/describe.ts';
 import type { ArrayOf, DType, TypedArray, ValueOf } from './dtype/model.ts';

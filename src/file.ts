@@ -1,10 +1,9 @@
+import { createNative, loadLibrary, openNative, readyLibrary } from '#native';
 import { watchProcess } from '#platform';
 import { together } from './comm/agreement.ts';
 import type { Communicator } from './comm/communicator.ts';
 import type { Commit, FileSession } from './connector/file-session.ts';
-import { loadLibrary, readyLibrary } from './connector/native/library.ts';
-import { createNative, openNative, wantsNative } from './connector/native/opening.ts';
-import { beginCreate, beginOpen, type Opening } from './connector/opening.ts';
+import { beginCreate, beginOpen, type Opening, wantsNative } from './connector/opening.ts';
 import type { CreateOptions, OpenOptions } from './connector/options.ts';
 import { Session } from './connector/session.ts';
 import { H5LogError } from './errors.ts';

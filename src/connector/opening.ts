@@ -7,10 +7,15 @@ import { checkStorage, isPath } from '../storage/source.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import type { Subfiles } from '../storage/subfiles.ts';
 import { plainTarget, type WriteTarget } from '../storage/target.ts';
-import { indexLimit, subfileCount, tableOptions } from './environment.ts';
+import { connectorFromEnvironment, indexLimit, subfileCount, tableOptions } from './environment.ts';
 import { type CommonOptions, type CreateOptions, checkOptions, type OpenOptions } from './options.ts';
 import { type Ranks, ranksFor } from './ranks.ts';
 import type { SessionOptions } from './session.ts';
+
+/** Whether the native connector was asked for. Without being asked, an ordinary file is opened with our own structure. */
+export function wantsNative(options: CommonOptions): boolean {
+  return (options?.connector ?? connectorFromEnvironment()) === 'native';
+}
 
 /** What opening or creating has taken and must give back when it fails. */
 export class Opening {

@@ -1,3 +1,4 @@
+import { NativeFile, RegularData } from '#native';
 import { sameCall, together } from '../comm/agreement.ts';
 import { type CollectiveFile, type Communicator, canOpenFiles } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
@@ -23,8 +24,6 @@ import type { Subfiles } from '../storage/subfiles.ts';
 import type { WriteTarget } from '../storage/target.ts';
 import { describeCall, jointly } from './collective.ts';
 import type { Commit, FileSession, Found, RegularDataset } from './file-session.ts';
-import { NativeFile } from './native/native-file.ts';
-import { RegularData } from './native/regular-data.ts';
 import { findIn, storedIn, storedPath } from './paths.ts';
 import { groupOf, hasSubfiles, NewSubfiles, nothing, OpenLog, type StoreOptions } from './stores.ts';
 import { writeToken } from './subfiles.ts';

@@ -4,7 +4,6 @@ import { solo } from '../../comm/solo.ts';
 import { H5LogError } from '../../errors.ts';
 import { checkStorage, isPath } from '../../storage/source.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
-import { connectorFromEnvironment } from '../environment.ts';
 import { type CommonOptions, type CreateOptions, checkOptions, type OpenOptions } from '../options.ts';
 import type { Library } from './library.ts';
 import { NativeFile } from './native-file.ts';
@@ -14,11 +13,6 @@ export interface OpenNative {
   readonly session: NativeSession;
   /** As the user gave it; each rank reads for itself. */
   readonly comm: Communicator;
-}
-
-/** Whether the native connector was asked for. Without being asked, an ordinary file is opened with our own structure. */
-export function wantsNative(options: CommonOptions): boolean {
-  return (options?.connector ?? connectorFromEnvironment()) === 'native';
 }
 
 export function createNative(library: Library, target: string | URL | ByteStorage, options: CreateOptions): OpenNative {
