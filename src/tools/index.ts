@@ -1,1 +1,3 @@
+export { type DemoOptions, type DemoReport, demo } from './demo.ts';
+export { type ReplayOptions, type ReplayProgress, type ReplayResult, replay } from './replay.ts';
 export { type SealOptions, type SealProgress, type SealResult, seal } from './seal.ts';
