@@ -60,7 +60,7 @@ export async function seal(path: string | URL, options: SealOptions = {}): Promi
 }
 
 async function sealHere(path: string | URL, storage: ByteStorage, options: SealOptions): Promise<SealedDataset[]> {
-  const source = await File.open(path);
+  const source = await File.open(path, { connector: 'log' });
   try {
     if (logOf(source).hasSubfiles)
       throw new H5LogError(
@@ -75,12 +75,12 @@ async function sealHere(path: string | URL, storage: ByteStorage, options: SealO
 
 async function sealCopy(path: string | URL, target: WriteTarget, options: SealOptions): Promise<SealedDataset[]> {
   const { storage } = target;
-  const given = await File.open(path);
+  const given = await File.open(path, { connector: 'log' });
   try {
     const isElsewhere = logOf(given).hasSubfiles;
     await copyState(given.session.storage, storage, options.signal);
     // Without subfiles the copy has all the data, and is sealed as it is, whatever happens to the file meanwhile.
-    const source = isElsewhere ? given : await File.open(storage);
+    const source = isElsewhere ? given : await File.open(storage, { connector: 'log' });
     return await sealFile(source, storage, options);
   } finally {
     await given.close();

@@ -81,9 +81,23 @@ export async function sealAndCompare(
     // h5dump writes no file for data that is not there.
     if (dump && bytes.length > 0) expect(sha(dumped(result.path, name)), name).toBe(sha(bytes));
   }
+  await readBack(result.path, before);
   expect(result.moved).toBe(result.datasets.reduce((sum, { moved }) => sum + moved, 0));
   const ways = Object.fromEntries(result.datasets.map(({ path: name, way, moved }) => [name, `${way} ${moved}`]));
   return { result, seen, ways };
+}
+
+/** What our own connector for ordinary files gives. */
+async function readBack(path: string, before: ReturnType<typeof datasetsOf>): Promise<void> {
+  const file = await File.open(path);
+  expect(file.connector).toBe('native');
+  for (const [name, { dataset, bytes }] of before) {
+    const now = file.dataset(name);
+    const { dtype, shape, maxShape } = dataset;
+    expect({ name, dtype: now.dtype, shape: now.shape, maxShape: now.maxShape }).toEqual({ name, dtype, shape, maxShape });
+    expect(sha(await now.read(undefined, { raw: true })), name).toBe(sha(bytes));
+  }
+  await file.close();
 }
 
 /** Numbers that are different everywhere. */
