@@ -6,8 +6,8 @@ const UNSEEN = -1;
 const MIXED = -2;
 /** Cells up to here have a list of their owners; beyond, only those that are met are kept. */
 const LISTED = 2 ** 24;
-/** A grid that was only guessed is given up when looking at it takes more steps than this. */
-export const MOST_VISITS = 2 ** 26;
+/** And not more than so many. */
+const MOST_KEPT = 2 ** 22;
 
 /** What a dataset is, as far as a grid is concerned. */
 export interface Extent {
@@ -52,6 +52,8 @@ export class GridSurvey {
   readonly #extent: Extent;
   readonly #per: readonly number[];
   readonly #owners: Int32Array | Map<number, number>;
+  /** Cells that no block was found in yet. */
+  #free: number;
 
   private constructor(index: BlockIndex, extent: Extent, chunk: readonly number[], per: readonly number[]) {
     const total = per.reduce((product, n) => product * n, 1);
@@ -60,10 +62,11 @@ export class GridSurvey {
     this.#index = index;
     this.#extent = extent;
     this.#per = per;
+    this.#free = total;
     this.#owners = total <= LISTED ? new Int32Array(total).fill(UNSEEN) : new Map();
   }
 
-  /** Looks where the blocks lie; null if that takes more than `visits` steps. */
+  /** Looks where the blocks lie; null if that takes more than `visits` steps, or more memory than is reasonable. */
   static of(index: BlockIndex, extent: Extent, chunk: readonly number[], visits: number): GridSurvey | null {
     const per = chunk.map((size, d) => Math.ceil((extent.shape[d] as number) / size));
     if (!Number.isSafeInteger(per.reduce((product, n) => product * n, 1))) return null;
@@ -82,7 +85,7 @@ export class GridSurvey {
     // Whether the block reaches over the whole of its first and its last cell in a dimension; those between it does.
     const [wholeFirst, wholeLast] = [new Uint8Array(rank), new Uint8Array(rank)];
     let left = visits;
-    for (let block = this.#index.length - 1; block >= 0; block--) {
+    for (let block = this.#index.length - 1; block >= 0 && this.#free > 0; block--) {
       let touched = 1;
       for (let d = 0; d < rank; d++) {
         const size = this.chunk[d] as number;
@@ -98,7 +101,7 @@ export class GridSurvey {
         wholeLast[d] = covers(last[d] as number);
       }
       left -= touched;
-      if (left < 0) return false;
+      if (left < 0 || (this.#owners instanceof Map && this.#owners.size + touched > MOST_KEPT)) return false;
       for (let i = 0; i < touched; i++) {
         let cell = 0;
         let whole = true;
@@ -121,8 +124,13 @@ export class GridSurvey {
   #claim(cell: number, owner: number): void {
     const owners = this.#owners;
     if (owners instanceof Map) {
-      if (!owners.has(cell)) owners.set(cell, owner);
-    } else if (owners[cell] === UNSEEN) owners[cell] = owner;
+      if (owners.has(cell)) return;
+      owners.set(cell, owner);
+    } else {
+      if (owners[cell] !== UNSEEN) return;
+      owners[cell] = owner;
+    }
+    this.#free--;
   }
 
   /** The cells in which something was written, in the order of the grid. */

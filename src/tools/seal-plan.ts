@@ -1,6 +1,7 @@
+import { H5LogError } from '../errors.ts';
 import type { BlockIndex } from '../log/block-index.ts';
 import type { LogDataset } from '../log/log-dataset.ts';
-import { commonGrid, type Extent, GridSurvey, MOST_VISITS, meetsShape, newestGrid } from './seal-grid.ts';
+import { commonGrid, type Extent, GridSurvey, meetsShape, newestGrid } from './seal-grid.ts';
 import { type SeenPiece, seenPieces } from './seal-pieces.ts';
 import { positionIn, straight } from './seal-runs.ts';
 
@@ -19,6 +20,10 @@ const LEAST_PART = 4096;
 /** If the blocks are as small as that themselves, there must not be many. */
 const LEAST_CHUNK = 512;
 const FEW_CHUNKS = 4096;
+const MOST_CHUNKS = 2 ** 21;
+/** Steps that looking at a grid may take: one that the user chose, and one that was only found. */
+const CHOSEN_VISITS = 2 ** 30;
+const FOUND_VISITS = 2 ** 24;
 /** libhdf5 keeps sizes of chunks in 32 bits. */
 const MOST_CHUNK = 2 ** 32 - 1;
 
@@ -43,8 +48,14 @@ export function planSeal(dataset: LogDataset, index: BlockIndex, isLocal: boolea
   const pieces = isLocal ? seenPieces(index, shape, elements.size) : null;
   if (pieces) return { kind: 'virtual', pieces };
   if (!chosen) return { kind: 'copy' };
-  const copied = GridSurvey.of(index, extent, chosen, Infinity);
-  return copied ? { kind: 'chunks', survey: copied } : { kind: 'copy' };
+  const copied =
+    GridSurvey.of(index, extent, chosen, CHOSEN_VISITS) ??
+    GridSurvey.of(index, extent, chunkShape(dataset), CHOSEN_VISITS);
+  if (copied) return { kind: 'chunks', survey: copied };
+  if (!needsChunks) return { kind: 'copy' };
+  throw new H5LogError('UNSUPPORTED', `${dataset.path}: [${shape.join(', ')}] has more chunks than can be listed`, {
+    object: dataset.path,
+  });
 }
 
 /** The newest block that lies in the dataset at all, or -1. */
@@ -77,7 +88,7 @@ function bestGrid(
     const name = chunk.join();
     if (tried.has(name)) continue;
     tried.add(name);
-    const survey = GridSurvey.of(index, extent, chunk, candidate === declared ? Infinity : MOST_VISITS);
+    const survey = GridSurvey.of(index, extent, chunk, visitsFor(chunk, extent, index, candidate === declared));
     if (!survey || (candidate !== declared && isFine(survey)) || survey.chunkBytes > MOST_CHUNK) continue;
     // What does not fit into the grid is at most a quarter: the rest of the order of ways moves nothing, or everything.
     if (survey.inPlace > 0 && survey.mixed * 4 <= survey.cells * survey.chunkBytes) return survey;
@@ -87,8 +98,17 @@ function bestGrid(
   return best && (best.inPlace > 0 || declared) ? best : null;
 }
 
+/** Parts of blocks that are too small are not even looked at. */
+function visitsFor(chunk: readonly number[], { elementSize }: Extent, { length }: BlockIndex, chosen: boolean): number {
+  if (chosen) return CHOSEN_VISITS;
+  const bytes = chunk.reduce((product, n) => product * n, elementSize);
+  return bytes < LEAST_PART ? Math.min(FOUND_VISITS, 4 * length + FEW_CHUNKS) : FOUND_VISITS;
+}
+
+/** A grid that was found, and whose chunks are too small or too many. */
 function isFine({ chunkBytes, cells, blocks }: GridSurvey): boolean {
-  return (chunkBytes < LEAST_PART && cells > 2 * blocks) || (chunkBytes < LEAST_CHUNK && cells > FEW_CHUNKS);
+  if (chunkBytes < LEAST_PART && cells > 2 * blocks) return true;
+  return (chunkBytes < LEAST_CHUNK && cells > FEW_CHUNKS) || cells > MOST_CHUNKS;
 }
 
 function* candidates(

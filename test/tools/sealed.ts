@@ -94,7 +94,12 @@ async function readBack(path: string, before: ReturnType<typeof datasetsOf>): Pr
   for (const [name, { dataset, bytes }] of before) {
     const now = file.dataset(name);
     const { dtype, shape, maxShape } = dataset;
-    expect({ name, dtype: now.dtype, shape: now.shape, maxShape: now.maxShape }).toEqual({ name, dtype, shape, maxShape });
+    expect({ name, dtype: now.dtype, shape: now.shape, maxShape: now.maxShape }).toEqual({
+      name,
+      dtype,
+      shape,
+      maxShape,
+    });
     expect(sha(await now.read(undefined, { raw: true })), name).toBe(sha(bytes));
   }
   await file.close();
