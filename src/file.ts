@@ -387,7 +387,8 @@ function checkConnector(options: CommonOptions): void {
 
 function beginCreate(target: string | URL | ByteStorage, options: CreateOptions): Opening {
   const ranks = ranksFor(options, true);
-  return ranks.begin('File.create', target, options, () => {
+  const effective = () => ({ table: tableOptions(options), subfiles: subfileCount(options) });
+  return ranks.begin('File.create', target, { options, effective }, () => {
     checkOptions(options);
     checkConnector(options);
     if (!isPath(target)) {
@@ -405,7 +406,8 @@ function beginCreate(target: string | URL | ByteStorage, options: CreateOptions)
 function beginOpen(source: string | URL | Blob | ByteStorage, options: OpenOptions): Opening {
   const writing = options?.mode === 'r+';
   const ranks = ranksFor(options, writing);
-  return ranks.begin('File.open', source, options, () => {
+  const effective = () => (writing ? { table: tableOptions(options) } : {});
+  return ranks.begin('File.open', source, { options, effective }, () => {
     checkOptions(options);
     checkConnector(options);
     const { asOf } = options;
