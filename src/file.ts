@@ -242,6 +242,8 @@ export class File extends Group {
     if (this.#released) return;
     this.#jobs.cancel(new H5LogError('CLOSED', `${this.session.storage.name} was closed without a flush`));
     this.#end();
+    // Other ranks that still call something learn that this one is gone.
+    if (this.session.comm !== this.comm) this.session.comm.close();
   }
 
   #release(): void {

@@ -2,13 +2,12 @@ import { copyFileSync, mkdirSync, readdirSync, statSync, truncateSync, unlinkSyn
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
-import { runThreads } from '../../src/comm/threads.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import type { alike, Failed, Told } from './errors-rank.ts';
+import { runRanks } from './run-ranks.ts';
 
 const program = new URL('./errors-rank.ts', import.meta.url);
-const bound = { timeout: 20_000 };
 
 /** All ranks were told the same. */
 function agreed<T extends Told>(ranks: readonly (readonly T[])[]): readonly T[] {
@@ -17,6 +16,9 @@ function agreed<T extends Told>(ranks: readonly (readonly T[])[]): readonly T[] 
   return ranks[0] as readonly T[];
 }
 
+const regularFile = 'import h5py, sys\nf = h5py.File(sys.argv[1], "w")\nf["x"] = [1]\nf.close()';
+
+withOracle('python', 'beginnings that fail', () => {
 test('an error when a file is made or opened is thrown on all ranks, and nothing is changed', async () => {
   const folder = temporaryDirectory();
   const there = join(folder, 'there.h5');
@@ -27,19 +29,17 @@ test('an error when a file is made or opened is thrown on all ranks, and nothing
   truncateSync(join(folder, 'truncated.h5'), statSync(there).size - 100);
   writeFileSync(join(folder, 'text.h5'), 'not a file of that kind'.repeat(100));
   writeFileSync(join(folder, 'blocked.h5.subfiles'), 'in the way');
-  const regular = File.createSync(join(folder, 'empty.h5'));
-  regular.closeSync();
-  copyFileSync(new URL('../fixtures/original/under_1r.h5', import.meta.url), join(folder, 'regular.h5'));
+  pythonSync(regularFile, [join(folder, 'regular.h5')]);
   const holder = File.openSync(join(folder, 'locked.h5'), { mode: 'r+' });
-  const told = agreed(await runThreads<Told[]>(3, program, { work: 'beginnings', path: folder }, bound));
+  const told = agreed(await runRanks<Told[]>(3, program, { work: 'beginnings', path: folder }));
   holder.closeSync();
   const codes = Object.fromEntries(told.map(({ name, outcome }) => [name, outcome.code]));
   expect(codes).toEqual({
     exists: 'EXISTS',
     'not found': 'NOT_FOUND',
     'not found r+': 'NOT_FOUND',
-    'no folder': 'STORAGE',
-    'no folder, subfiles': 'STORAGE',
+    'no folder': 'NOT_FOUND',
+    'no folder, subfiles': 'NOT_FOUND',
     locked: 'LOCKED',
     'locked create': 'LOCKED',
     'regular r+': 'UNSUPPORTED',
@@ -74,6 +74,7 @@ test('an error when a file is made or opened is thrown on all ranks, and nothing
   expect(readdirSync(join(folder, 'new.h5.subfiles'))).toEqual(['new.h5.0', 'new.h5.1']);
   File.openSync(join(folder, 'blocked.h5')).closeSync();
 });
+});
 
 describe.each([
   [0, 0],
@@ -84,7 +85,7 @@ describe.each([
 ])('with %i subfiles, a flush that fails on rank %i', (subfiles, odd) => {
   test('fails on all ranks with the same error, commits nothing, and can be tried again', async () => {
     const path = join(temporaryDirectory(), 'a.h5');
-    const ranks = await runThreads<Failed[]>(4, program, { work: 'flushes', path, odd, subfiles }, bound);
+    const ranks = await runRanks<Failed[]>(4, program, { work: 'flushes', path, odd, subfiles });
     const told = agreed(ranks);
     for (const { name, outcome } of told) {
       // Ranks that write only once, or look at nothing, have nothing that can fail later.
@@ -121,7 +122,7 @@ withOracle('python', 'another program between flushes', () => {
     const path = join(temporaryDirectory(), 'a.h5');
     const how = new SharedArrayBuffer(4);
     const state = new Int32Array(how);
-    const run = runThreads<Told[]>(3, program, { work: 'strangers', path, how }, bound);
+    const run = runRanks<Told[]>(3, program, { work: 'strangers', path, how });
     let running = true;
     const over = run.finally(() => {
       running = false;
@@ -150,7 +151,7 @@ withOracle('python', 'another program between flushes', () => {
 test('what all ranks do wrong is an error on all of them, and the file can still be used', async () => {
   const path = join(temporaryDirectory(), 'a.h5');
   mkdirSync(join(path, '..', 'other'));
-  const ranks = await runThreads<ReturnType<typeof alike>>(2, program, { work: 'alike', path }, bound);
+  const ranks = await runRanks<ReturnType<typeof alike>>(2, program, { work: 'alike', path });
   for (const { name, outcome } of agreed(ranks.map(({ told }) => told))) {
     expect({ name, code: outcome.code, message: outcome.message }).toMatchObject({ name, code: name });
   }

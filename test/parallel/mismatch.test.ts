@@ -1,12 +1,11 @@
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
-import { runThreads } from '../../src/comm/threads.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import type { differentBeginnings, differentCalls, Told } from './mismatch-rank.ts';
+import { runRanks } from './run-ranks.ts';
 
 const program = new URL('./mismatch-rank.ts', import.meta.url);
-const bound = { timeout: 20_000 };
 
 /** Every rank was told the same, and told what differs where. */
 function expectMismatch(ranks: readonly (readonly Told[])[], odd: number): void {
@@ -27,11 +26,10 @@ describe.each([
 ])('of %i ranks number %i does something else', (ranks, odd) => {
   test('in a file: MISMATCH on all of them, nothing is changed, the file can be used and closed', async () => {
     const path = join(temporaryDirectory(), 'a.h5');
-    const results = await runThreads<ReturnType<typeof differentCalls>>(
+    const results = await runRanks<ReturnType<typeof differentCalls>>(
       ranks,
       program,
       { work: 'calls', path, odd },
-      bound,
     );
     expectMismatch(
       results.map(({ told }) => told),
@@ -47,11 +45,10 @@ describe.each([
 
   test('with options: MISMATCH on all of them, and the file is as it was', async () => {
     const path = join(temporaryDirectory(), 'a.h5');
-    const results = await runThreads<ReturnType<typeof differentBeginnings>>(
+    const results = await runRanks<ReturnType<typeof differentBeginnings>>(
       ranks,
       program,
       { work: 'beginnings', path, odd },
-      bound,
     );
     expectMismatch(
       results.map(({ told }) => told),
@@ -63,5 +60,5 @@ describe.each([
 
 test('the order in which options stand is no difference', async () => {
   const path = join(temporaryDirectory(), 'a.h5');
-  expect(await runThreads(2, program, { work: 'order', path }, bound)).toEqual([1, 1]);
+  expect(await runRanks(2, program, { work: 'order', path })).toEqual([1, 1]);
 });
