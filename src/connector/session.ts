@@ -390,7 +390,7 @@ export class Session {
     const committer = this.#committer;
     if (log) {
       const flush = planFlush(log, comm, this.#next, time);
-      return flush && { sequence: this.#next++, time, planned: null, flush };
+      return flush && { sequence: this.#next++, time: flush.time, planned: null, flush };
     }
     if (!committer?.pending) return undefined;
     return { sequence: this.#next++, time, planned: committer.plan(), flush: null };

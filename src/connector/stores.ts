@@ -146,7 +146,8 @@ export class OpenLog {
   #opening(g: number): Parameters<typeof loadSubfile>[1] {
     const { log } = this;
     const subfiles = this.#options.subfiles as Subfiles;
-    return { subfiles, token: this.#token, count: log.stores.length, state: log.states[g] };
+    const { main, stores, states } = log;
+    return { subfiles, token: this.#token, count: stores.length, state: states[g], commits: main.history() };
   }
 
   /** For ranks that write data into a subfile which another has made. */
