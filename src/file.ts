@@ -123,7 +123,8 @@ export class File extends Group {
     interval?: number;
   } = {}): AsyncIterableIterator<Commit> {
     let seen = this.sequence;
-    while (!this.closed && !signal?.aborted) {
+    // On several ranks it ends for all of them when one has had enough: the others would wait for it.
+    while (!this.session.onAnyRank(this.closed || signal?.aborted === true)) {
       if (await this.refresh()) {
         for (const commit of this.commits()) if (commit.sequence > seen) yield commit;
         seen = this.sequence;

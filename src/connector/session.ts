@@ -86,6 +86,8 @@ export class Session {
   /** null for a file without a log. */
   #open: OpenLog | null = null;
   #together: CollectiveFile | null = null;
+  /** Subfiles stay open when the state changes: whoever follows a writer would open them again and again. */
+  readonly #subfiles = new Map<number, ByteStorage>();
 
   private constructor(options: SessionOptions, structure: Structure) {
     this.storage = options.storage;
@@ -165,10 +167,15 @@ export class Session {
   static *open(options: SessionOptions): Io<Session> {
     const { comm, asOf } = options;
     const session = new Session(options, newStructure());
-    yield* session.#openState();
-    if (asOf !== undefined) yield* session.#goBack(asOf);
-    if (comm.size > 1) yield* session.#mustAgree();
-    session.#useTogether();
+    try {
+      yield* session.#openState();
+      if (asOf !== undefined) yield* session.#goBack(asOf);
+      if (comm.size > 1) yield* session.#mustAgree();
+      session.#useTogether();
+    } catch (error) {
+      for (const storage of session.#subfiles.values()) storage.blocking?.close();
+      throw error;
+    }
     return session;
   }
 
@@ -215,11 +222,13 @@ export class Session {
     // A rank that came too early looks again; one that came too late finds the earlier state on record.
     yield* this.#openState();
     yield* this.#goBack(seen as number);
+    // There is a newer state than this one: the next refresh must not take the superblock for one it knows.
+    this.#superblock = new Uint8Array(0);
   }
 
   get #storeOptions(): StoreOptions {
     const { comm, power, log, subfiles } = this.#options;
-    return { comm, power, log, subfiles, writing: this.target !== null };
+    return { comm, power, log, subfiles, kept: this.#subfiles, writing: this.target !== null };
   }
 
   #mainStore(structure: Structure, counts: LogCounts): LogStore {
@@ -273,15 +282,25 @@ export class Session {
 
   /** For readers: moves to the newest state; false if there is none newer. */
   *refresh(): Io<boolean> {
-    // The superblock alone tells; whoever watches looks at it again and again.
-    const { bytes } = yield* readSuperblock();
-    const isNew = bytes.length !== this.#superblock.length || bytes.some((byte, i) => byte !== this.#superblock[i]);
     const { comm } = this;
-    if (comm.size > 1 ? comm.allreduce(Float64Array.of(isNew ? 1 : 0), 'max')[0] === 0 : !isNew) return false;
+    const isNew = yield* jointly(comm, this.#hasChanged());
+    if (!this.onAnyRank(isNew)) return false;
     yield* this.#openState();
     if (comm.size > 1) yield* this.#mustAgree();
     this.generation++;
     return true;
+  }
+
+  /** The superblock alone tells; whoever watches looks at it again and again. */
+  *#hasChanged(): Io<boolean> {
+    const { bytes } = yield* readSuperblock();
+    return bytes.length !== this.#superblock.length || bytes.some((byte, i) => byte !== this.#superblock[i]);
+  }
+
+  /** Whether one of the ranks says so. */
+  onAnyRank(says: boolean): boolean {
+    const { comm } = this;
+    return comm.size > 1 ? comm.allreduce(Float64Array.of(says ? 1 : 0), 'max')[0] === 1 : says;
   }
 
   /** Looks at what other ranks have committed, before something is read. */
@@ -451,7 +470,7 @@ export class Session {
   /** Every file that is open: this one, and subfiles. */
   get storages(): ByteStorage[] {
     const subfiles = (this.log?.stores ?? []).flatMap(({ storage }) => (storage ? [storage] : []));
-    return [this.storage, ...subfiles];
+    return [...new Set([this.storage, ...subfiles, ...this.#subfiles.values()])];
   }
 }
 

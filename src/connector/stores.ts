@@ -6,6 +6,7 @@ import { CONFIG, type LogCounts } from '../log/layout.ts';
 import { Log, type LogOptions } from '../log/log.ts';
 import { LogStore } from '../log/store.ts';
 import type { Io } from '../storage/drive.ts';
+import type { ByteStorage } from '../storage/storage.ts';
 import type { Subfiles } from '../storage/subfiles.ts';
 import { jointly } from './collective.ts';
 import {
@@ -28,6 +29,8 @@ export interface StoreOptions {
   readonly power: boolean;
   readonly log: LogOptions;
   readonly subfiles: Subfiles | null;
+  /** Subfiles that are open, by number. */
+  readonly kept: Map<number, ByteStorage>;
 }
 
 /** Subfiles that were made for a new file, not under their names yet. */
@@ -60,7 +63,13 @@ export class NewSubfiles {
     const stores = storesOf(count, mine, comm.split(mine));
     const own = stores[mine] as LogStore;
     const leads = own.comm.rank === 0;
-    yield* jointly(comm, leads ? createSubfile(own, subfiles, token, count, power) : nothing());
+    try {
+      yield* jointly(comm, leads ? createSubfile(own, subfiles, token, count, power) : nothing());
+    } catch (error) {
+      own.storage?.blocking?.close();
+      if (leads) subfiles.discard(mine, tokenText(token));
+      throw error;
+    }
     const told = comm.allgather(new Uint8Array(Float64Array.of(leads ? mine : -1, own.root, own.end).buffer));
     const states: SubfileState[] = [];
     for (const bytes of told) {
@@ -145,9 +154,10 @@ export class OpenLog {
 
   #opening(g: number): Parameters<typeof loadSubfile>[1] {
     const { log } = this;
+    const { kept } = this.#options;
     const subfiles = this.#options.subfiles as Subfiles;
     const { main, stores, states } = log;
-    return { subfiles, token: this.#token, count: stores.length, state: states[g], commits: main.history() };
+    return { subfiles, token: this.#token, count: stores.length, state: states[g], commits: main.history(), kept };
   }
 
   /** For ranks that write data into a subfile which another has made. */

@@ -93,6 +93,8 @@ export function* createSubfile(
 
 export interface SubfileOpening {
   readonly subfiles: Subfiles;
+  /** Subfiles that are open, by number. */
+  readonly kept: Map<number, ByteStorage>;
   /** Those of the file itself. */
   readonly commits: readonly CommitRecord[];
   readonly token: Token | null;
@@ -147,18 +149,25 @@ export function* openSubfile(store: LogStore, opening: SubfileOpening, power: bo
 
 /** The subfile of that file: under its name, or, if its maker was stopped in between, under the temporary one. */
 export function* findSubfile(g: number, opening: SubfileOpening, writing: boolean): Io<ByteStorage> {
-  const { subfiles, token } = opening;
+  const { subfiles, token, kept } = opening;
+  const known = kept.get(g);
+  if (known) return known;
   const found = subfiles.open(g, writing);
   const reason = found ? yield* whyForeign(found, g, opening) : 'is missing';
-  if (found && reason === null) return found;
+  if (found && reason === null) return keep(found);
   if (found) found.blocking?.close();
   const unnamed = token ? subfiles.open(g, writing, tokenText(token)) : undefined;
   if (unnamed && token && (yield* whyForeign(unnamed, g, opening)) === null) {
     if (writing) subfiles.publish(g, tokenText(token), false);
-    return unnamed;
+    return keep(unnamed);
   }
   unnamed?.blocking?.close();
   throw new H5LogError('FORMAT', `subfile ${subfiles.name(g)} ${reason}`, { file: subfiles.name(g) });
+
+  function keep(storage: ByteStorage): ByteStorage {
+    kept.set(g, storage);
+    return storage;
+  }
 }
 
 function* whyForeign(storage: ByteStorage, g: number, { token, count }: SubfileOpening): Io<string | null> {

@@ -167,6 +167,8 @@ export function flushDone(log: Log, plan: FlushPlan, overtaken: boolean): void {
       at += blockBytes(blocks.counts, i * rank, rank, dataset.elements.size);
     }
   }
+  for (const dataset of log.resized) dataset.lowest = null;
+  log.resized.clear();
   const complete = new Set(plan.parts.map(({ dataset }) => dataset));
   log.committed(plan.isAlone);
   for (const stage of plan.stages) {

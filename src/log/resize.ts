@@ -36,6 +36,10 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
         old.map((size, d) => Math.max(size, reach?.[d] ?? 0)),
       );
     }
+    if (!postsFill && (shrinks || reach)) {
+      dataset.lowest = old.map((size, d) => Math.min(size, shape[d] as number, dataset.lowest?.[d] ?? size));
+      log.resized.add(dataset);
+    }
     resizeAnchor(log.structure, node, shape);
     dataset.shape = shape;
     for (const box of filled) dataset.postFill(box);

@@ -42,6 +42,7 @@ export function subfilesOf(path: string | URL): Subfiles {
     },
     discard(g, token) {
       remove(aside(g, token), name(g));
+      removeFolder(folder);
     },
     tidy(count) {
       if (!existsSync(folder)) return;
