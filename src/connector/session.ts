@@ -259,7 +259,7 @@ export class Session {
 
   /** Where the numbering goes on. A state that other software made counts as a commit, too. */
   #lookAtHistory(): void {
-    const record = this.log?.main.history().at(-1);
+    const record = this.log?.main.commit();
     if (!record) return;
     this.last = commitOf(record);
     if (record.root !== this.structure.root.address)
@@ -275,7 +275,7 @@ export class Session {
 
   *#rootOf(sequence: number): Io<number> {
     if (sequence === this.last.sequence) return this.structure.root.address;
-    const record = this.log?.main.history().find((candidate) => candidate.sequence === sequence);
+    const record = this.log?.main.commit(sequence);
     if (record) return record.root;
     throw new H5LogError('NOT_FOUND', `there is no commit ${sequence}`, { file: this.storage.name });
   }

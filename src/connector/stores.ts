@@ -135,13 +135,17 @@ export class OpenLog {
     // A Blob has nothing beside it: its structure can be looked at, its data cannot.
     const stores = subfiles ? storesOf(counts.subfiles, mine, group ?? solo()) : [];
     const log = new Log(structure, main, stores, mine, options.log);
-    const parts = main.history().at(-1)?.ranks ?? [];
+    const parts = main.commit()?.ranks ?? [];
     log.states = parts.map(subfileState);
     const open = new OpenLog(log, options, token);
     if (writing && subfiles) yield* open.#openOwn();
     open.isBehind = true;
     // One look at all of them, so that a missing one is noticed now.
-    if (comm.rank === 0) yield* open.catchUp();
+    if (comm.rank === 0) {
+      yield* open.catchUp();
+      // Where no record says which states count, the present ones do: the next record has to name them all.
+      if (subfiles && parts.length === 0) log.states = stores.map(({ root, end }) => ({ root, end }));
+    }
     return open;
   }
 
@@ -157,7 +161,7 @@ export class OpenLog {
     const { kept } = this.#options;
     const subfiles = this.#options.subfiles as Subfiles;
     const { main, stores, states } = log;
-    return { subfiles, token: this.#token, count: stores.length, state: states[g], commits: main.history(), kept };
+    return { subfiles, token: this.#token, count: stores.length, state: states[g], main, kept };
   }
 
   /** For ranks that write data into a subfile which another has made. */

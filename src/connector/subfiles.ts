@@ -7,7 +7,7 @@ import { simpleSpace } from '../hdf5/dataspace.ts';
 import { newStructure, openStructure, prepareWriting } from '../hdf5/open.ts';
 import type { Structure } from '../hdf5/structure.ts';
 import { SUPERBLOCK_SIZE } from '../hdf5/superblock.ts';
-import type { CommitRecord, SubfileState } from '../log/commit-record.ts';
+import type { SubfileState } from '../log/commit-record.ts';
 import { beginLog, type LogCounts, readCounts } from '../log/layout.ts';
 import type { LogStore } from '../log/store.ts';
 import { type Io, within } from '../storage/drive.ts';
@@ -95,8 +95,8 @@ export interface SubfileOpening {
   readonly subfiles: Subfiles;
   /** Subfiles that are open, by number. */
   readonly kept: Map<number, ByteStorage>;
-  /** Those of the file itself. */
-  readonly commits: readonly CommitRecord[];
+  /** The file itself, which knows its commits. */
+  readonly main: LogStore;
   readonly token: Token | null;
   readonly count: number;
   /** The state that counts; undefined: the present one. */
@@ -119,10 +119,9 @@ export function* loadSubfile(store: LogStore, opening: SubfileOpening): Io<void>
  * Of a copy of the file that was written on by itself, a subfile has the right token and may even have the right size; but its
  * last commit is none that the file made.
  */
-function mustBeOfThese(store: LogStore, { commits }: SubfileOpening): void {
-  const last = store.history().at(-1);
-  // From the end: it is one of the latest, and there may be very many.
-  if (!last || commits.findLast(({ sequence }) => sequence === last.sequence)?.time === last.time) return;
+function mustBeOfThese(store: LogStore, { main }: SubfileOpening): void {
+  const last = store.commit();
+  if (!last || main.commit(last.sequence)?.time === last.time) return;
   throw formatError(`its commit ${last.sequence} of ${new Date(last.time).toISOString()} is none of this file`);
 }
 
@@ -152,16 +151,18 @@ export function* findSubfile(g: number, opening: SubfileOpening, writing: boolea
   const { subfiles, token, kept } = opening;
   const known = kept.get(g);
   if (known) return known;
-  const found = subfiles.open(g, writing);
-  const reason = found ? yield* whyForeign(found, g, opening) : 'is missing';
-  if (found && reason === null) return keep(found);
-  if (found) found.blocking?.close();
-  const unnamed = token ? subfiles.open(g, writing, tokenText(token)) : undefined;
-  if (unnamed && token && (yield* whyForeign(unnamed, g, opening)) === null) {
-    if (writing) subfiles.publish(g, tokenText(token), false);
-    return keep(unnamed);
+  let reason: string | null = null;
+  // Its maker, or another rank, may give it its name between the first two looks: then it is there at the third.
+  for (const unnamed of token ? [false, true, false] : [false]) {
+    const found = subfiles.open(g, writing, unnamed && token ? tokenText(token) : undefined);
+    const problem = found ? yield* whyForeign(found, g, opening) : 'is missing';
+    if (found && problem === null) {
+      if (writing && unnamed && token) subfiles.publish(g, tokenText(token), false);
+      return keep(found);
+    }
+    found?.blocking?.close();
+    if (!unnamed) reason = problem;
   }
-  unnamed?.blocking?.close();
   throw new H5LogError('FORMAT', `subfile ${subfiles.name(g)} ${reason}`, { file: subfiles.name(g) });
 
   function keep(storage: ByteStorage): ByteStorage {

@@ -86,7 +86,7 @@ export class Log {
     this.tables.committed = {
       items: stores.flatMap(({ committed }) => committed.tables),
       ends,
-      order: stores.length > 1 ? new WriteOrder(stores.map((store) => store.history())) : null,
+      order: stores.length > 1 ? new WriteOrder(stores.map((store) => store.historyLater())) : null,
       coverage: isKept ? coverage : { ends },
     };
   }
