@@ -269,11 +269,11 @@ export class Session {
 
   /** Moves to the state of an earlier commit. */
   *#goBack(sequence: number): Io<void> {
-    const root = yield* jointly(this.comm, this.#rootOf(sequence));
+    const root = together(this.comm, () => this.#rootOf(sequence));
     yield* this.#openState(root);
   }
 
-  *#rootOf(sequence: number): Io<number> {
+  #rootOf(sequence: number): number {
     if (sequence === this.last.sequence) return this.structure.root.address;
     const record = this.log?.main.commit(sequence);
     if (record) return record.root;

@@ -127,7 +127,7 @@ function mustBeOfThese(store: LogStore, { main }: SubfileOpening): void {
 
 /** Opens a subfile for writing its structure. What a crash left behind the state that counts stays unused. */
 export function* openSubfile(store: LogStore, opening: SubfileOpening, power: boolean): Io<void> {
-  const storage = yield* findSubfile(store.place, opening, true);
+  const storage = yield* findSubfile(store.place, opening, true, true);
   store.storage = storage;
   yield* named(opening.subfiles.name(store.place), store.run(open()));
 
@@ -146,8 +146,11 @@ export function* openSubfile(store: LogStore, opening: SubfileOpening, power: bo
   }
 }
 
-/** The subfile of that file: under its name, or, if its maker was stopped in between, under the temporary one. */
-export function* findSubfile(g: number, opening: SubfileOpening, writing: boolean): Io<ByteStorage> {
+/**
+ * The subfile of that file: under its name, or, if its maker was stopped in between, under the temporary one. Of the ranks that
+ * write it one gives it its name.
+ */
+export function* findSubfile(g: number, opening: SubfileOpening, writing: boolean, names = false): Io<ByteStorage> {
   const { subfiles, token, kept } = opening;
   const known = kept.get(g);
   if (known) return known;
@@ -157,7 +160,7 @@ export function* findSubfile(g: number, opening: SubfileOpening, writing: boolea
     const found = subfiles.open(g, writing, unnamed && token ? tokenText(token) : undefined);
     const problem = found ? yield* whyForeign(found, g, opening) : 'is missing';
     if (found && problem === null) {
-      if (writing && unnamed && token) subfiles.publish(g, tokenText(token), false);
+      if (names && unnamed && token) subfiles.publish(g, tokenText(token), false);
       return keep(found);
     }
     found?.blocking?.close();

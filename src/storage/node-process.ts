@@ -100,7 +100,8 @@ function hasThread({ pid, thread }: Holder): boolean {
 /** Nothing for the main thread, which lives as long as the process, and where the system does not tell. */
 function workerThread(): { thread?: string } {
   const id = /^\d+\/task\/(\d+)$/.exec(linkAt('/proc/thread-self'))?.[1];
-  const began = id === undefined || id === String(process.pid) ? undefined : statOf(`${process.pid}/task/${id}`)?.started;
+  const began =
+    id === undefined || id === String(process.pid) ? undefined : statOf(`${process.pid}/task/${id}`)?.started;
   return began === undefined ? {} : { thread: `${id} ${began}` };
 }
 

@@ -80,6 +80,7 @@ function append(comm: Communicator, files: readonly Appending[]): string[] {
       file.flushSync();
       check(`flushed ${round}`, t.readSync() as Int32Array);
       file.closeSync();
+      check(`closed ${round}`, t.readSync() as Int32Array);
     }
     const reader = File.openSync(path, { comm });
     check('read', reader.dataset('/t').readSync() as Int32Array);

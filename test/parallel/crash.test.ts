@@ -1,4 +1,16 @@
-import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -75,7 +87,12 @@ describe('a crash between the commits of subfiles', () => {
       for (const parts of combinations(SUBFILES)) {
         for (const main of ['old', 'written'] as const) {
           const path = crashed(sequence, main, parts);
-          expect({ sequence, main, parts, found: numbers(path) }).toEqual({ sequence, main, parts, found: states[sequence] });
+          expect({ sequence, main, parts, found: numbers(path) }).toEqual({
+            sequence,
+            main,
+            parts,
+            found: states[sequence],
+          });
           left.push({ path, before: states[sequence] as number[] });
         }
       }
@@ -104,7 +121,8 @@ describe('a crash between the commits of subfiles', () => {
 
   test('asOf finds every earlier state in each of them', () => {
     const path = crashed(3, 'old', ['new', 'written', 'old']);
-    for (let sequence = 1; sequence <= 3; sequence++) expect(numbers(path, { asOf: sequence })).toEqual(states[sequence]);
+    for (let sequence = 1; sequence <= 3; sequence++)
+      expect(numbers(path, { asOf: sequence })).toEqual(states[sequence]);
   });
 
   test('a flush in which only one group has data changes no other subfile', () => {
@@ -212,7 +230,9 @@ describe('creating over a file with subfiles', () => {
     copyTo(master(1 + FLUSHES), join(path, '..'));
     copyFileSync(join(after, 'a.h5'), path);
     const file = File.openSync(join(after, 'a.h5'));
-    const token = file.session.now(file.session.structure.attribute(file.session.structure.root, '_token')) as Uint8Array;
+    const token = file.session.now(
+      file.session.structure.attribute(file.session.structure.root, '_token'),
+    ) as Uint8Array;
     file.closeSync();
     const text = Buffer.from(token).toString('hex');
     named.forEach((isNamed, g) => {
@@ -224,10 +244,13 @@ describe('creating over a file with subfiles', () => {
 
   test('opens right when it ended before all subfiles had their names', async () => {
     const files: Appending[] = [];
+    // Of five ranks two share a subfile.
+    const shared: Appending[] = [];
     for (let bits = 0; bits < 2 ** SUBFILES; bits++) {
       const named = Array.from({ length: SUBFILES }, (_, g) => (bits & (1 << g)) !== 0);
       expect({ named, found: numbers(halfway(named)) }).toEqual({ named, found: fresh });
       files.push({ path: halfway(named), before: fresh });
+      shared.push({ path: halfway(named), before: fresh });
       const path = halfway(named);
       const file = File.openSync(path, { mode: 'r+' });
       file.dataset('/t').write(Int32Array.of(5), { start: [0], count: [1] });
@@ -235,6 +258,7 @@ describe('creating over a file with subfiles', () => {
       expect(numbers(path)).toEqual([5, ...fresh.slice(1)]);
     }
     expect((await runRanks<string[]>(3, program, { work: 'append', files })).flat()).toEqual([]);
+    expect((await runRanks<string[]>(5, program, { work: 'append', files: shared })).flat()).toEqual([]);
   });
 
   test.each([0, 1, 2])('leaves nothing stale: %i subfiles over 3', (subfiles) => {
@@ -252,7 +276,8 @@ describe('creating over a file with subfiles', () => {
   test('leaves files of others in that folder alone', () => {
     const path = join(folder, 'shared', 'a.h5');
     copyTo(master(1 + FLUSHES), join(path, '..'));
-    for (const name of ['notes.txt', 'a.h5.bak', 'b.h5.0', 'a.h5.1.new']) writeFileSync(`${path}.subfiles/${name}`, 'x');
+    for (const name of ['notes.txt', 'a.h5.bak', 'b.h5.0', 'a.h5.1.new'])
+      writeFileSync(`${path}.subfiles/${name}`, 'x');
     File.createSync(path).closeSync();
     expect(readdirSync(`${path}.subfiles`).sort()).toEqual(['a.h5.1.new', 'a.h5.bak', 'b.h5.0', 'notes.txt']);
   });

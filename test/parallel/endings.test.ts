@@ -40,7 +40,17 @@ function expectLastCommit(path: string, value: number): void {
   again.closeSync();
 }
 
-for (const [who, subfiles] of full ? [[0, 0], [1, 0], [0, 2], [2, 2]] : [[0, 0], [2, 2]]) {
+for (const [who, subfiles] of full
+  ? [
+      [0, 0],
+      [1, 0],
+      [0, 2],
+      [2, 2],
+    ]
+  : [
+      [0, 0],
+      [2, 2],
+    ]) {
   describe(`rank ${who} of ${RANKS}, with ${subfiles} subfiles`, () => {
     test.each(endings)('%s: the run rejects, the last commit stands, the lock is no obstacle', async (how, text) => {
       const path = join(temporaryDirectory(), 'a.h5');

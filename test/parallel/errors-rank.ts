@@ -72,6 +72,31 @@ function breakCalls(names: readonly Named[], after = 0): () => void {
   };
 }
 
+/** Creating fails on one rank, in the middle; then it works. */
+export function creations(comm: Communicator, path: string, odd: number): Told[] {
+  const told: Told[] = [];
+  const cases: readonly [string, Named[], number][] = [
+    ['open', ['openSync'], 0],
+    ['truncate', ['ftruncateSync'], 0],
+    ['write', ['writevSync', 'writeSync'], 0],
+    ['second write', ['writevSync', 'writeSync'], 1],
+    ['rename', ['renameSync'], 0],
+  ];
+  for (const [name, calls, after] of cases) {
+    const mend = comm.rank === odd ? breakCalls(calls, after) : () => {};
+    const outcome = outcomeOf(() => File.createSync(path, { comm, subfiles: 2 }).closeSync());
+    mend();
+    told.push({ name, outcome });
+    comm.barrier();
+    const left = fs.readdirSync(`${path}.subfiles`).join();
+    const reader = File.openSync(path, { comm });
+    told.push({ name: `${name}, left: ${left} with ${[...reader.keys()].join()}`, outcome });
+    reader.closeSync();
+    comm.barrier();
+  }
+  return told;
+}
+
 export interface Failed extends Told {
   readonly sequence: number;
   readonly requests: number;
@@ -186,6 +211,7 @@ export function alike(comm: Communicator, path: string): { told: Told[]; keys: s
 export default (comm: Communicator, data: { work: string; path: string } & Record<string, unknown>): unknown => {
   const { work, path } = data;
   if (work === 'beginnings') return beginnings(comm, path);
+  if (work === 'creations') return creations(comm, path, data['odd'] as number);
   if (work === 'flushes') return flushes(comm, data as never);
   if (work === 'strangers') return strangers(comm, path, data['how'] as SharedArrayBuffer);
   return alike(comm, path);

@@ -19,61 +19,61 @@ function agreed<T extends Told>(ranks: readonly (readonly T[])[]): readonly T[] 
 const regularFile = 'import h5py, sys\nf = h5py.File(sys.argv[1], "w")\nf["x"] = [1]\nf.close()';
 
 withOracle('python', 'beginnings that fail', () => {
-test('an error when a file is made or opened is thrown on all ranks, and nothing is changed', async () => {
-  const folder = temporaryDirectory();
-  const there = join(folder, 'there.h5');
-  const made = File.createSync(there);
-  made.createDataset('/t', { dtype: 'int32', shape: [1000] }).write(new Int32Array(1000));
-  made.closeSync();
-  for (const name of ['truncated.h5', 'locked.h5', 'blocked.h5']) copyFileSync(there, join(folder, name));
-  truncateSync(join(folder, 'truncated.h5'), statSync(there).size - 100);
-  writeFileSync(join(folder, 'text.h5'), 'not a file of that kind'.repeat(100));
-  writeFileSync(join(folder, 'blocked.h5.subfiles'), 'in the way');
-  pythonSync(regularFile, [join(folder, 'regular.h5')]);
-  const holder = File.openSync(join(folder, 'locked.h5'), { mode: 'r+' });
-  const told = agreed(await runRanks<Told[]>(3, program, { work: 'beginnings', path: folder }));
-  holder.closeSync();
-  const codes = Object.fromEntries(told.map(({ name, outcome }) => [name, outcome.code]));
-  expect(codes).toEqual({
-    exists: 'EXISTS',
-    'not found': 'NOT_FOUND',
-    'not found r+': 'NOT_FOUND',
-    'no folder': 'NOT_FOUND',
-    'no folder, subfiles': 'NOT_FOUND',
-    locked: 'LOCKED',
-    'locked create': 'LOCKED',
-    'regular r+': 'UNSUPPORTED',
-    truncated: 'FORMAT',
-    'truncated r+': 'FORMAT',
-    'not HDF5': 'FORMAT',
-    'a storage': 'UNSUPPORTED',
-    'a storage r+': 'UNSUPPORTED',
-    'unknown commit': 'NOT_FOUND',
-    'asOf r+': 'OPTION',
-    native: 'UNSUPPORTED',
-    'create {"onBufferFull":"flush"}': 'OPTION',
-    'create {"commitOnSignal":true}': 'OPTION',
-    'create {"storage":"mpi-io"}': 'OPTION',
-    'create {"timeout":-1}': 'OPTION',
-    'create {"timeout":0}': 'OPTION',
-    'create {"subfiles":-1}': 'OPTION',
-    'create {"subfiles":1.5}': 'OPTION',
-    'create {"subfiles":"some"}': 'OPTION',
-    'create {"durability":"none"}': 'OPTION',
-    'create {"table":{"compress":"much"}}': 'OPTION',
-    'folder of subfiles is a file': 'STORAGE',
-    fine: 'fine',
-    'fine new': 'fine',
+  test('an error when a file is made or opened is thrown on all ranks, and nothing is changed', async () => {
+    const folder = temporaryDirectory();
+    const there = join(folder, 'there.h5');
+    const made = File.createSync(there);
+    made.createDataset('/t', { dtype: 'int32', shape: [1000] }).write(new Int32Array(1000));
+    made.closeSync();
+    for (const name of ['truncated.h5', 'locked.h5', 'blocked.h5']) copyFileSync(there, join(folder, name));
+    truncateSync(join(folder, 'truncated.h5'), statSync(there).size - 100);
+    writeFileSync(join(folder, 'text.h5'), 'not a file of that kind'.repeat(100));
+    writeFileSync(join(folder, 'blocked.h5.subfiles'), 'in the way');
+    pythonSync(regularFile, [join(folder, 'regular.h5')]);
+    const holder = File.openSync(join(folder, 'locked.h5'), { mode: 'r+' });
+    const told = agreed(await runRanks<Told[]>(3, program, { work: 'beginnings', path: folder }));
+    holder.closeSync();
+    const codes = Object.fromEntries(told.map(({ name, outcome }) => [name, outcome.code]));
+    expect(codes).toEqual({
+      exists: 'EXISTS',
+      'not found': 'NOT_FOUND',
+      'not found r+': 'NOT_FOUND',
+      'no folder': 'NOT_FOUND',
+      'no folder, subfiles': 'NOT_FOUND',
+      locked: 'LOCKED',
+      'locked create': 'LOCKED',
+      'regular r+': 'UNSUPPORTED',
+      truncated: 'FORMAT',
+      'truncated r+': 'FORMAT',
+      'not HDF5': 'FORMAT',
+      'a storage': 'UNSUPPORTED',
+      'a storage r+': 'UNSUPPORTED',
+      'unknown commit': 'NOT_FOUND',
+      'asOf r+': 'OPTION',
+      native: 'UNSUPPORTED',
+      'create {"onBufferFull":"flush"}': 'OPTION',
+      'create {"commitOnSignal":true}': 'OPTION',
+      'create {"storage":"mpi-io"}': 'OPTION',
+      'create {"timeout":-1}': 'OPTION',
+      'create {"timeout":0}': 'OPTION',
+      'create {"subfiles":-1}': 'OPTION',
+      'create {"subfiles":1.5}': 'OPTION',
+      'create {"subfiles":"some"}': 'OPTION',
+      'create {"durability":"none"}': 'OPTION',
+      'create {"table":{"compress":"much"}}': 'OPTION',
+      'folder of subfiles is a file': 'STORAGE',
+      fine: 'fine',
+      'fine new': 'fine',
+    });
+    for (const { name, outcome } of told.filter((one) => one.outcome.code !== 'fine')) {
+      expect(`${name}: ${outcome.message}`).toMatch(/rank \d/);
+      expect({ name, rank: outcome.rank }).toEqual({ name, rank: expect.any(Number) });
+    }
+    // Nothing stays behind: no locks, no files that were begun.
+    expect(readdirSync(folder).filter((name) => /\.(lock|new)$/.test(name))).toEqual([]);
+    expect(readdirSync(join(folder, 'new.h5.subfiles'))).toEqual(['new.h5.0', 'new.h5.1']);
+    File.openSync(join(folder, 'blocked.h5')).closeSync();
   });
-  for (const { name, outcome } of told.filter((one) => one.outcome.code !== 'fine')) {
-    expect(`${name}: ${outcome.message}`).toMatch(/rank \d/);
-    expect({ name, rank: outcome.rank }).toEqual({ name, rank: expect.any(Number) });
-  }
-  // Nothing stays behind: no locks, no files that were begun.
-  expect(readdirSync(folder).filter((name) => /\.(lock|new)$/.test(name))).toEqual([]);
-  expect(readdirSync(join(folder, 'new.h5.subfiles'))).toEqual(['new.h5.0', 'new.h5.1']);
-  File.openSync(join(folder, 'blocked.h5')).closeSync();
-});
 });
 
 describe.each([
@@ -116,6 +116,24 @@ describe.each([
     file.closeSync();
   });
 });
+
+test.each([0, 2])(
+  'creating that fails on rank %i fails on all, and the old file stays until the new one is there',
+  async (odd) => {
+    const path = join(temporaryDirectory(), 'a.h5');
+    const making = { work: 'flushes', path, odd: 0, subfiles: 2 };
+    await runRanks(4, program, making);
+    const told = agreed(await runRanks<Told[]>(4, program, { work: 'creations', path, odd }));
+    for (const { name, outcome } of told) {
+      if (outcome.code !== 'fine')
+        expect({ name, code: outcome.code, rank: outcome.rank }).toEqual({ name, code: 'STORAGE', rank: odd });
+      if (name.includes('left') && outcome.code !== 'fine' && !name.startsWith('rename'))
+        expect(name).toMatch(/left: a\.h5\.0,a\.h5\.1 with t$/);
+    }
+    expect(told.filter(({ outcome }) => outcome.code === 'STORAGE').length).toBeGreaterThan(6);
+    expect(readdirSync(join(path, '..')).filter((name) => /lock|new/.test(name))).toEqual([]);
+  },
+);
 
 withOracle('python', 'another program between flushes', () => {
   test('is noticed by all ranks: STORAGE, and nothing is committed', async () => {

@@ -26,11 +26,7 @@ describe.each([
 ])('of %i ranks number %i does something else', (ranks, odd) => {
   test('in a file: MISMATCH on all of them, nothing is changed, the file can be used and closed', async () => {
     const path = join(temporaryDirectory(), 'a.h5');
-    const results = await runRanks<ReturnType<typeof differentCalls>>(
-      ranks,
-      program,
-      { work: 'calls', path, odd },
-    );
+    const results = await runRanks<ReturnType<typeof differentCalls>>(ranks, program, { work: 'calls', path, odd });
     expectMismatch(
       results.map(({ told }) => told),
       odd,
@@ -39,22 +35,23 @@ describe.each([
       for (const { name, after } of told) expect({ name, after }).toEqual({ name, after: before });
     const file = File.openSync(path);
     expect([...file.keys()]).toEqual(['t', 'u', 'last']);
-    expect([...file.dataset('/t').readSync() as Int32Array]).toEqual([0, 1, ranks > 2 ? 2 : 0, 0, 0, 0]);
+    expect([...(file.dataset('/t').readSync() as Int32Array)]).toEqual([0, 1, ranks > 2 ? 2 : 0, 0, 0, 0]);
     file.closeSync();
   });
 
   test('with options: MISMATCH on all of them, and the file is as it was', async () => {
     const path = join(temporaryDirectory(), 'a.h5');
-    const results = await runRanks<ReturnType<typeof differentBeginnings>>(
-      ranks,
-      program,
-      { work: 'beginnings', path, odd },
-    );
+    const results = await runRanks<ReturnType<typeof differentBeginnings>>(ranks, program, {
+      work: 'beginnings',
+      path,
+      odd,
+    });
     expectMismatch(
       results.map(({ told }) => told),
       odd,
     );
-    for (const { told } of results) for (const { name, after } of told) expect({ name, after }).toEqual({ name, after: 'kept' });
+    for (const { told } of results)
+      for (const { name, after } of told) expect({ name, after }).toEqual({ name, after: 'kept' });
   });
 });
 

@@ -40,32 +40,35 @@ describe.each(['subfile2_ndims_2r', 'subfile2_ndims_4r'])('%s, which the origina
     expect(File.openSync(path).commits()).toEqual([]);
   });
 
-  test.each([[[1, 1]], [[2, 3]], [[5, 1, 2]]])('can be appended to by %j ranks, one after the other', async (sessions) => {
-    const { path, datasets } = copyOf(name);
-    const hex = datasets['/d1']?.hex ?? '';
-    const model = [...new Int32Array(new Uint8Array(Buffer.from(hex, 'hex')).buffer)];
-    for (const [round, ranks] of sessions.entries()) {
-      const seen = await runRanks<number[] | null>(5, program, { path, ranks, round });
-      for (let rank = 0; rank < ranks; rank++) model[rank] = 7000 + round * 10 + rank;
-      model[9] = 8000 + round * 10 + ranks - 1;
-      for (let rank = 0; rank < ranks; rank++) expect({ rank, seen: seen[rank] }).toEqual({ rank, seen: model });
+  test.each([[[1, 1]], [[2, 3]], [[5, 1, 2]]])(
+    'can be appended to by %j ranks, one after the other',
+    async (sessions) => {
+      const { path, datasets } = copyOf(name);
+      const hex = datasets['/d1']?.hex ?? '';
+      const model = [...new Int32Array(new Uint8Array(Buffer.from(hex, 'hex')).buffer)];
+      for (const [round, ranks] of sessions.entries()) {
+        const seen = await runRanks<number[] | null>(5, program, { path, ranks, round });
+        for (let rank = 0; rank < ranks; rank++) model[rank] = 7000 + round * 10 + rank;
+        model[9] = 8000 + round * 10 + ranks - 1;
+        for (let rank = 0; rank < ranks; rank++) expect({ rank, seen: seen[rank] }).toEqual({ rank, seen: model });
+        const file = File.openSync(path);
+        expect([...(file.dataset('/d1').readSync() as Int32Array)]).toEqual(model);
+        const expected = ranks === 1 ? [round] : [0, ...new Array<number>(ranks - 1).fill(round)];
+        expect([...(file.dataset(`/new${round}`).readSync() as Int32Array)]).toEqual(expected);
+        file.closeSync();
+        expectDatasets(path, datasets, ['/d1']);
+      }
       const file = File.openSync(path);
-      expect([...(file.dataset('/d1').readSync() as Int32Array)]).toEqual(model);
-      const expected = ranks === 1 ? [round] : [0, ...new Array<number>(ranks - 1).fill(round)];
-      expect([...(file.dataset(`/new${round}`).readSync() as Int32Array)]).toEqual(expected);
+      expect(file.commits().map(({ sequence }) => sequence)).toHaveLength(sessions.length * 2);
+      // Every commit can be gone back to.
+      for (const { sequence } of file.commits()) {
+        const past = File.openSync(path, { asOf: sequence });
+        expect(past.dataset('/d1').readSync()).toHaveLength(model.length);
+        past.closeSync();
+      }
       file.closeSync();
-      expectDatasets(path, datasets, ['/d1']);
-    }
-    const file = File.openSync(path);
-    expect(file.commits().map(({ sequence }) => sequence)).toHaveLength(sessions.length * 2);
-    // Every commit can be gone back to.
-    for (const { sequence } of file.commits()) {
-      const past = File.openSync(path, { asOf: sequence });
-      expect(past.dataset('/d1').readSync()).toHaveLength(model.length);
-      past.closeSync();
-    }
-    file.closeSync();
-  });
+    },
+  );
 });
 
 test('overlaps between groups whose order is not on record are FORMAT', () => {

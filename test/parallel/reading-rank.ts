@@ -2,9 +2,9 @@ import * as fs from 'node:fs';
 import { readdirSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import type { Communicator } from '../../src/comm/communicator.ts';
+import { solo } from '../../src/comm/solo.ts';
 import { T } from '../../src/dtype/construct.ts';
 import { File } from '../../src/index.ts';
-import { solo } from '../../src/comm/solo.ts';
 import { type Outcome, outcomeOf, outcomeOfAsync } from './outcome.ts';
 
 type Calls = Record<string, (...args: unknown[]) => unknown>;
@@ -54,8 +54,7 @@ const openFiles = (): number => readdirSync('/proc/self/fd').length;
 async function independent(comm: Communicator, path: string, subfiles: number): Promise<Record<string, unknown>> {
   const file = File.createSync(path, { comm, subfiles });
   const t = file.createDataset('/t', { dtype: 'int32', shape: [comm.size, 4] });
-  const row = (value: number): void =>
-    t.write(new Int32Array(4).fill(value), { start: [comm.rank, 0], count: [1, 4] });
+  const row = (value: number): void => t.write(new Int32Array(4).fill(value), { start: [comm.rank, 0], count: [1, 4] });
   const seen: Record<string, unknown> = {};
   row(10 + comm.rank);
   file.flushSync();

@@ -10,7 +10,11 @@ const fresh = (): string => join(temporaryDirectory(), 'a.h5');
 
 describe.each([0, 2])('with %i subfiles', (subfiles) => {
   test('a rank reads alone: what all have flushed, and its own posts', async () => {
-    const ranks = await runRanks<Record<string, number[]>>(3, program, { work: 'independent', path: fresh(), subfiles });
+    const ranks = await runRanks<Record<string, number[]>>(3, program, {
+      work: 'independent',
+      path: fresh(),
+      subfiles,
+    });
     const rows = (values: readonly number[]): number[] => values.flatMap((value) => new Array<number>(4).fill(value));
     ranks.forEach((seen, rank) => {
       const values = [10, 11, 12].map((value, r) => (r === rank ? value + 10 : value));
@@ -76,7 +80,10 @@ test('structure looks the same on all ranks, flushed or not', async () => {
     shown([1, 2]),
     shown([1, 2, -1, -1]),
     shown([1, 2, -1, -1]),
-    [['g', 'i'], [1, 2, -1, -1]],
+    [
+      ['g', 'i'],
+      [1, 2, -1, -1],
+    ],
   ]);
   const file = File.openSync(path);
   expect([...(file.dataset('/i').readSync() as Int32Array)]).toEqual([1, 2, -1, -1]);

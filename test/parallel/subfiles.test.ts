@@ -63,12 +63,19 @@ describe('files of several ranks', () => {
     programs.push({
       path: at('long'),
       seed: from,
-      sessions: [{ ranks: 3, flushes: full ? 600 : 150, subfiles: 2 }, { ranks: 5, flushes: 100 }, { ranks: 2, flushes: 50 }],
+      sessions: [
+        { ranks: 3, flushes: full ? 600 : 150, subfiles: 2 },
+        { ranks: 5, flushes: 100 },
+        { ranks: 2, flushes: 50 },
+      ],
     });
     programs.push({
       path: at('long-plain'),
       seed: from,
-      sessions: [{ ranks: 3, flushes: 150, subfiles: 0 }, { ranks: 5, flushes: 50 }],
+      sessions: [
+        { ranks: 3, flushes: 150, subfiles: 0 },
+        { ranks: 5, flushes: 50 },
+      ],
     });
     results = (await runRanks<States[]>(RANKS, program, programs))[0] as States[];
   }, 600_000);
@@ -81,6 +88,26 @@ describe('files of several ranks', () => {
     process.stdout.write(`${programs.length} files of several ranks, ${states} states of them read back\n`);
     expect(states).toBeGreaterThan(programs.length * 10);
   });
+});
+
+test('a flush costs the same however many there were', async () => {
+  const path = at('many');
+  await runRanks(RANKS, program, [once(path, { ranks: 2, flushes: 1, subfiles: 2 })]);
+  const file = File.openSync(path, { mode: 'r+' });
+  const t = file.dataset('/t');
+  const times = Array.from({ length: repeats(40_000) }, (_, i) => {
+    const from = performance.now();
+    t.write(Int32Array.of(i), { start: [i % 40], count: [1] });
+    file.flushSync();
+    return performance.now() - from;
+  });
+  file.closeSync();
+  const middle = (list: number[]): number => list.sort((a, b) => a - b)[list.length >> 1] as number;
+  const [early, late] = [middle(times.slice(500, 1000)), middle(times.slice(-500))];
+  process.stdout.write(
+    `a flush with 2 subfiles: ${early.toFixed(2)} ms early, ${late.toFixed(2)} ms after ${times.length}\n`,
+  );
+  expect(late).toBeLessThan(3 * early + 0.5);
 });
 
 describe('on disk', () => {
