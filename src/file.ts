@@ -203,7 +203,7 @@ export class File extends Group {
     if (this.mode === 'r+' && !this.session.closed) this.flushSync();
     // When one rank's call returns the file has its size and the lock is gone, whichever rank had it.
     together(comm, () => this.#end());
-    if (comm !== this.comm) comm.close();
+    this.session.leave();
   }
 
   #end(): void {
@@ -244,7 +244,7 @@ export class File extends Group {
     this.#jobs.cancel(new H5LogError('CLOSED', `${this.session.storage.name} was closed without a flush`));
     this.#end();
     // Other ranks that still call something learn that this one is gone.
-    if (this.session.comm !== this.comm) this.session.comm.close();
+    this.session.leave();
   }
 
   #release(): void {

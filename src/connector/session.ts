@@ -467,6 +467,14 @@ export class Session {
     if (this.#committer) yield* this.#committer.appender.close();
   }
 
+  /** Gives the communicators up that were made for this file. */
+  leave(): void {
+    const { log, comm } = this;
+    if (comm.size === 1) return;
+    if (log && log.own.comm !== comm) log.own.comm.close();
+    comm.close();
+  }
+
   /** Every file that is open: this one, and subfiles. */
   get storages(): ByteStorage[] {
     const subfiles = (this.log?.stores ?? []).flatMap(({ storage }) => (storage ? [storage] : []));

@@ -66,6 +66,7 @@ export class NewSubfiles {
     try {
       yield* jointly(comm, leads ? createSubfile(own, subfiles, token, count, power) : nothing());
     } catch (error) {
+      own.comm.close();
       own.storage?.blocking?.close();
       if (leads) subfiles.discard(mine, tokenText(token));
       throw error;
@@ -85,6 +86,7 @@ export class NewSubfiles {
   }
 
   discard(): void {
+    this.own.comm.close();
     if (!this.own.committer) return;
     this.own.storage?.blocking?.close();
     this.#subfiles.discard(this.own.place, tokenText(this.token));
