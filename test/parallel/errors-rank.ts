@@ -27,6 +27,17 @@ export function beginnings(comm: Communicator, folder: string): Told[] {
   note('locked', () => File.openSync(at('locked.h5'), { comm, mode: 'r+' }));
   note('locked create', () => File.createSync(at('locked.h5'), { comm }));
   note('regular r+', () => File.openSync(at('regular.h5'), { comm, mode: 'r+' }));
+  note('regular', () => File.openSync(at('regular.h5'), { comm }));
+  for (const value of ['two', '1.5']) {
+    note(`H5VL_LOG_NSUBFILES=${value}`, () => {
+      process.env['H5VL_LOG_NSUBFILES'] = value;
+      try {
+        return File.createSync(at('new.h5'), { comm });
+      } finally {
+        delete process.env['H5VL_LOG_NSUBFILES'];
+      }
+    });
+  }
   note('truncated', () => File.openSync(at('truncated.h5'), { comm }));
   note('truncated r+', () => File.openSync(at('truncated.h5'), { comm, mode: 'r+' }));
   note('not HDF5', () => File.openSync(at('text.h5'), { comm }));

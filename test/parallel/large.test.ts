@@ -23,7 +23,11 @@ describe.each([0, 2])('with %i subfiles', (subfiles) => {
 
   test('files can be opened and closed without end: nothing is kept', async () => {
     const path = join(temporaryDirectory(), 'a.h5');
-    const ranks = await runRanks<{ files: number; communicators: number }>(3, program, { work: 'often', path, subfiles });
+    const ranks = await runRanks<{ files: number; communicators: number }>(3, program, {
+      work: 'often',
+      path,
+      subfiles,
+    });
     // All threads are one process, and each of them may be in the middle of looking.
     for (const { files, communicators } of ranks) {
       expect(files).toBeLessThan(10);

@@ -1,3 +1,4 @@
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -29,6 +30,14 @@ export async function runRanks<R>(ranks: number, module: URL, data: unknown, tim
     runThreads: typeof runThreads;
   };
   return run<R>(ranks, pathToFileURL(join(folder, 'rank.js')), data, { timeout });
+}
+
+/** The same in a process of its own, which can be killed. */
+export function startRanks(ranks: number, module: URL, data: unknown): ChildProcess {
+  const folder = built.get(module.href) ?? compile(module);
+  const [threads, rank] = ['threads.js', 'rank.js'].map((name) => pathToFileURL(join(folder, name)).href);
+  const text = `import { runThreads } from '${threads}'; await runThreads(${ranks}, '${rank}', ${JSON.stringify(data)});`;
+  return spawn(process.execPath, ['--input-type=module', '-e', text], { stdio: ['ignore', 'pipe', 'inherit'] });
 }
 
 function compile(module: URL): string {
