@@ -10,13 +10,13 @@ import type { BlockIndex } from '../log/block-index.ts';
 import { BoxReader, fillWith } from '../log/box-read.ts';
 import type { LogDataset } from '../log/log-dataset.ts';
 import { copyBox } from '../space/copy.ts';
-import { type Io, within } from '../storage/drive.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import type { Cell, GridSurvey } from './seal-grid.ts';
 import type { SealOutput } from './seal-output.ts';
 import type { SeenPiece } from './seal-pieces.ts';
 import type { SealPlan } from './seal-plan.ts';
 import { rowBoxes } from './seal-runs.ts';
+import type { Steps } from './seal-steps.ts';
 
 /** Bytes that are copied at a time where nothing else sets a size. */
 const WINDOW = 4 * 2 ** 20;
@@ -39,15 +39,20 @@ export class SealedLayouts {
   readonly #output: SealOutput;
   /** Where the log is read. */
   readonly #storage: ByteStorage;
+  readonly #steps: Steps;
+  readonly #onMoved: (bytes: number) => void;
   #pieces: ObjectNode | null = null;
   #piecesName = PIECES;
 
-  constructor(output: SealOutput, storage: ByteStorage) {
+  /** `onMoved` is told of bytes whenever some were moved. */
+  constructor(output: SealOutput, storage: ByteStorage, steps: Steps, onMoved: (bytes: number) => void) {
     this.#output = output;
     this.#storage = storage;
+    this.#steps = steps;
+    this.#onMoved = onMoved;
   }
 
-  *make(dataset: LogDataset, index: BlockIndex, plan: SealPlan): Io<SealedData> {
+  async make(dataset: LogDataset, index: BlockIndex, plan: SealPlan): Promise<SealedData> {
     switch (plan.kind) {
       case 'empty': {
         const layout: NewLayout = plan.chunk
@@ -60,11 +65,11 @@ export class SealedLayouts {
         return { layout, way: 'contiguous', moved: 0, pieces: 1 };
       }
       case 'chunks':
-        return yield* this.#chunks(dataset, index, plan.survey);
+        return await this.#chunks(dataset, index, plan.survey);
       case 'virtual':
         return this.#virtual(dataset, plan.pieces);
       case 'copy':
-        return yield* this.#copy(dataset, index);
+        return await this.#copy(dataset, index);
     }
   }
 
@@ -73,7 +78,7 @@ export class SealedLayouts {
     return new BoxReader(log.files, index, index.length, { size: elements.size, fill, filters });
   }
 
-  *#chunks(dataset: LogDataset, index: BlockIndex, survey: GridSurvey): Io<SealedData> {
+  async #chunks(dataset: LogDataset, index: BlockIndex, survey: GridSurvey): Promise<SealedData> {
     const reader = this.#reader(dataset, index);
     const chunks: ChunkPlace[] = [];
     let moved = 0;
@@ -83,20 +88,32 @@ export class SealedLayouts {
         chunks.push({ at, address: offset - this.#output.base, size: stored, mask: 0 });
         continue;
       }
-      const bytes = yield* this.#chunk(dataset, reader, cell, survey);
-      chunks.push({ at, address: yield* this.#output.append(bytes), size: bytes.length, mask: 0 });
+      const bytes = await this.#chunk(dataset, reader, cell, survey);
+      chunks.push({ at, address: await this.#move(bytes), size: bytes.length, mask: 0 });
       moved += bytes.length;
     }
     const layout: NewLayout = { kind: 'chunked', chunk: survey.chunk, chunks };
     return { layout, way: survey.inPlace > 0 ? 'chunked' : 'copied', moved, pieces: chunks.length };
   }
 
+  /** Puts bytes at the end of the file; gives their address. */
+  async #move(bytes: Uint8Array): Promise<number> {
+    const address = await this.#steps.run(this.#output.storage, this.#output.append(bytes));
+    this.#onMoved(bytes.length);
+    return address;
+  }
+
   /** A chunk put together: what is newest, fill where nothing is and beyond the edge, filtered as the dataset is. */
-  *#chunk(dataset: LogDataset, reader: BoxReader, cell: Cell, { chunk, chunkBytes }: GridSurvey): Io<Uint8Array> {
+  async #chunk(
+    dataset: LogDataset,
+    reader: BoxReader,
+    cell: Cell,
+    { chunk, chunkBytes }: GridSurvey,
+  ): Promise<Uint8Array> {
     const { elements, fill, filters } = dataset;
     const { size } = elements;
     const inside = new Uint8Array(cell.count.reduce((product, n) => product * n, size));
-    yield* within(this.#storage, reader.read(cell.start, cell.count, inside, 0));
+    await this.#steps.run(this.#storage, reader.read(cell.start, cell.count, inside, 0));
     let bytes = inside;
     if (inside.length < chunkBytes) {
       bytes = new Uint8Array(chunkBytes);
@@ -108,15 +125,15 @@ export class SealedLayouts {
   }
 
   /** All of the dataset, in row-major order. */
-  *#copy(dataset: LogDataset, index: BlockIndex): Io<SealedData> {
+  async #copy(dataset: LogDataset, index: BlockIndex): Promise<SealedData> {
     const { shape, elements } = dataset;
     const reader = this.#reader(dataset, index);
     let address = -1;
     let moved = 0;
     for (const { start, count } of rowBoxes(shape, Math.max(1, Math.floor(WINDOW / elements.size)))) {
       const bytes = new Uint8Array(count.reduce((product, n) => product * n, elements.size));
-      yield* within(this.#storage, reader.read(start, count, bytes, 0));
-      const at = yield* this.#output.append(bytes);
+      await this.#steps.run(this.#storage, reader.read(start, count, bytes, 0));
+      const at = await this.#move(bytes);
       if (moved === 0) address = at;
       moved += bytes.length;
     }

@@ -3,31 +3,34 @@ import { Committer } from '../hdf5/commit.ts';
 import { openStructure, prepareWriting } from '../hdf5/open.ts';
 import type { Structure } from '../hdf5/structure.ts';
 import type { Io } from '../storage/drive.ts';
+import type { ByteStorage } from '../storage/storage.ts';
 
 /** Small writes are put together up to this size. */
 const BATCH = 4 * 2 ** 20;
 
 /** The file that is sealed: what is moved goes to its end, and one commit makes it another file. */
 export class SealOutput {
+  readonly storage: ByteStorage;
   readonly structure: Structure;
   readonly #committer: Committer;
   #waiting: Uint8Array[] = [];
   #waitingAt = 0;
   #bytes = 0;
 
-  private constructor(structure: Structure, committer: Committer) {
+  private constructor(storage: ByteStorage, structure: Structure, committer: Committer) {
+    this.storage = storage;
     this.structure = structure;
     this.#committer = committer;
   }
 
   /** Opens a file for its last commit, which survives a power loss whole or not at all. */
-  static *open(name: string): Io<SealOutput> {
+  static *open(storage: ByteStorage): Io<SealOutput> {
     const opened = yield* openStructure();
     yield* prepareWriting(opened);
     const { structure, superblock, extension } = opened;
-    const appender = new Appender({ name, superblock, power: true });
+    const appender = new Appender({ name: storage.name, superblock, power: true });
     yield* appender.begin();
-    return new SealOutput(structure, new Committer(structure, appender, extension));
+    return new SealOutput(storage, structure, new Committer(structure, appender, extension));
   }
 
   /** File offsets count from the start of the file, addresses from here. */

@@ -202,6 +202,31 @@ describe('seal', () => {
     await expect(seal(newPath(), { progress: 5 as unknown as () => void })).rejects.toMatchObject({ code: 'OPTION' });
   });
 
+  test('stops at a signal in the middle of a dataset, and timers go on', async () => {
+    const path = newPath();
+    const file = await File.create(path);
+    const t = file.createDataset('t', { dtype: 'float64', shape: [80, 2 ** 16] });
+    for (let r = 0; r < 80; r++)
+      for (let k = 0; k < 64; k++)
+        t.write(new Float64Array(1023).fill(r), { start: [r, k * 1024 + (r % 2)], count: [1, 1023] });
+    await file.close();
+    const before = readFileSync(path);
+    const reports: number[] = [];
+    // As many pieces as this are copied, window by window.
+    const all = await seal(path, { to: newPath(), progress: ({ moved }) => reports.push(moved) });
+    expect(all.datasets[0]?.way).toBe('copied');
+    expect(reports.length).toBeGreaterThan(5);
+    const stop = new AbortController();
+    const stopped = seal(path, {
+      signal: stop.signal,
+      progress: ({ moved }) => {
+        if (moved > all.moved / 2) stop.abort(new Error('enough'));
+      },
+    });
+    await expect(stopped).rejects.toThrow('enough');
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
   test('stops at a signal and leaves the log', async () => {
     const path = newPath();
     const file = await File.create(path);

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { File, T } from 'h5log';
 import { runThreads } from 'h5log/threads';
 import { expect, test } from 'vitest';
-import { withOracle } from '../oracles.ts';
+import { pythonSync, withOracle } from '../oracles.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { counting, sealAndCompare } from './sealed.ts';
@@ -168,6 +168,45 @@ withOracle(['python', 'h5dump'], 'a sealed dataset is read by h5py and h5dump as
     }
     expect(kinds['virtual']).toBeGreaterThan(0);
     console.log(`overlapping blocks: ${JSON.stringify(kinds)}`);
+  });
+
+  test('thousands of pieces, of several datasets: virtual', async () => {
+    const path = await make((file) => {
+      const a = file.createDataset('a', { dtype: 'float32', shape: [4000, 8], fill: 1 });
+      const b = file.createDataset('b', { dtype: 'uint16', shape: [7001] });
+      // Squares that touch no grid, each with a hole in it that is written later.
+      for (let i = 0; i < 400; i++)
+        a.write(counting(new Float32Array(49), i), { start: [i * 10 + (i % 3), 1], count: [7, 7] });
+      for (let i = 0; i < 400; i++) a.write(Float32Array.of(-i), { start: [i * 10 + 4, 3], count: [1, 1] });
+      for (let i = 0; i < 990; i++) b.write(counting(new Uint16Array(3), i), { start: [i * 7 + (i % 3)], count: [3] });
+    });
+    const { result, ways } = await sealAndCompare(path);
+    expect(ways).toEqual({ '/a': 'virtual 0', '/b': 'virtual 0' });
+    console.log(`virtual datasets of ${result.datasets.map(({ pieces }) => pieces).join(' and ')} pieces`);
+  });
+
+  test('behind a user block: addresses count from its end', async () => {
+    const path = newPath();
+    pythonSync("import h5py, sys; h5py.File(sys.argv[1], 'w', userblock_size=1024).close()", [path]);
+    const file = await File.open(path, { mode: 'r+' });
+    file.createDataset('whole', { dtype: 'int32', shape: [6] }).write(counting(new Int32Array(6)));
+    const tiles = file.createDataset('tiles', { dtype: 'int32', shape: [8, 6] });
+    const edges = file.createDataset('edges', { dtype: 'int32', shape: [7, 6] });
+    const pieces = file.createDataset('pieces', { dtype: 'int32', shape: [40] });
+    for (const start of [4, 0]) {
+      tiles.write(counting(new Int32Array(24), start), { start: [start, 0], count: [4, 6] });
+      const rows = start === 4 ? 3 : 4;
+      edges.write(counting(new Int32Array(rows * 6), start), { start: [start, 0], count: [rows, 6] });
+      pieces.write(counting(new Int32Array(17), start), { start: [start * 3], count: [17] });
+      await file.flush();
+    }
+    await file.close();
+    expect((await sealAndCompare(path)).ways).toEqual({
+      '/whole': 'contiguous 0',
+      '/tiles': 'chunked 0',
+      '/edges': `chunked ${4 * 6 * 4}`,
+      '/pieces': 'virtual 0',
+    });
   });
 
   test('more pieces than a virtual dataset should have: copied', async () => {
