@@ -1,8 +1,9 @@
 import { H5LogError } from '../errors.ts';
 import type { File } from '../file.ts';
 import type { Log } from '../log/log.ts';
+import type { LogDataset } from '../log/log-dataset.ts';
 import type { ByteStorage } from '../storage/storage.ts';
-import { SealedLayouts, type SealWay } from './seal-data.ts';
+import { type SealedData, SealedLayouts, type SealWay } from './seal-data.ts';
 import { SealOutput } from './seal-output.ts';
 import { planSeal } from './seal-plan.ts';
 import { runWhole, Steps } from './seal-steps.ts';
@@ -86,13 +87,29 @@ async function prepare(
   showNames(structure);
   for (const dataset of datasets) {
     path = dataset.path;
-    const node = structure.loader.nodes.get(dataset.node.address);
-    if (!node) throw new H5LogError('FORMAT', `${path} is not where it was`, { object: path });
-    const index = await steps.run(from, log.tables.index(dataset, null, log.tables.committed));
-    const made = await layouts.make(dataset, index, planSeal(dataset, index, !log.hasSubfiles));
-    sealAnchor(structure, node, dataset, made);
+    const made = await about(path, sealOne(dataset));
     sealed.push({ path, way: made.way, moved: made.moved, pieces: made.pieces });
     report();
   }
   return sealed;
+
+  async function sealOne(dataset: LogDataset): Promise<SealedData> {
+    const node = structure.loader.nodes.get(dataset.node.address);
+    if (!node) throw new H5LogError('FORMAT', 'the dataset is not where it was');
+    const index = await steps.run(from, log.tables.index(dataset, null, log.tables.committed));
+    const made = await layouts.make(dataset, index, planSeal(dataset, index, !log.hasSubfiles));
+    sealAnchor(structure, node, dataset, made);
+    return made;
+  }
+}
+
+/** Says which dataset it was. */
+async function about<R>(path: string, work: Promise<R>): Promise<R> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof H5LogError) || error.object !== undefined) throw error;
+    const { code, message, offset, file } = error;
+    throw new H5LogError(code, `${path}: ${message}`, { object: path, offset, file, cause: error });
+  }
 }

@@ -7,8 +7,9 @@ import { positionIn, type Runs, runsOf } from './seal-runs.ts';
 const MOST_PIECES = 4096;
 /** A block under more newer ones than this is not worth to be clipped. */
 const MOST_COVERS = 4096;
-/** So many blocks are looked at. */
+/** So many blocks are looked at, and so many that lie over them. */
 const MOST_BLOCKS = 2 ** 18;
+const MOST_WORK = 2 ** 22;
 
 /** A part of a dataset that is seen of one block: stretches of elements from a byte of the file on. */
 export interface SeenPiece {
@@ -26,12 +27,14 @@ export function seenPieces(index: BlockIndex, shape: readonly number[], elementS
   if (index.stored || index.length > MOST_BLOCKS) return null;
   const { rank, starts, counts } = index;
   const pieces: SeenPiece[] = [];
+  let work = 0;
   for (let block = index.length - 1; block >= 0; block--) {
     if (!meetsShape(index, block, shape)) continue;
     const low = starts.slice(block * rank, (block + 1) * rank);
     const high = low.map((start, d) => Math.min(start + (counts[block * rank + d] as number), shape[d] as number));
     const over = index.query(low, high).filter((other) => other > block);
-    if (over.length > MOST_COVERS) return null;
+    work += over.length;
+    if (over.length > MOST_COVERS || work > MOST_WORK) return null;
     const covers = {
       rank,
       length: over.length,

@@ -53,9 +53,7 @@ export function planSeal(dataset: LogDataset, index: BlockIndex, isLocal: boolea
     GridSurvey.of(index, extent, chunkShape(dataset), CHOSEN_VISITS);
   if (copied) return { kind: 'chunks', survey: copied };
   if (!needsChunks) return { kind: 'copy' };
-  throw new H5LogError('UNSUPPORTED', `${dataset.path}: [${shape.join(', ')}] has more chunks than can be listed`, {
-    object: dataset.path,
-  });
+  throw new H5LogError('UNSUPPORTED', `[${shape.join(', ')}] has more chunks than can be listed`);
 }
 
 /** The newest block that lies in the dataset at all, or -1. */

@@ -1,4 +1,4 @@
-import { createTarget, openTarget } from '#platform';
+import { createTarget, openTarget, realFile } from '#platform';
 import { H5LogError } from '../errors.ts';
 import { File } from '../file.ts';
 import { readSuperblock } from '../hdf5/superblock.ts';
@@ -39,6 +39,8 @@ export interface SealResult {
 export async function seal(path: string | URL, options: SealOptions = {}): Promise<SealResult> {
   const { to, signal } = checked(options);
   signal?.throwIfAborted();
+  if (to !== undefined && realFile(path) === realFile(to))
+    throw new H5LogError('OPTION', `${String(to)} is the file itself; without 'to' it is sealed in place`);
   const target = to === undefined ? openTarget(path) : createTarget(to, false);
   const isCopy = to !== undefined;
   try {

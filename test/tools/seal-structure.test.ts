@@ -132,6 +132,25 @@ print('fine')`;
       expect(pythonSync(script, [path])).toBe('fine\n');
     });
 
+    test('references in ordinary data cannot be updated: refused, and nothing has changed', async () => {
+      const path = newPath();
+      const file = await File.create(path);
+      for (const name of ['a', 'b']) file.createDataset(name, { dtype: 'int8', shape: [3] }).write([1, 2, 3]);
+      await file.close();
+      pythonSync(
+        `import h5py, sys
+with h5py.File(sys.argv[1], 'r+') as f:
+    f.create_dataset('r', (1,), dtype=h5py.ref_dtype)[0] = f['a'].ref`,
+        [path],
+      );
+      const before = readFileSync(path);
+      await expect(seal(path)).rejects.toMatchObject({
+        code: 'UNSUPPORTED',
+        message: /data of \/r refers to an object/,
+      });
+      expect(readFileSync(path).equals(before)).toBe(true);
+    });
+
     test('files of the original', { timeout: 120_000 }, async () => {
       const figures: Record<string, number> = {};
       const sealed = readable.filter((name) => full || name.length % 3 === 0 || withSubfiles.includes(name));
@@ -199,6 +218,12 @@ describe('seal', () => {
   test('refuses what is no file, no path and no option', async () => {
     await expect(seal(newPath())).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await expect(seal(newPath(), { to: 5 as unknown as string })).rejects.toMatchObject({ code: 'OPTION' });
+    const path = newPath();
+    await makeTiles(path);
+    await expect(seal(path, { to: join(folder, '.', path.slice(folder.length)) })).rejects.toMatchObject({
+      code: 'OPTION',
+      message: /is the file itself/,
+    });
     await expect(seal(newPath(), { progress: 5 as unknown as () => void })).rejects.toMatchObject({ code: 'OPTION' });
   });
 
