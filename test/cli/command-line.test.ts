@@ -56,7 +56,7 @@ describe('h5log', () => {
 
 withEachMpi('h5log under a launcher', (mpi) => {
   test('prints once', slow, async () => {
-    const version = await runMpi({ mpi, ranks: 2, program, args: ['--version'] });
+    const version = await runMpi({ mpi, ranks: 2, program, inPlace: true, args: ['--version'] });
     expect(version.stdout.trim()).toBe(manifest.version);
     expect(version.code).toBe(0);
     const mistake = await runMpi({ mpi, ranks: 2, program, args: ['dmeo'] });

@@ -121,7 +121,14 @@ withEachMpi('h5log demo on MPI', (mpi) => {
   test('through another program of Node: with Open MPI it runs, with MPICH it says why it cannot', slow, async () => {
     const through = new URL('../comm/programs/through-another.ts', import.meta.url);
     const args = ['demo', '--size', '10', '--steps', '1'];
-    const { code, stdout, stderr } = await runMpi({ mpi, ranks: 2, program: through, args, timeout: 150_000 });
+    const { code, stdout, stderr } = await runMpi({
+      mpi,
+      ranks: 2,
+      program: through,
+      inPlace: true,
+      args,
+      timeout: 150_000,
+    });
     if (mpi === 'openmpi') {
       expect(stdout).toMatch(/^verified {2}100 elements in .*: all right\r?$/m);
       expect(code).toBe(0);

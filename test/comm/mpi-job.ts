@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { compiled } from '../compiled.ts';
 import { type Oracle, oracle, withOracle } from '../oracles.ts';
 
 export type Mpi = 'openmpi' | 'mpich';
@@ -12,8 +13,10 @@ export type Mpi = 'openmpi' | 'mpich';
 export interface MpiJob {
   readonly mpi: Mpi;
   readonly ranks: number;
-  /** A TypeScript module, run by node with the sources of h5log. */
+  /** A TypeScript module, run by node with the sources of h5log, in one piece with them. */
   readonly program: URL | string;
+  /** It looks for files beside itself: it is compiled where it is, by every rank. */
+  readonly inPlace?: boolean;
   readonly args?: readonly string[];
   /** Milliseconds; a job that takes longer is killed with all of its processes, and the promise is rejected. */
   readonly timeout?: number;
@@ -42,7 +45,9 @@ export function runMpi(job: MpiJob): Promise<MpiResult> {
   if (path === undefined) throw new Error(`${launcherOf(job.mpi)} not found; npm run oracles installs it`);
   const { ranks, args = [], timeout = 30_000, flags = [] } = job;
   const program = job.program instanceof URL ? fileURLToPath(job.program) : job.program;
-  const node = [process.execPath, '--conditions=h5log-source', '--import', tsx, program, ...args];
+  const node = job.inPlace
+    ? [process.execPath, '--conditions=h5log-source', '--import', tsx, program, ...args]
+    : [process.execPath, '--enable-source-maps', compiled(program), ...args];
   // What Open MPI leaves behind when it is killed goes with this directory.
   const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'h5log-mpi-'));
   const mark = randomUUID();

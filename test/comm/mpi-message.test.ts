@@ -86,7 +86,7 @@ withEachMpi('mpi() under mpiexec', (mpi) => {
   const other = mpi === 'openmpi' ? 'libmpich.so.12' : 'libmpi.so.40';
   const ours = mpi === 'openmpi' ? 'libmpi.so.40' : 'libmpich.so.12';
   const run = async (env: Record<string, string>, args: string[] = []) => {
-    const { code, stdout } = await runMpi({ mpi, ranks: 2, program, env, args, timeout: 90_000 });
+    const { code, stdout } = await runMpi({ mpi, ranks: 2, program, inPlace: true, env, args, timeout: 90_000 });
     return { exit: code, answers: answersIn(stdout) };
   };
 
@@ -125,7 +125,7 @@ withEachMpi('mpi() under mpiexec', (mpi) => {
     const text = `import { mpi } from './dist/mpi.js';
       try { mpi(); } catch ({ code, message }) { process.stdout.write(JSON.stringify({ code, message }) + '\\n'); }`;
     writeFileSync(entry, text);
-    const { stdout } = await runMpi({ mpi, ranks: 2, program: entry, timeout: 90_000 });
+    const { stdout } = await runMpi({ mpi, ranks: 2, program: entry, inPlace: true, timeout: 90_000 });
     const message = 'mpi() needs the package koffi, which is not installed; npm install koffi';
     expect(answersIn(stdout)).toEqual(Array.from({ length: 2 }, () => ({ code: 'UNSUPPORTED', message })));
   });
