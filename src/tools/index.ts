@@ -1,0 +1,1 @@
+export { type VerifiedCommit, type VerifyOptions, type VerifyProgress, type VerifyResult, verify } from './verify.ts';
