@@ -15,7 +15,7 @@ export const ID = '_ID';
 /** Chunk shape and filters, which the original loses: kept in attributes because it cannot stand a filter message. */
 const CHUNKS = '_chunks';
 const FILTERS = '_filters';
-const REACH = '_reach';
+export const REACH = '_reach';
 
 /** What stands for a dataset in a log file: a dataset without data that carries shape, maximum shape and number. */
 export interface Anchor extends DatasetShape {
