@@ -38,7 +38,8 @@ export class States {
     this.file = file;
   }
 
-  *open({ root, end }: State): Io<Structure> {
+  /** Not cut off at its end: other software may have changed it in place, and put behind it what it had no room for. */
+  *open({ root }: Pick<State, 'root'>, end = this.file.end): Io<Structure> {
     const loader = new ObjectLoader(this.file.upTo(end), yield* this.#table());
     return new Structure(loader, yield* loader.node(root));
   }

@@ -32,7 +32,11 @@ export function statesOf({ history, states, file }: VerifiedStore): LogState[] {
     record,
   }));
   const { present } = states;
+  const last = list.at(-1);
   const isKnown = present && list.some(({ root }) => root === present.root);
+  // Changed in place: the same commit, with more behind it.
+  if (present && last && last.root === present.root && present.end > last.end)
+    list[list.length - 1] = { ...last, end: present.end };
   if (present && !isKnown && (counts || records.length > 0))
     list.push({ ...present, sequence: (records.at(-1)?.sequence ?? -1) + 1, record: null });
   return list.filter(({ end }) => end <= file.size);

@@ -72,6 +72,40 @@ export class VerifiedStore {
         throw new H5LogError('UNSUPPORTED', `checksums of kind ${record.kind} cannot be made on this platform`);
       this.damages.push(...(await sums.check(i)));
     }
+    await this.#excuse();
+  }
+
+  /**
+   * Other software changes headers in place, with right checksums of their own: that is no damage. It did if the file does not end
+   * where the last commit does, or if what lies between two commits is needed by the first of them.
+   */
+  async #excuse(): Promise<void> {
+    const first = this.records.findIndex((record) => this.damages.some(isIn(record)));
+    let last = this.records.length - 1;
+    for (; last >= first && first >= 0; last--) if (await this.#wasChangedAfter(last)) break;
+    if (last < first || first < 0) return;
+    const { end } = this.records[last] as CommitRecord;
+    const kept = this.damages.filter((damage) => damage.in === 'data' || damage.start >= end);
+    this.damages.splice(0, this.damages.length, ...kept);
+  }
+
+  async #wasChangedAfter(index: number): Promise<boolean> {
+    const record = this.records[index] as CommitRecord;
+    const next = this.records[index + 1];
+    const { present } = this.states;
+    if (next && next.start === record.end) return false;
+    if (!next && (!present || (present.end === record.end && present.root === record.root))) return false;
+    const state = next || !present ? record : present;
+    const problems = async (end: number): Promise<number> => {
+      try {
+        const structure = await this.file.run(this.states.open(state, end));
+        return (await this.file.run(new CheckedObjects().walk(structure, true))).problems.length;
+      } catch (error) {
+        mustBeDamage(error);
+        return 1;
+      }
+    };
+    return (await problems(this.file.end)) === 0 && (!next || (await problems(record.end)) > 0);
   }
 
   async #placeOfRecords({ root, end }: CommitRecord): Promise<Range | null> {
@@ -140,5 +174,10 @@ function* load(store: LogStore): Io<void> {
   yield* store.load();
   store.history();
 }
+
+const isIn =
+  ({ start, end }: CommitRecord) =>
+  (damage: Damage): boolean =>
+    damage.in !== 'data' && damage.start >= start && damage.end <= end;
 
 export const isProblem = (value: object): value is Problem => 'what' in value;
