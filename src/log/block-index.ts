@@ -109,7 +109,11 @@ export class BlockIndex {
     if (this.whole) this.whole = permuted(this.whole, order, 1);
     if (orders) this.orders = permuted(orders, order, 1);
     const { places } = this;
-    if (places) this.places = Uint32Array.from(order, (i) => places[i] as number);
+    if (places) {
+      // As long as the other lists: blocks that are added later go behind these.
+      this.places = new Uint32Array(places.length);
+      this.places.set(order.map((i) => places[i] as number));
+    }
     this.#trees = [];
   }
 

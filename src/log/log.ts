@@ -48,6 +48,8 @@ export class Log {
   current = new Stage();
   waiting: Stage[] = [];
   underWay: Stage[] = [];
+  /** Datasets that were resized since the last flush, on ranks that leave it to another to post fill. */
+  readonly resized = new Set<LogDataset>();
   readonly #datasets = new Map<ObjectNode, LogDataset>();
   readonly #byId = new Map<number, LogDataset>();
   /** Of the numbers below this, those that are not known belong to datasets that are gone. */
@@ -96,7 +98,7 @@ export class Log {
     this.tables.committed = {
       items: stores.flatMap(({ committed }) => committed.tables),
       ends,
-      order: stores.length > 1 ? new WriteOrder(stores.map((store) => store.history())) : null,
+      order: stores.length > 1 ? new WriteOrder(stores.map((store) => store.historyLater())) : null,
       coverage: isKept ? coverage : { ends },
     };
   }

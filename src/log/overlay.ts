@@ -1,4 +1,6 @@
 import { copyBox } from '../space/copy.ts';
+import { subtractMany } from '../space/cut.ts';
+import { fillWith } from './box-read.ts';
 import type { LogDataset } from './log-dataset.ts';
 import type { DatasetStage } from './stage.ts';
 
@@ -47,6 +49,29 @@ export function pendingIn(
         at += bytes;
       }
     }
+  }
+  return patches;
+}
+
+/** Fill for the parts of the box (start, count) that lie outside of `inside`, the extent up to which committed data counts. */
+export function fillOutside(
+  dataset: LogDataset,
+  inside: readonly number[],
+  start: Float64Array,
+  count: Float64Array,
+): Patch[] {
+  const rank = start.length;
+  const { elements, fill } = dataset;
+  const kept = { rank, length: 1, starts: new Float64Array(rank), counts: Float64Array.from(inside) };
+  const parts = subtractMany(start, count, kept);
+  const patches: Patch[] = [];
+  for (let k = 0; k < parts.length * rank; k += rank) {
+    const shape = parts.counts.slice(k, k + rank);
+    const size = shape.reduce((product, n) => product * n, 1);
+    const data = new Uint8Array(size * elements.size);
+    fillWith(data, 0, size, elements.size, fill);
+    const inBox = start.map((from, d) => (parts.starts[k + d] as number) - from);
+    patches.push({ data, shape, inBlock: new Float64Array(rank), inBox, count: shape });
   }
   return patches;
 }

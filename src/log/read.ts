@@ -11,7 +11,7 @@ import type { BlockIndex } from './block-index.ts';
 import { BoxReader } from './box-read.ts';
 import { bytesOf, type LogDataset } from './log-dataset.ts';
 import { type InMemory, type MemoryLayout, memoryBlocks, putInto, reordered } from './memory.ts';
-import { applyPatches, pendingIn } from './overlay.ts';
+import { applyPatches, fillOutside, pendingIn } from './overlay.ts';
 import type { Committed } from './tables.ts';
 
 export interface ReadRequest {
@@ -63,10 +63,12 @@ export class Reading {
     this.#limit = this.#index?.length ?? 0;
     const stages = dataset.log.stagesOf(dataset);
     this.#patches = [];
-    if (stages.length > 0) {
+    const { lowest } = dataset;
+    if (stages.length > 0 || lowest) {
       for (let i = 0; i < blocks.length; i++) {
         const { start, count } = boxAt(blocks, i);
-        this.#patches.push(pendingIn(stages, dataset, start, count, patient));
+        const gone = lowest ? fillOutside(dataset, lowest, start, count) : [];
+        this.#patches.push([...gone, ...pendingIn(stages, dataset, start, count, patient)]);
       }
     }
   }

@@ -7,6 +7,7 @@ import { root } from '../../scripts/root.ts';
 interface Package {
   readonly type: string;
   readonly sideEffects: boolean;
+  readonly bin: Readonly<Record<string, string>>;
   readonly files: readonly string[];
   readonly engines: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, unknown>>;
@@ -39,11 +40,17 @@ describe('package.json', () => {
       './mpi': entry('mpi'),
       './storage': entry('storage/index'),
       './threads': entry('threads'),
+      './tools': entry('tools/index'),
+      './native': entry('native'),
       './package.json': './package.json',
     });
   });
 
-  test('chooses the platform by condition', () => {
+  test('has one program', () => {
+    expect(manifest.bin).toEqual({ h5log: 'dist/cli/main.js' });
+  });
+
+  test('chooses platform and native connector by condition', () => {
     expect(JSON.stringify(manifest.imports)).toBe(
       JSON.stringify({
         '#platform': {
@@ -51,6 +58,15 @@ describe('package.json', () => {
           browser: './dist/platform-browser.js',
           node: './dist/platform-node.js',
           default: './dist/platform-browser.js',
+        },
+        '#native': {
+          'h5log-source': {
+            browser: './src/connector/native/absent.ts',
+            default: './src/connector/native/engine.ts',
+          },
+          browser: './dist/connector/native/absent.js',
+          node: './dist/connector/native/engine.js',
+          default: './dist/connector/native/absent.js',
         },
       }),
     );

@@ -67,6 +67,15 @@ export class NativeFile {
     return new NativeFile(library, openPlace(library, source, mode, check), mode);
   }
 
+  /** Opens a file for writing whose lock the caller has. */
+  static openShared(library: Library, source: string | ByteStorage): NativeFile {
+    return new NativeFile(
+      library,
+      openPlace(library, source, 'r+', () => {}, true),
+      'r+',
+    );
+  }
+
   /** Makes a new file; one that exists is replaced unless `exclusive`. */
   static create(library: Library, target: string | ByteStorage, exclusive = false): NativeFile {
     return new NativeFile(library, createPlace(library, target, exclusive), 'r+');
@@ -398,3 +407,8 @@ export class NativeFile {
 }
 
 const giveUp = libraryError('STORAGE', 'closing failed', '', '/');
+
+/** Opens a file for writing whose lock the caller has. */
+export function openShared(library: Library, source: string | ByteStorage): NativeFile {
+  return NativeFile.openShared(library, source);
+}

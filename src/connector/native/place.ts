@@ -1,4 +1,4 @@
-import { createTarget, openTarget, readTarget } from '#platform';
+import { createTarget, joinTarget, openTarget, readTarget } from '#platform';
 import { H5LogError } from '../../errors.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import { ACCESS, type Library, libraryError } from './library.ts';
@@ -15,16 +15,17 @@ export interface Place {
   release(): void;
 }
 
-/** Opens a file. For writing its lock is taken, as for a log. `check` may refuse it before libhdf5 sees it. */
+/** Opens a file. For writing its lock is taken, as for a log, unless the caller has it. `check` may refuse it before libhdf5 sees it. */
 export function openPlace(
   library: Library,
   source: string | ByteStorage,
   mode: 'r' | 'r+',
   check: (storage: ByteStorage) => void,
+  isLocked = false,
 ): Place {
   const access = mode === 'r' ? ACCESS.read : ACCESS.write;
   if (typeof source !== 'string') return mountedPlace(library, source, access, check);
-  const target = mode === 'r+' ? openTarget(source) : null;
+  const target = mode === 'r' ? null : isLocked ? joinTarget(source) : openTarget(source);
   const storage = target?.storage ?? readTarget(source);
   const release = (): void => {
     storage.blocking?.close();
