@@ -97,7 +97,7 @@ class DatasetCopy {
     if (index.length === 0) return;
     const { log, elements, fill, filters, chunks } = this.#dataset;
     const reader = new BoxReader(log.files, index, index.length, { size: elements.size, fill, filters });
-    for (const pieces of livePieces(index, window, filters.length > 0, chunks)) {
+    for (const pieces of livePieces(index, window, filters.length > 0, chunks, elements.size)) {
       for (const block of pieces.kept) await this.#keep(index, block);
       const { rank, lo, hi, length } = pieces.boxes;
       for (let i = 0; i < length; i++) {
@@ -155,8 +155,9 @@ function* livePieces(
   window: Window,
   filtered: boolean,
   chunks: readonly number[] | null,
+  elementSize: number,
 ): Iterable<LivePieces> {
   if (!filtered) yield livePlain(index, window);
   else if (chunks && chunks.length > 0) yield* liveCells(index, window, chunks);
-  else yield liveFiltered(index, window);
+  else yield liveFiltered(index, window, elementSize);
 }

@@ -1,4 +1,4 @@
-import { createTarget, subfilesOf } from '#platform';
+import { createTarget, realFile, subfilesOf } from '#platform';
 import { tableOptions } from '../connector/environment.ts';
 import { TOKEN } from '../connector/subfiles.ts';
 import { H5LogError } from '../errors.ts';
@@ -77,8 +77,8 @@ export async function compact(
       const text = `${storage.name} has no log: it is an ordinary HDF5 file, for which h5repack does what compact does for logs`;
       throw new H5LogError('UNSUPPORTED', text, { file: storage.name });
     }
-    if (/^https?:/i.test(String(input)) === false && subfilesOf(input).name(0) === subfilesOf(output).name(0))
-      throw new H5LogError('OPTION', `${String(output)} is the input itself`);
+    if (!/^https?:/i.test(String(input)) && realFile(input) === realFile(output))
+      throw new H5LogError('OPTION', `${String(output)} is the input itself; a file cannot be compacted into itself`);
     log.mustHoldData();
     const target = createTarget(output, !force);
     try {

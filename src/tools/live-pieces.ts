@@ -28,12 +28,13 @@ export function livePlain(index: BlockIndex, window: Window): LivePieces {
 }
 
 /**
- * Filtered blocks without a grid: one of which everything can be seen is kept, unless it reaches into one of which only a part can.
- * What it hides would otherwise leave splinters.
+ * Filtered blocks without a grid: one of which everything can be seen is kept, unless it is small and others join on, or it reaches
+ * into one of which only a part can be seen. Those would otherwise leave splinters.
  */
-export function liveFiltered(index: BlockIndex, window: Window): LivePieces {
+export function liveFiltered(index: BlockIndex, window: Window, elementSize: number): LivePieces {
   const whole: number[] = [];
-  const parts = new BoxList(index.rank);
+  const isPart = new Uint8Array(index.length);
+  const changed = new BoxList(index.rank);
   for (let i = 0; i < index.length; i++) {
     const box = clipped(index, i, window);
     if (!box) continue;
@@ -41,17 +42,41 @@ export function liveFiltered(index: BlockIndex, window: Window): LivePieces {
     const { blocks } = visible(index, index.query(box.lo, box.hi), box.lo, count);
     if (!blocks.includes(i)) continue;
     if (blocks.length === 1 && box.isWhole && isStream(index, i)) whole.push(i);
-    else parts.push(box.lo, box.hi);
+    else {
+      changed.push(box.lo, box.hi);
+      isPart[i] = 1;
+    }
   }
-  if (parts.length === 0) return { boxes: parts, kept: whole };
   const kept: number[] = [];
-  const changed = new BoxList(index.rank, parts.length);
-  changed.append(parts);
+  const small = new Map<string, number>();
   for (const i of whole) {
-    if (touches(index, i, parts)) pushClipped(index, i, window, changed);
+    const box = clipped(index, i, window);
+    if (!box) continue;
+    const isSmall = volume(box) * elementSize < SMALL_STREAM;
+    if (isSmall || index.query(box.lo, box.hi).some((other) => isPart[other])) changed.push(box.lo, box.hi);
     else kept.push(i);
+    if (isSmall) small.set(keyOf(box.lo, box.hi), i);
   }
-  return { boxes: union(changed, true), kept };
+  const boxes = new BoxList(index.rank);
+  const joined = union(changed, true);
+  for (let b = 0; b < joined.length; b++) {
+    const from = b * joined.rank;
+    const lo = joined.lo.subarray(from, from + joined.rank);
+    const hi = joined.hi.subarray(from, from + joined.rank);
+    const alone = small.get(keyOf(lo, hi));
+    if (alone === undefined) boxes.push(lo, hi);
+    else kept.push(alone);
+  }
+  return { boxes, kept };
+}
+
+/** Streams of less than this are put together: they pack badly, and each has an entry in the table. */
+const SMALL_STREAM = 64 * 1024;
+
+const keyOf = (lo: Float64Array, hi: Float64Array): string => `${lo.join()} ${hi.join()}`;
+
+function volume({ lo, hi }: Window): number {
+  return hi.reduce((product, high, d) => product * (high - (lo[d] as number)), 1);
 }
 
 /** Filtered blocks on a grid, cell by cell: a block that is alone in its cell is kept. */
@@ -147,17 +172,4 @@ function clipped(index: BlockIndex, i: number, { lo, hi }: Window): (Window & { 
 function pushClipped(index: BlockIndex, i: number, window: Window, list: BoxList): void {
   const box = clipped(index, i, window);
   if (box) list.push(box.lo, box.hi);
-}
-
-function touches(index: BlockIndex, i: number, { rank, lo, hi, length }: BoxList): boolean {
-  for (let b = 0; b < length; b++) {
-    let d = 0;
-    for (; d < rank; d++) {
-      const start = index.starts[i * rank + d] as number;
-      const end = start + (index.counts[i * rank + d] as number);
-      if (start >= (hi[b * rank + d] as number) || end <= (lo[b * rank + d] as number)) break;
-    }
-    if (d === rank) return true;
-  }
-  return false;
 }

@@ -1,4 +1,5 @@
 import { hasSubfiles } from '../connector/stores.ts';
+import { readToken } from '../connector/subfiles.ts';
 import { H5LogError } from '../errors.ts';
 import type { Structure } from '../hdf5/structure.ts';
 import { type CommitRecord, type SubfileState, subfileState } from '../log/commit-record.ts';
@@ -95,7 +96,7 @@ export async function checkState(state: LogState, stores: Stores, thorough: bool
   } else {
     for (const [g, part] of partsOf(state, stores).entries()) {
       const store = stores.subfiles[g];
-      const found = store && part ? await checkSubfile(store, part, g, walked, problems) : null;
+      const found = store && part ? await checkSubfile(opened, own, store, part, g, walked, problems) : null;
       if (!store) problems.push({ what: `subfile ${g} is missing` });
       if (!store || !found) continue;
       loaded.push(found);
@@ -108,6 +109,8 @@ export async function checkState(state: LogState, stores: Stores, thorough: bool
 }
 
 async function checkSubfile(
+  main: OpenState,
+  own: LogStore,
   store: VerifiedStore,
   part: SubfileState,
   g: number,
@@ -134,7 +137,19 @@ async function checkSubfile(
     return null;
   }
   problems.push(...(await store.tables(loaded, datasets)).map(named));
+  const reason = await store.file.run(whyOfAnother(main, opened.structure, own, loaded));
+  if (reason) problems.push(named({ what: reason }));
   return loaded;
+}
+
+/** A subfile of another file, or of a copy of this one that went its own way. */
+function* whyOfAnother(main: OpenState, structure: Structure, own: LogStore, store: LogStore): Io<string | null> {
+  const token = yield* readToken(main.structure);
+  const theirs = yield* readToken(structure);
+  if (token ? !theirs || token.some((byte, i) => byte !== theirs[i]) : theirs) return 'it belongs to another file';
+  const last = store.commit();
+  if (!last || own.commit(last.sequence)?.time === last.time) return null;
+  return `its commit ${last.sequence} of ${new Date(last.time).toISOString()} is none of this file`;
 }
 
 const OPTIONS = {

@@ -41,7 +41,9 @@ describe('a file that was overwritten 50 times', () => {
   const shape = [200, 300];
   const filters = [[], ['shuffle' as const, { deflate: 1 }]];
   const cases = filters.flatMap((filter) =>
-    [null, [40, 60]].flatMap((chunks) => ['whole', 'parts', 'rows'].map((how) => ({ filters: filter, chunks, how }))),
+    [null, [40, 60]].flatMap((chunks) =>
+      ['whole', 'parts', 'rows', 'every row'].map((how) => ({ filters: filter, chunks, how })),
+    ),
   );
 
   test.each(cases)(
@@ -57,7 +59,13 @@ describe('a file that was overwritten 50 times', () => {
       file.flushSync();
       for (let i = 0; i < 50; i++) {
         if (how === 'whole') dataset.write(Float64Array.from({ length: 60_000 }, value));
-        else if (how === 'rows') {
+        else if (how === 'every row') {
+          for (let k = 0; k < 4; k++)
+            dataset.write(Float64Array.from({ length: 300 }, value), {
+              start: [(i * 4 + k) % 200, 0],
+              count: [1, 300],
+            });
+        } else if (how === 'rows') {
           for (let k = 0; k < 20; k++)
             dataset.write(Float64Array.from({ length: 300 }, value), {
               start: [Math.floor(numbers() * 200), 0],
@@ -335,6 +343,27 @@ describe('compact', () => {
     await expect(compact(path, path, { force: true })).rejects.toMatchObject({ code: 'OPTION' });
     await expect(compact(path, fresh(), { memory: 5 })).rejects.toMatchObject({ code: 'OPTION' });
     await expect(compact(path, fresh(), { force: 1 as never })).rejects.toMatchObject({ code: 'OPTION' });
+  });
+
+  test.each([null, [10, 20]])('copies streams that are wholly visible as they are, with chunks %j', async (chunks) => {
+    const packed = fresh('packed');
+    const file = File.createSync(packed);
+    const options = {
+      dtype: 'float64',
+      shape: [400, 100],
+      filters: [{ deflate: 1 }],
+      ...(chunks && { chunks }),
+    } as const;
+    const d = file.createDataset('d', options);
+    for (let i = 0; i < 4; i++)
+      d.write(Float64Array.from({ length: 10_000 }, Math.random), { start: [i * 100, 0], count: [100, 100] });
+    file.flushSync();
+    const before = (await compact(packed, fresh())).kept;
+    expect(before).toBe(chunks ? 200 : 4);
+    d.write([1], { start: [3, 3], count: [1, 1] });
+    file.closeSync();
+    const { kept, blocks } = await compact(packed, fresh());
+    expect([kept, blocks]).toEqual(chunks ? [199, 200] : [3, 4]);
   });
 
   test('tells how far it is and what it did', async () => {

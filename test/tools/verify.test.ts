@@ -399,7 +399,9 @@ with h5py.File(sys.argv[1], 'w', libver=sys.argv[2]) as f:
     test('a state that it made of a file of ours is no damage', async () => {
       const path = fresh('both');
       writeFileSync(path, makeFile(20_000, 5));
-      pythonSync(`import h5py, sys\nwith h5py.File(sys.argv[1], 'r+') as f: f.create_group('theirs').attrs['x'] = 5`, [path]);
+      pythonSync(`import h5py, sys\nwith h5py.File(sys.argv[1], 'r+') as f: f.create_group('theirs').attrs['x'] = 5`, [
+        path,
+      ]);
       const result = await verify(path);
       expect(result.problems).toEqual([]);
       // It changes the root group in place, so that it is still the same commit.
