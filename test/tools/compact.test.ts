@@ -355,9 +355,10 @@ describe('compact', () => {
       ...(chunks && { chunks }),
     } as const;
     const d = file.createDataset('d', options);
-    for (let i = 0; i < 4; i++)
+    for (let i = 0; i < 4; i++) {
       d.write(Float64Array.from({ length: 10_000 }, Math.random), { start: [i * 100, 0], count: [100, 100] });
-    file.flushSync();
+      file.flushSync();
+    }
     const before = (await compact(packed, fresh())).kept;
     expect(before).toBe(chunks ? 200 : 4);
     d.write([1], { start: [3, 3], count: [1, 1] });
