@@ -1,7 +1,7 @@
-import { readTarget, subfilesOf } from '#platform';
+import { readTarget, realFile, subfilesOf } from '#platform';
 import { hasSubfiles } from '../connector/stores.ts';
 import { readToken, tokenText } from '../connector/subfiles.ts';
-import { H5LogError } from '../errors.ts';
+import { H5LogError, isH5LogError } from '../errors.ts';
 import { httpStorage } from '../storage/http.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import type { Subfiles } from '../storage/subfiles.ts';
@@ -69,6 +69,7 @@ export async function verify(source: string | URL | ByteStorage, options: Verify
   signal?.throwIfAborted();
   const isWeb = /^https?:\/\//i.test(String(source));
   const isPath = typeof source === 'string' || source instanceof URL;
+  if (repairTo !== undefined) await mayWrite(repairTo, force, isPath && !isWeb ? source : null);
   const storage = !isPath ? source : isWeb ? httpStorage(source) : readTarget(source);
   const opened: ByteStorage[] = isPath ? [storage] : [];
   try {
@@ -93,6 +94,23 @@ export async function verify(source: string | URL | ByteStorage, options: Verify
   }
 }
 
+/** Before everything is looked at, not after. */
+async function mayWrite(to: string | URL, force: boolean, from: string | URL | null): Promise<void> {
+  if (from !== null && realFile(from) === realFile(to))
+    throw new H5LogError('OPTION', `${String(to)} is the file itself; a repair is written to another one`);
+  if (force) return;
+  try {
+    await readTarget(to).close();
+  } catch (error) {
+    if (isH5LogError(error, 'NOT_FOUND')) return;
+    throw error;
+  }
+  throw new H5LogError('EXISTS', `${String(to)} exists already`, { file: String(to) });
+}
+
+/** More subfiles than any file has: a number that is damaged. */
+const MOST_SUBFILES = 2 ** 17;
+
 async function openStores(storage: ByteStorage, beside: Subfiles | null, opened: ByteStorage[]): Promise<Stores> {
   const main = await VerifiedStore.open(storage);
   const { counts } = main.history;
@@ -100,7 +118,7 @@ async function openStores(storage: ByteStorage, beside: Subfiles | null, opened:
   if (counts && hasSubfiles(counts)) {
     if (!beside) throw new H5LogError('UNSUPPORTED', 'the data of this file is in subfiles: verify needs its path');
     const token = await tokenOf(main);
-    for (let g = 0; g < counts.subfiles; g++) {
+    for (let g = 0; g < Math.min(counts.subfiles, MOST_SUBFILES); g++) {
       const found = beside.open(g, false) ?? (token === null ? undefined : beside.open(g, false, token));
       if (found) opened.push(found);
       subfiles.push(found ? await VerifiedStore.open(found) : null);

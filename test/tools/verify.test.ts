@@ -206,6 +206,7 @@ describe('repairTo', () => {
     expect(readFileSync(out, 'utf8')).toBe('precious');
     await verify(whole, { repairTo: out, force: true });
     expect(factsOf(out)).toEqual(factsOf(whole));
+    await expect(verify(whole, { repairTo: whole, force: true })).rejects.toMatchObject({ code: 'OPTION' });
     const path = fresh('noise');
     writeFileSync(path, crypto.getRandomValues(new Uint8Array(5000)));
     const before = readdirSync(folder).sort();
@@ -348,6 +349,15 @@ describe('the state of other files', () => {
     await expect(verify(path, { force: 1 as never })).rejects.toMatchObject({ code: 'OPTION' });
     const signal = AbortSignal.abort();
     await expect(verify(path, { signal })).rejects.toBe(signal.reason);
+  });
+
+  test('a storage that cannot block is looked at in the same way', async () => {
+    const bytes = makeFile(1_000_000, 10);
+    const { read, size, close } = memoryStorage(bytes);
+    expect(await verify({ name: 'far away', read, size, close })).toMatchObject({ sound: true, newestSound: 10 });
+    const damaged = memoryStorage(flipped(bytes, 500_000, 1));
+    const far = { name: 'far away', read: damaged.read, size: damaged.size, close: damaged.close };
+    expect(await verify(far)).toMatchObject({ path: 'far away', sound: false });
   });
 
   test('progress comes to its end', async () => {
