@@ -159,13 +159,15 @@ describe('what is in a file', () => {
     for (let n = 0; n < repeats(300); n++) {
       const numbers = random(first + n);
       const weights = Object.values(WEIGHTS)[n % Object.keys(WEIGHTS).length] as Readonly<Record<StepKind, number>>;
-      const setup = { storage: 'memory' as const, create: { checksum: n % 3 > 0 }, seed: first + n };
+      const storage = (['memory', 'faulty', 'delayed'] as const)[n % 3] ?? 'memory';
+      const setup = { storage, create: { checksum: n % 4 > 0 }, seed: first + n };
       const machine = await Machine.start(setup, folder);
       for (let i = 0; i < 3; i++) await machine.step({ kind: 'create', seed: first + 7 * n + i });
       for (let i = 0; i < 30; i++)
         await machine.step({ kind: chosen(weights, numbers()), seed: Math.floor(numbers() * 2 ** 31) });
       const path = fresh('program');
       writeFileSync(path, await machine.end());
+      expect((await verify(path)).problems, `program ${first + n}`).toEqual([]);
       const out = await mustReadEqual(path, n % 2 ? { memory: 2 ** 20 } : {});
       programs++;
       before += sizeOf(path);
