@@ -17,6 +17,7 @@ export class CheckedFile {
   readonly superblock: Superblock | null;
   /** Why. */
   readonly trouble: H5LogError | null;
+  assumedBase = 0;
   #near: { at: number; bytes: Uint8Array } = { at: 0, bytes: new Uint8Array(0) };
   readonly #windows = [new Uint8Array(0), new Uint8Array(0)];
 
@@ -44,9 +45,9 @@ export class CheckedFile {
     return this.storage.name;
   }
 
-  /** Where the superblock is, and addresses count from. A file that lost it has no user block, as far as anybody knows. */
+  /** Where the superblock is, and addresses count from; of a file that lost it, where it seems to have been. */
   get base(): number {
-    return this.superblock?.base ?? 0;
+    return this.superblock?.base ?? this.assumedBase;
   }
 
   /** File offset behind everything that may be looked at. */

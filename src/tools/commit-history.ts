@@ -120,21 +120,25 @@ export async function historyOf(states: States): Promise<History> {
     }
   }
   const found = await scan(file);
-  let counts: LogCounts | null = null;
-  // The records that the newest readable state knows of are those of real commits. What is behind it may be whole, too.
-  for (let i = found.length - 1; i >= 0; i--) {
-    const { root, end } = found[i] as CommitRecord;
-    try {
-      const known = await file.run(states.recordsOf({ root, end }));
-      if (known.records.at(-1)?.root !== root) continue;
-      ({ counts } = known);
-      return { records: [...known.records, ...found.slice(i + 1)], trouble, counts };
-    } catch (error) {
-      mustBeDamage(error);
+  for (const base of file.superblock ? [file.base] : BASES) {
+    file.assumedBase = base;
+    // The records that the newest readable state knows of are those of real commits. What is behind it may be whole, too.
+    for (let i = found.length - 1; i >= 0; i--) {
+      const { root, end } = found[i] as CommitRecord;
+      try {
+        const { records, counts } = await file.run(states.recordsOf({ root, end }));
+        if (records.at(-1)?.root === root) return { records: [...records, ...found.slice(i + 1)], trouble, counts };
+      } catch (error) {
+        mustBeDamage(error);
+      }
     }
   }
-  return { records: found, trouble, counts };
+  file.assumedBase = 0;
+  return { records: found, trouble, counts: null };
 }
+
+/** Where a superblock may be: at the beginning, or behind a user block of others. */
+const BASES = [0, ...Array.from({ length: 12 }, (_, i) => 512 * 2 ** i)];
 
 /** Every record that lies inside what it says its commit appended, oldest first. */
 async function scan(file: CheckedFile): Promise<CommitRecord[]> {

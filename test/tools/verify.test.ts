@@ -406,6 +406,28 @@ with h5py.File(sys.argv[1], 'w', libver=sys.argv[2]) as f:
       expect((await verify(path)).sound).toBe(false);
     });
 
+    test('with a user block before it, a file whose superblock is lost is given back', async () => {
+      const path = fresh('block');
+      pythonSync(
+        `import h5py, sys\nwith h5py.File(sys.argv[1], 'w', userblock_size=1024) as f: f.create_group('theirs').attrs['x'] = 5`,
+        [path],
+      );
+      const file = File.openSync(path, { mode: 'r+' });
+      const d = file.createDataset('d', { dtype: 'int32', shape: [100] });
+      for (let i = 0; i < 20; i++) {
+        d.write(new Int32Array(100).fill(i));
+        file.flushSync();
+      }
+      file.closeSync();
+      expect(await verify(path)).toMatchObject({ sound: true, newestSound: 19 });
+      const facts = factsOf(path);
+      writeFileSync(path, readFileSync(path).fill(7, 0, 100).fill(0, 1024, 1072));
+      const out = fresh('repaired');
+      expect(await verify(path, { repairTo: out })).toMatchObject({ sound: false, newestSound: 19 });
+      expect(factsOf(out)).toEqual(facts);
+      expect(readFileSync(out)[50]).toBe(7);
+    });
+
     test('a state that it made of a file of ours is no damage', async () => {
       const path = fresh('both');
       writeFileSync(path, makeFile(20_000, 5));
