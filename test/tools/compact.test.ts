@@ -235,12 +235,16 @@ describe('files of the original', () => {
 });
 
 withOracle(['python', 'h5dump'], 'ordinary datasets beside those of the log', () => {
-  test('are copied as they are stored', async () => {
+  test.each([
+    ['latest', 0],
+    ['earliest', 0],
+    ['earliest', 512],
+  ])('are copied as they are stored: %s, user block of %i bytes', async (libver, block) => {
     const path = fresh('h5py');
     pythonSync(
       `
 import h5py, numpy as np, sys
-with h5py.File(sys.argv[1], 'w', libver=sys.argv[2]) as f:
+with h5py.File(sys.argv[1], 'w', libver=sys.argv[2], userblock_size=int(sys.argv[3])) as f:
     f['contiguous'] = np.arange(1000.0)
     f.create_dataset('chunked', data=np.arange(10000).reshape(100, 100), chunks=(30, 40), compression='gzip', shuffle=True)
     f.create_dataset('growing', data=np.arange(300), chunks=(7,), maxshape=(None,))
@@ -255,7 +259,7 @@ with h5py.File(sys.argv[1], 'w', libver=sys.argv[2]) as f:
     layout[:] = h5py.VirtualSource('.', 'contiguous', shape=(1000,))[::2]
     f.create_virtual_dataset('virtual', layout)
 `,
-      [path, 'latest'],
+      [path, libver, String(block)],
     );
     const file = File.openSync(path, { mode: 'r+' });
     const d = file.createDataset('logged', { dtype: 'int32', shape: [100] });
