@@ -15,7 +15,7 @@ export const ID = '_ID';
 /** Chunk shape and filters, which the original loses: kept in attributes because it cannot stand a filter message. */
 const CHUNKS = '_chunks';
 const FILTERS = '_filters';
-const REACH = '_reach';
+export const REACH = '_reach';
 /** Attributes of an anchor that are not the user's. */
 export const ANCHOR_ATTRIBUTES: ReadonlySet<string> = new Set([DIMS, MAX_DIMS, ID, CHUNKS, FILTERS, REACH]);
 

@@ -4,7 +4,7 @@ import { lookup3 } from '../hdf5/checksum.ts';
 import { Cursor } from '../hdf5/cursor.ts';
 
 /** "H5LCMT" and the version of the record. */
-const MAGIC = Uint8Array.of(0x48, 0x35, 0x4c, 0x43, 0x4d, 0x54, 0x00, 0x01);
+export const MAGIC = Uint8Array.of(0x48, 0x35, 0x4c, 0x43, 0x4d, 0x54, 0x00, 0x01);
 const FIXED = 8 + 8 * 6 + 4 * 3 + 8 + 4;
 const PER_RANK = 20;
 const SECTIONS_SUMMED = 0x100;

@@ -6,7 +6,7 @@ import type { Io } from '../storage/drive.ts';
 /** The group that holds log and tables, and the root attribute that counts them. */
 export const LOG_GROUP = '_LOG';
 /** Where the commit records are in a file whose data is in subfiles: it has no log of its own. */
-const COMMITS_GROUP = '_COMMITS';
+export const COMMITS_GROUP = '_COMMITS';
 export const COUNTS_ATTRIBUTE = '_int_att';
 
 /** Bits of the configuration, element 3 of the counts. */
