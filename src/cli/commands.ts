@@ -4,6 +4,7 @@ import type { Command } from './command.ts';
 export const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = {
   compact: () => import('./compact.ts') as Promise<{ default: Command }>,
   demo: () => import('./demo.ts') as Promise<{ default: Command }>,
+  replay: () => import('./replay.ts') as Promise<{ default: Command }>,
   seal: () => import('./seal.ts') as Promise<{ default: Command }>,
   verify: () => import('./verify.ts') as Promise<{ default: Command }>,
 };

@@ -81,6 +81,7 @@ export function createTarget(path: string | URL, exclusive: boolean): WriteTarge
     removeUnfinished(real, lock);
     return {
       storage: readableAfterClose(nodeStorage(aside, 'wx+', name), real),
+      at: aside,
       release: () => lock.release(),
       publish: (durable) => publish(aside, real, name, exclusive, durable),
       discard: () => remove(aside),

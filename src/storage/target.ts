@@ -3,6 +3,8 @@ import type { ByteStorage } from './storage.ts';
 /** A file that may be written: its bytes, and the right to be the only writer. */
 export interface WriteTarget {
   readonly storage: ByteStorage;
+  /** Where a new file is until it has its name, for others who write into it. */
+  readonly at?: string;
   /** Gives the right up; at the end, or when opening failed. */
   release(): void;
   /** Makes a new file appear under its name. `durable` also survives a power loss. */
