@@ -1,7 +1,9 @@
-// A user's project: h5log from the packed tarball, compiled, run, required from CommonJS, bundled for a browser.
+// A user's project: h5log from the packed tarball, compiled, run, required from CommonJS, on threads, as a command, bundled for a
+// browser.
 // Usage: tsx scripts/consumer.ts [tarball]
-import { cpSync, readFileSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { transformSync } from 'esbuild';
 import { browserBundle, runWithoutNode } from './browser.ts';
 import { packedProject } from './packed.ts';
 import { execute, root, tsc } from './root.ts';
@@ -23,6 +25,19 @@ try {
   execute('node', ['require.cjs'], { cwd: folder });
   say("require('h5log') from CommonJS");
 
+  for (const name of ['threads', 'threads-rank']) compileExample(name, folder);
+  const threads = execute('node', ['threads.js', 'threads.h5', '3'], { cwd: folder });
+  if (!threads.includes('read back 3000 elements')) throw new Error(`the example of threads printed:\n${threads}`);
+  say('the example of threads runs');
+
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+  const printed = execute('npx', ['h5log', '--version'], { cwd: folder }).trim();
+  if (printed !== version) throw new Error(`npx h5log --version printed ${printed}, not ${version}`);
+  const demo = execute('npx', ['h5log', 'demo', '--ranks', '2', '--size', '100', '--json'], { cwd: folder });
+  const { verified, wrong } = JSON.parse(demo) as { verified: number; wrong: number };
+  if (verified !== 100_000 || wrong !== 0) throw new Error(`npx h5log demo printed:\n${demo}`);
+  say('npx h5log --version and npx h5log demo');
+
   const { raw, gzip, limit } = await browserBundle(folder);
   say(`browser bundle of h5log: ${raw} bytes, ${gzip} gzip (at most ${limit})`);
   if (gzip > limit) throw new Error(`the browser bundle has ${gzip} bytes gzip, more than ${limit}`);
@@ -34,6 +49,12 @@ try {
   say('browser bundle reads a file from a Blob, without any global of Node');
 } finally {
   project.discard();
+}
+
+/** As a user's build would: TypeScript to JavaScript, also in the name of the module for the threads. */
+function compileExample(name: string, folder: string): void {
+  const { code } = transformSync(readFileSync(join(root, 'examples', `${name}.ts`), 'utf8'), { loader: 'ts' });
+  writeFileSync(join(folder, `${name}.js`), code.replace('./threads-rank.ts', './threads-rank.js'));
 }
 
 function say(line: string): void {

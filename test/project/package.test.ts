@@ -7,6 +7,7 @@ import { root } from '../../scripts/root.ts';
 interface Package {
   readonly type: string;
   readonly sideEffects: boolean;
+  readonly bin: Readonly<Record<string, string>>;
   readonly files: readonly string[];
   readonly engines: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, unknown>>;
@@ -41,6 +42,10 @@ describe('package.json', () => {
       './threads': entry('threads'),
       './package.json': './package.json',
     });
+  });
+
+  test('has one program', () => {
+    expect(manifest.bin).toEqual({ h5log: 'dist/cli/main.js' });
   });
 
   test('chooses the platform by condition', () => {

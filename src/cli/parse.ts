@@ -1,0 +1,110 @@
+import { parseArgs } from 'node:util';
+import { H5LogError } from '../errors.ts';
+import type { Command, Option, Options, Positional, Values } from './command.ts';
+import { nearest } from './nearest.ts';
+
+/** Understood by every command. */
+export const everywhere = {
+  help: { type: 'flag', short: 'h', help: 'print this help' },
+  debug: { type: 'flag', help: 'print where an error comes from' },
+} as const satisfies Options;
+
+export interface Parsed {
+  readonly values: Values<Options>;
+  readonly positionals: readonly string[];
+  readonly help: boolean;
+}
+
+/** The arguments of a command, after its name; a mistake is `OPTION` and says what to do. */
+export function parse(command: Command, args: readonly string[]): Parsed {
+  const table: Options = { ...command.options, ...everywhere };
+  const options = Object.fromEntries(
+    Object.entries(table).map(([name, { type, short }]) => [
+      name,
+      { type: type === 'flag' ? ('boolean' as const) : ('string' as const), multiple: true, ...(short && { short }) },
+    ]),
+  );
+  // Not strict: our own messages name the command and suggest.
+  const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true, allowPositionals: true });
+  const given = new Map<string, (string | number | true)[]>();
+  const positionals: string[] = [];
+  for (const token of tokens) {
+    if (token.kind === 'positional') positionals.push(token.value);
+    if (token.kind !== 'option') continue;
+    const option = Object.hasOwn(table, token.name) ? table[token.name] : undefined;
+    if (!option) throw mistake(command, `unknown option ${token.rawName}${suggestion(token.name, table)}`);
+    const list = given.get(token.name) ?? [];
+    list.push(readValue(command, token.rawName, option, token.value, token.inlineValue ?? false));
+    if (list.length > 1 && !option.many && option.type !== 'flag')
+      throw mistake(command, `${token.rawName} is given twice`);
+    given.set(token.name, list);
+  }
+  const help = given.has('help');
+  // With --help nothing else has to be right.
+  if (!help) checkPositionals(command, positionals);
+  const values: Record<string, unknown> = {};
+  for (const [name, option] of Object.entries(command.options)) {
+    const list = given.get(name) ?? [];
+    if (option.type === 'flag') values[name] = list.length > 0;
+    else values[name] = option.many ? list : (list[0] ?? option.default);
+  }
+  return { values: values as Values<Options>, positionals, help };
+}
+
+function readValue(
+  command: Command,
+  name: string,
+  option: Option,
+  text: string | undefined,
+  isInline: boolean,
+): string | number | true {
+  if (option.type === 'flag') {
+    if (text !== undefined) throw mistake(command, `${name} takes no value`);
+    return true;
+  }
+  const what = option.value ?? 'VALUE';
+  if (text === undefined) throw mistake(command, `${name} needs a value: ${name} ${what}`);
+  // Most likely the value was forgotten; a negative number or a name like that can be given with =.
+  if (!isInline && /^-./.test(text) && !/^-[\d.]/.test(text))
+    throw mistake(command, `${name} needs a value: ${name} ${what}, or ${name}=${text}`);
+  if (option.choices && !option.choices.includes(text))
+    throw mistake(command, `${name} is ${list(option.choices, 'or')}, not ${text}${near(text, option.choices)}`);
+  if (option.type === 'text') return text;
+  const number = text.trim() === '' ? Number.NaN : Number(text);
+  if (option.type === 'number') {
+    if (Number.isFinite(number)) return number;
+    throw mistake(command, `${name} is a number, not ${JSON.stringify(text)}`);
+  }
+  const least = option.least ?? 0;
+  if (Number.isSafeInteger(number) && number >= least) return number;
+  throw mistake(command, `${name} is a whole number from ${least} up, not ${JSON.stringify(text)}`);
+}
+
+function checkPositionals(command: Command, given: readonly string[]): void {
+  const { positionals = [] } = command;
+  const needed = positionals.filter(({ optional }) => !optional);
+  if (given.length < needed.length) {
+    const missing = needed[given.length] as Positional;
+    throw mistake(command, `${missing.name} is missing: ${missing.help}`);
+  }
+  if (given.length > positionals.length && !positionals.at(-1)?.many)
+    throw mistake(command, `too many arguments: ${given.slice(positionals.length).join(' ')}`);
+}
+
+function mistake({ name }: Command, text: string): H5LogError {
+  return new H5LogError('OPTION', `${text}; see h5log ${name} --help`);
+}
+
+function suggestion(name: string, table: Options): string {
+  const found = nearest(name, Object.keys(table));
+  return found === undefined ? '' : ` (did you mean --${found}?)`;
+}
+
+function near(text: string, names: readonly string[]): string {
+  const found = nearest(text, names);
+  return found === undefined ? '' : ` (did you mean ${found}?)`;
+}
+
+function list(words: readonly string[], last: string): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`;
+}
