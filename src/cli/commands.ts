@@ -2,5 +2,9 @@ import type { Command } from './command.ts';
 
 /** Every command: its name, and the module that holds its table. A new one is a file and a line. */
 export const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = {
+  ls: () => import('./ls.ts') as Promise<{ default: Command }>,
+  dump: () => import('./dump.ts') as Promise<{ default: Command }>,
+  stat: () => import('./stat.ts') as Promise<{ default: Command }>,
+  diff: () => import('./diff.ts') as Promise<{ default: Command }>,
   demo: () => import('./demo.ts') as Promise<{ default: Command }>,
 };
