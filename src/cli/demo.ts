@@ -34,7 +34,10 @@ export default command({
   },
   examples: [
     { command: 'demo --ranks 4 --size 1000 --out field.h5', says: 'four threads; field.h5 stays' },
-    { command: 'mpiexec -n 4 npx h5log demo', says: 'the same on four processes of MPI' },
+    {
+      command: 'mpiexec -n 4 node_modules/.bin/h5log demo',
+      says: 'the same on four processes of MPI; with Open MPI npx h5log does as well',
+    },
   ],
   async run({ values, around }) {
     const { ranks, steps, size, subfiles, out, check } = values;

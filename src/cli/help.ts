@@ -35,7 +35,7 @@ export function helpOf(command: Command): string {
   if (examples.length > 0) {
     lines.push('', 'examples:');
     for (const example of examples) {
-      const text = /(^|\s)h5log\s/.test(example.command) ? example.command : `h5log ${example.command}`;
+      const text = /(^|[\s/])h5log\s/.test(example.command) ? example.command : `h5log ${example.command}`;
       lines.push(`  ${text}`, `      ${example.says}`);
     }
   }

@@ -21,7 +21,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     if (isFirst) process.stdout.write(`${text}\n`);
   };
   const tell = (error: unknown): void => {
-    process.stderr.write(failureText(error, debug));
+    const who = isFirst ? '' : `rank ${started.rank} of ${started.size}: `;
+    process.stderr.write(`${who}${failureText(error, debug)}`);
   };
   let call: () => Promise<ExitCode>;
   try {

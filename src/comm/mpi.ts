@@ -8,6 +8,7 @@ import type { Member } from './mpi-departures.ts';
 import { endWith, writeAtOnce } from './mpi-end.ts';
 import { openMpiFile } from './mpi-file.ts';
 import { Job } from './mpi-job.ts';
+import { lostConnection } from './pmi-connection.ts';
 
 let world: MpiCommunicator | undefined;
 
@@ -37,6 +38,8 @@ export function mpi(options: { library?: string } = {}): Communicator {
       rank: started.rank,
     });
   }
+  const lost = lostConnection((name) => process.env[name]);
+  if (lost) throw new H5LogError('COMM', lost, { rank: started?.rank });
   world = start(loadBinding(library, started), started);
   return world;
 }

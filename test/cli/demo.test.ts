@@ -1,8 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
 import type { DemoReport } from '../../src/tools/demo.ts';
+import { startNode } from '../child.ts';
 import { runMpi, withEachMpi } from '../comm/mpi-job.ts';
 import { type Ended, runNode } from '../process.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -78,6 +80,20 @@ describe('h5log demo', () => {
     );
   });
 
+  test('takes its temporary file away when it is interrupted', slow, async () => {
+    const folder = temporaryDirectory();
+    const files = () => readdirSync(folder).filter((name) => name.startsWith('h5log-'));
+    const args = ['demo', '--ranks', '1', '--size', '1000', '--steps', '100000'];
+    const child = startNode(program, args, { env: { ...process.env, TMPDIR: folder }, stdio: 'ignore' });
+    const ended = new Promise((resolve) => child.on('exit', (_code, signal) => resolve(signal)));
+    while (files().length === 0 && child.exitCode === null) await sleep(20);
+    expect(files()).toHaveLength(1);
+    await sleep(500);
+    child.kill('SIGINT');
+    expect(await ended).toBe('SIGINT');
+    expect(files()).toEqual([]);
+  });
+
   test('says in one line why it cannot run', slow, async () => {
     const folder = temporaryDirectory();
     const absent = await demo('--check', join(folder, 'absent.h5'));
@@ -101,6 +117,20 @@ describe('h5log demo', () => {
 });
 
 withEachMpi('h5log demo on MPI', (mpi) => {
+  // npx is such a program.
+  test('through another program of Node: with Open MPI it runs, with MPICH it says why it cannot', slow, async () => {
+    const through = new URL('../comm/programs/through-another.ts', import.meta.url);
+    const args = ['demo', '--size', '10', '--steps', '1'];
+    const { code, stdout, stderr } = await runMpi({ mpi, ranks: 2, program: through, args, timeout: 150_000 });
+    if (mpi === 'openmpi') {
+      expect(stdout).toMatch(/^verified {2}100 elements in .*: all right\r?$/m);
+      expect(code).toBe(0);
+    } else {
+      expect(stderr).toMatch(/^h5log: COMM: the connection to the launcher \(PMI_FD \d+\) is lost: /m);
+      expect(code).toBe(2);
+    }
+  });
+
   const run = (ranks: number, ...args: string[]) =>
     runMpi({ mpi, ranks, program, args: ['demo', ...args], timeout: 150_000, env: { TMPDIR: temporaryDirectory() } });
 
