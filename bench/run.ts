@@ -1,9 +1,10 @@
 import { log } from './log.ts';
 import { memory } from './memory.ts';
+import { replay } from './replay.ts';
 import { figures } from './report.ts';
 import { structure } from './structure.ts';
 
-const suites: Readonly<Record<string, () => void | Promise<void>>> = { structure, log, memory };
+const suites: Readonly<Record<string, () => void | Promise<void>>> = { structure, log, memory, replay };
 
 const [wanted] = process.argv.slice(2).filter((argument) => !argument.startsWith('-'));
 for (const [name, run] of Object.entries(suites)) {

@@ -1,4 +1,4 @@
-import type { Session } from './connector/session.ts';
+import type { FileSession } from './connector/file-session.ts';
 import { checkType, T } from './dtype/construct.ts';
 import { arrayKind } from './dtype/convert.ts';
 import { type DType, fullType, type TypedArray } from './dtype/model.ts';
@@ -36,7 +36,7 @@ export interface Attributes extends Iterable<[string, AttributeValue]> {
 
 /** What the attributes belong to. */
 export interface AttributeOwner {
-  readonly session: Session;
+  readonly session: FileSession;
   readonly path: string;
   readonly node: ObjectNode;
 }
@@ -86,20 +86,22 @@ export class ObjectAttributes implements Attributes {
   }
 
   set(name: string, value: AttributeValue, options: { dtype?: DType; shape?: readonly number[] } = {}): void {
-    const { session, node, path } = this.#owner;
+    const { session, path } = this.#owner;
     session.writable();
     session.collective('attributes.set', () => ({ path, name, value, ...options }));
     const dtype = options.dtype === undefined ? typeOf(name, value) : checkType(options.dtype);
     const space = spaceOf(name, value, dtype, options.shape);
+    const stored = this.#stored(name);
     try {
-      session.now(session.structure.setAttribute(node, this.#stored(name), dtype, space, value));
+      if (session.direct) session.direct.setAttribute(path, stored, dtype, space, value);
+      else session.now(session.structure.setAttribute(this.#owner.node, stored, dtype, space, value));
     } catch (error) {
       throw located(error, session.storage.name, path, name);
     }
   }
 
   delete(name: string): void {
-    const { session, node, path } = this.#owner;
+    const { session, path } = this.#owner;
     session.writable();
     session.collective('attributes.delete', () => ({ path, name }));
     if (!this.has(name))
@@ -107,7 +109,8 @@ export class ObjectAttributes implements Attributes {
         file: session.storage.name,
         object: path,
       });
-    session.structure.deleteAttribute(node, this.#stored(name));
+    if (session.direct) session.direct.deleteAttribute(path, this.#stored(name));
+    else session.structure.deleteAttribute(this.#owner.node, this.#stored(name));
   }
 
   #stored(name: string): string {

@@ -1,6 +1,7 @@
+import { loadLibrary } from '#native';
 import { type Attributes, ObjectAttributes } from './attributes.ts';
 import { together } from './comm/agreement.ts';
-import type { Session } from './connector/session.ts';
+import type { FileSession, NewDatasetOptions, RegularDataset } from './connector/file-session.ts';
 import { checkType, describeType, sameType } from './dtype/construct.ts';
 import { containsReference, containsVlen } from './dtype/describe.ts';
 import type { ArrayOf, DType, TypedArray, ValueOf } from './dtype/model.ts';
@@ -46,13 +47,13 @@ export class Dataset<D extends DType = DType> {
   readonly file: File;
   readonly attributes: Attributes;
   /** @internal */
-  readonly session: Session;
+  readonly session: FileSession;
   #node: ObjectNode;
   #generation: number;
   #logged: LogDataset | null = null;
 
   /** @internal */
-  constructor(session: Session, file: File, path: string, node: ObjectNode) {
+  constructor(session: FileSession, file: File, path: string, node: ObjectNode) {
     this.session = session;
     this.file = file;
     this.path = path;
@@ -63,8 +64,9 @@ export class Dataset<D extends DType = DType> {
 
   /** @internal */
   get node(): ObjectNode {
-    if (this.#generation !== this.session.generation) {
-      const node = this.session.find(this.session.structure.root, this.path);
+    const { generation } = this.session;
+    if (this.#generation !== generation) {
+      const node = this.session.find(this.session.structure.root, this.path)?.node;
       if (node?.kind !== 'dataset') {
         throw new H5LogError('NOT_FOUND', `${this.path} is no longer a dataset`, {
           file: this.session.storage.name,
@@ -72,39 +74,42 @@ export class Dataset<D extends DType = DType> {
         });
       }
       this.#node = node;
-      this.#generation = this.session.generation;
+      this.#generation = generation;
     }
     return this.#node;
   }
 
   get #shape(): DatasetShape {
-    const { structure } = this.session;
-    return this.session.now(readAnchor(structure, this.node)) ?? regularDataset(structure.dataset(this.node));
+    const { session, node } = this;
+    const anchor = session.direct ? undefined : session.now(readAnchor(session.structure, node));
+    if (anchor) return anchor;
+    return regularDataset(session.direct ? session.regular(node, this.path).parts : session.structure.dataset(node));
   }
 
-  /** The dataset's place in the log, kept as long as it is the same object of the file. */
-  get #log(): LogDataset {
+  /** The dataset's place in the log, kept as long as it is the same object of the file; undefined for an ordinary dataset. */
+  get #log(): LogDataset | undefined {
     const { node } = this;
     if (this.#logged?.node === node) return this.#logged;
     this.#logged = this.session.logDataset(node, this.path) ?? null;
-    if (this.#logged) return this.#logged;
-    throw new H5LogError('UNSUPPORTED', `${this.path} is not a dataset of the log`, {
-      file: this.session.storage.name,
-      object: this.path,
-    });
+    return this.#logged ?? undefined;
   }
 
-  /** The same for reads: they see what every rank has committed. */
-  get #readable(): LogDataset {
+  /** An ordinary dataset, whose data another library reads and writes. */
+  get #regular(): RegularDataset {
+    return this.session.regular(this.node, this.path);
+  }
+
+  /** The dataset in the log, for reads: they see what every rank has committed. */
+  get #readable(): LogDataset | undefined {
     this.session.catchUp();
     return this.#log;
   }
 
   /** The same for changes: the file must be writable, the dataset still there. */
-  #writable(): LogDataset {
+  #writable(): LogDataset | undefined {
     this.session.writable();
     const dataset = this.#log;
-    if (!dataset.deleted) return dataset;
+    if (!dataset?.deleted) return dataset;
     throw new H5LogError('NOT_FOUND', `${this.path} was deleted`, {
       file: this.session.storage.name,
       object: this.path,
@@ -163,6 +168,10 @@ export class Dataset<D extends DType = DType> {
     session.writable();
     session.collective('resize', () => ({ path: this.path, shape }));
     const dataset = this.#writable();
+    if (!dataset) {
+      this.#regular.resize(shape);
+      return;
+    }
     const sizes = checkShape(shape);
     checkMaxShape(dataset.maxShape, sizes);
     const leads = session.comm.rank === 0;
@@ -179,7 +188,9 @@ export class Dataset<D extends DType = DType> {
     where?: Where,
     options?: { copy?: boolean; memory?: Memory },
   ): void {
-    this.#writable().post(data, where, options);
+    const dataset = this.#writable();
+    if (dataset) dataset.post(data, where, options);
+    else this.#regular.write(data, where, options);
   }
 
   /** n blocks in one call: starts is flat, n * rank numbers; counts the same, or rank numbers when all blocks are alike. */
@@ -189,7 +200,9 @@ export class Dataset<D extends DType = DType> {
     counts: Coordinates,
     options?: { copy?: boolean },
   ): void {
-    this.#writable().postMany(data, starts, counts, options?.copy !== false);
+    const dataset = this.#writable();
+    if (dataset) dataset.postMany(data, starts, counts, options?.copy !== false);
+    else this.#regular.writeMany(data, starts, counts);
   }
 
   /** Flat, row-major, as long as the selection; a scalar dataset gives one element. */
@@ -198,26 +211,42 @@ export class Dataset<D extends DType = DType> {
   read(where: Where | undefined, options: ReadOptions & { raw: true }): Promise<Uint8Array<ArrayBuffer>>;
   async read(where?: Where, options: ReadOptions & ReadRequest = {}): Promise<unknown> {
     options.signal?.throwIfAborted();
-    return this.#finish(Reading.of(this.#readable, where, options, true), options.signal);
+    const dataset = this.#readable;
+    if (dataset) return this.#finish(Reading.of(dataset, where, options, true), options.signal);
+    return this.#later(options.signal, (regular) => regular.read(where, options));
   }
 
   readSync(where?: Where, options?: { memory?: Memory }): ArrayOf<D>;
   readSync<B extends TypedArray>(where: Where | undefined, options: { memory?: Memory; into: B }): B;
   readSync(where: Where | undefined, options: { memory?: Memory; raw: true }): Uint8Array<ArrayBuffer>;
   readSync(where?: Where, options: ReadRequest = {}): unknown {
-    return this.#finishSync(Reading.of(this.#readable, where, options, false));
+    const dataset = this.#readable;
+    if (dataset) return this.#finishSync(Reading.of(dataset, where, options, false));
+    return this.#regular.read(where, options);
   }
 
   /** The blocks one after the other. */
   async readMany(starts: Coordinates, counts: Coordinates, options: ReadOptions = {}): Promise<ArrayOf<D>> {
-    options.signal?.throwIfAborted();
-    return this.#finish(Reading.many(this.#readable, starts, counts, options, true), options.signal) as Promise<
-      ArrayOf<D>
-    >;
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const dataset = this.#readable;
+    const read = dataset
+      ? this.#finish(Reading.many(dataset, starts, counts, options, true), signal)
+      : this.#later(signal, (regular) => regular.readMany(starts, counts, options));
+    return read as Promise<ArrayOf<D>>;
   }
 
   readManySync(starts: Coordinates, counts: Coordinates): ArrayOf<D> {
-    return this.#finishSync(Reading.many(this.#readable, starts, counts, {}, false)) as ArrayOf<D>;
+    const dataset = this.#readable;
+    if (!dataset) return this.#regular.readMany(starts, counts, {}) as ArrayOf<D>;
+    return this.#finishSync(Reading.many(dataset, starts, counts, {}, false)) as ArrayOf<D>;
+  }
+
+  /** Once the library is there; it blocks while it reads. */
+  async #later(signal: AbortSignal | undefined, read: (regular: RegularDataset) => unknown): Promise<unknown> {
+    await loadLibrary();
+    signal?.throwIfAborted();
+    return read(this.#regular);
   }
 
   async #finish(reading: Reading, signal: AbortSignal | undefined): Promise<unknown> {
@@ -235,11 +264,12 @@ export class Dataset<D extends DType = DType> {
 export function defineDataset<D extends DType>(
   path: string,
   options: DatasetOptions<D>,
-): { create(session: Session, parent: ObjectNode, name: string): ObjectNode } {
+  isLogged: boolean,
+): { options: NewDatasetOptions; create(session: FileSession, parent: ObjectNode, name: string): ObjectNode } {
   if (typeof options !== 'object' || options === null)
     throw new H5LogError('OPTION', `${path}: { dtype, shape } are needed`, { object: path });
   const dtype = checkType(options.dtype);
-  if (containsVlen(dtype) || containsReference(dtype)) {
+  if (isLogged && (containsVlen(dtype) || containsReference(dtype))) {
     throw new H5LogError(
       'UNSUPPORTED',
       `${path}: a dataset of a log cannot hold ${describeType(dtype)}, because variable-length data and references are not logged yet`,
@@ -252,10 +282,11 @@ export function defineDataset<D extends DType>(
   const filters = checkFilters(path, options.filters ?? []);
   const { fill } = options;
   if (fill !== undefined) encodeFillValue(dtype, fill);
+  const anchor = { dtype, shape, maxShape, chunks, filters, ...(fill === undefined ? {} : { fill }) };
   return {
+    options: anchor,
     create(session, parent, name) {
       const log = session.beginLog();
-      const anchor = { dtype, shape, maxShape, chunks, filters, ...(fill === undefined ? {} : { fill }) };
       const node = session.now(createAnchor(session.structure, parent, name, log.datasets, anchor));
       log.datasets++;
       return node;

@@ -1,19 +1,16 @@
-import { createTarget, joinTarget, openTarget, readTarget, subfilesOf, watchProcess } from '#platform';
+import { createNative, loadLibrary, openNative, readyLibrary } from '#native';
+import { watchProcess } from '#platform';
 import { together } from './comm/agreement.ts';
 import type { Communicator } from './comm/communicator.ts';
-import { connectorFromEnvironment, indexLimit, subfileCount, tableOptions } from './connector/environment.ts';
-import { type CommonOptions, type CreateOptions, checkOptions, type OpenOptions } from './connector/options.ts';
-import { type Ranks, ranksFor } from './connector/ranks.ts';
-import { type Commit, type CommitInProgress, Session, type SessionOptions } from './connector/session.ts';
+import type { Commit, FileSession } from './connector/file-session.ts';
+import { beginCreate, beginOpen, type Opening, wantsNative } from './connector/opening.ts';
+import type { CreateOptions, OpenOptions } from './connector/options.ts';
+import { Session } from './connector/session.ts';
 import { H5LogError } from './errors.ts';
 import { Group } from './group.ts';
-import { blobStorage } from './storage/blob.ts';
 import { driveAsync, driveSync } from './storage/drive.ts';
-import { httpStorage } from './storage/http.ts';
 import { type Job, JobQueue } from './storage/jobs.ts';
 import type { ByteStorage } from './storage/storage.ts';
-import type { Subfiles } from './storage/subfiles.ts';
-import { plainTarget, type WriteTarget } from './storage/target.ts';
 
 /** An HDF5 file; the root group of what is in it. */
 export class File extends Group {
@@ -23,9 +20,9 @@ export class File extends Group {
   #released = false;
   #unwatch: (() => void) | null = null;
 
-  private constructor(session: Session, opening: Opening, commitOnSignal = false) {
+  private constructor(session: FileSession, comm: Communicator, commitOnSignal = false) {
     super(session, null, '/', session.structure.root);
-    this.comm = opening.given;
+    this.comm = comm;
     this.#jobs = new JobQueue(session.storage);
     session.makeRoom = () => this.flushSync();
     if (session.mode !== 'r+') return;
@@ -43,39 +40,69 @@ export class File extends Group {
 
   /** Makes a new file, replacing what is at that path once the new one is whole. */
   static async create(target: string | URL | ByteStorage, options: CreateOptions = {}): Promise<File> {
+    if (wantsNative(options)) {
+      const made = createNative(await loadLibrary(), target, options);
+      return new File(made.session, made.comm, options.commitOnSignal);
+    }
     const opening = beginCreate(target, options);
     if (opening.isShared) return File.#createNow(opening, options);
-    const session = await opening.settle(() => driveAsync(opening.storage, Session.create(opening.session)));
-    return new File(session, opening, options.commitOnSignal);
+    const session = await File.#settled(opening, driveAsync(opening.storage, Session.create(opening.session)));
+    return new File(session, opening.given, options.commitOnSignal);
   }
 
   static createSync(target: string | URL | ByteStorage, options: CreateOptions = {}): File {
-    return File.#createNow(beginCreate(target, options), options);
+    if (!wantsNative(options)) return File.#createNow(beginCreate(target, options), options);
+    const made = createNative(readyLibrary(), target, options);
+    return new File(made.session, made.comm, options.commitOnSignal);
   }
 
   static #createNow(opening: Opening, options: CreateOptions): File {
-    const session = opening.settleSync(() => driveSync(opening.storage, Session.create(opening.session)));
-    return new File(session, opening, options.commitOnSignal);
+    const session = File.#done(opening, () => driveSync(opening.storage, Session.create(opening.session)));
+    return new File(session, opening.given, options.commitOnSignal);
   }
 
   static async open(source: string | URL | Blob | ByteStorage, options: OpenOptions = {}): Promise<File> {
+    if (wantsNative(options)) {
+      const opened = openNative(await loadLibrary(), source, options);
+      return new File(opened.session, opened.comm, options.commitOnSignal);
+    }
     const opening = beginOpen(source, options);
     if (opening.isShared) return File.#openNow(opening, options);
-    const session = await opening.settle(() => driveAsync(opening.storage, Session.open(opening.session)));
-    return new File(session, opening, options.commitOnSignal);
+    const session = await File.#settled(opening, driveAsync(opening.storage, Session.open(opening.session)));
+    // So that blocking reads of it work as well. Without the package its structure can still be looked at.
+    if (session.connector === 'native' && session.storage.blocking) await loadLibrary().catch(() => {});
+    return new File(session, opening.given, options.commitOnSignal);
   }
 
   static openSync(source: string | URL | ByteStorage, options: OpenOptions = {}): File {
-    return File.#openNow(beginOpen(source, options), options);
+    if (!wantsNative(options)) return File.#openNow(beginOpen(source, options), options);
+    const opened = openNative(readyLibrary(), source, options);
+    return new File(opened.session, opened.comm, options.commitOnSignal);
   }
 
   static #openNow(opening: Opening, options: OpenOptions): File {
-    const session = opening.settleSync(() => driveSync(opening.storage, Session.open(opening.session)));
-    return new File(session, opening, options.commitOnSignal);
+    const session = File.#done(opening, () => driveSync(opening.storage, Session.open(opening.session)));
+    return new File(session, opening.given, options.commitOnSignal);
+  }
+
+  static async #settled(opening: Opening, work: Promise<Session>): Promise<Session> {
+    try {
+      return await work;
+    } catch (error) {
+      throw opening.failed(error);
+    }
+  }
+
+  static #done(opening: Opening, work: () => Session): Session {
+    try {
+      return work();
+    } catch (error) {
+      throw opening.failed(error);
+    }
   }
 
   get connector(): 'log' | 'native' {
-    return this.session.log ? 'log' : 'native';
+    return this.session.connector;
   }
 
   get mode(): 'r' | 'r+' {
@@ -149,7 +176,7 @@ export class File extends Group {
     return progress ? this.#jobs.runSync(this.#job(progress)) : this.session.last;
   }
 
-  #job(progress: CommitInProgress): Job<Commit> {
+  #job(progress: unknown): Job<Commit> {
     return {
       start: () => this.session.write(progress),
       done: (commit, overtaken) => this.session.succeeded(progress, commit, overtaken),
@@ -228,7 +255,7 @@ export class File extends Group {
   /** The process ends because of an exception: what was not flushed is lost, and somebody should know. */
   #abandon(): string | undefined {
     const { requests, bytes } = this.pending;
-    driveSync(this.session.storage, this.session.finish());
+    this.session.giveUp();
     this.#release();
     if (requests === 0) return undefined;
     return `h5log: ${this.session.storage.name}: ${requests} requests (${bytes} bytes) posted after commit ${this.sequence} were not committed`;
@@ -241,14 +268,16 @@ export class File extends Group {
   discard(): void {
     if (this.#released) return;
     this.#jobs.cancel(new H5LogError('CLOSED', `${this.session.storage.name} was closed without a flush`));
-    this.#end();
+    this.session.giveUp();
+    this.#release();
+    for (const storage of this.session.storages) storage.blocking?.close();
   }
 
   #release(): void {
     this.#unwatch?.();
     this.#released = true;
     this.session.closed = true;
-    this.session.target?.release();
+    this.session.release();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -257,97 +286,6 @@ export class File extends Group {
 
   [Symbol.dispose](): void {
     this.closeSync();
-  }
-}
-
-function attemptTo(work: () => void): void {
-  try {
-    work();
-  } catch {
-    // The process ends; there is a more important message to print.
-  }
-}
-
-/** What opening or creating has taken and must give back when it fails. */
-class Opening {
-  readonly storage: ByteStorage;
-  readonly session: SessionOptions;
-  /** The communicator as the user gave it; the session has one of its own. */
-  readonly given: Communicator;
-  readonly #target: WriteTarget | null;
-  readonly #isNew: boolean;
-  readonly #ownsStorage: boolean;
-
-  constructor(source: Source, ranks: Ranks, options: CommonOptions) {
-    const { storage, target } = source;
-    this.storage = storage;
-    this.given = ranks.given;
-    this.#target = target;
-    this.#isNew = source.isNew;
-    this.#ownsStorage = source.ownsStorage;
-    this.session = {
-      storage,
-      target,
-      comm: ranks.comm,
-      power: options.durability === 'power',
-      asOf: (options as OpenOptions).asOf,
-      subfiles: source.subfiles,
-      newSubfiles: source.isNew ? subfileCount(options as CreateOptions) : 0,
-      isTogether: options.storage === 'mpi-io',
-      log: {
-        table: tableOptions(options),
-        checksum: options.checksum !== false,
-        bufferLimit: options.bufferLimit ?? Infinity,
-        indexLimit: indexLimit(options),
-        flushWhenFull: options.onBufferFull === 'flush',
-      },
-    };
-    if (this.session.newSubfiles !== 0 && !source.subfiles)
-      throw new H5LogError('OPTION', 'subfiles need a path: a storage has nothing beside it');
-  }
-
-  /** Whether there are other ranks, so that everything is done in blocking calls. */
-  get isShared(): boolean {
-    return this.session.comm.size > 1;
-  }
-
-  async settle(work: () => Promise<Session>): Promise<Session> {
-    try {
-      return await work();
-    } catch (error) {
-      if (this.#ownsStorage) await this.storage.close();
-      this.giveUp();
-      throw this.#located(error);
-    }
-  }
-
-  settleSync(work: () => Session): Session {
-    try {
-      return work();
-    } catch (error) {
-      this.giveUp();
-      if (this.given !== this.session.comm) this.session.comm.close();
-      throw this.#located(error);
-    }
-  }
-
-  /** Gives everything back. */
-  giveUp(): void {
-    if (this.#ownsStorage) this.storage.blocking?.close();
-    if (this.#isNew) this.#target?.discard();
-    this.#target?.release();
-  }
-
-  #located(error: unknown): unknown {
-    if (!(error instanceof H5LogError) || error.file !== undefined) return error;
-    const { offset, object, rank, cause } = error;
-    return new H5LogError(error.code, `${this.storage.name}: ${error.message}`, {
-      file: this.storage.name,
-      offset,
-      object,
-      rank,
-      cause: cause ?? error,
-    });
   }
 }
 
@@ -364,101 +302,10 @@ function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<v
   });
 }
 
-const isPath = (source: unknown): source is string | URL => typeof source === 'string' || source instanceof URL;
-const isWeb = (source: string | URL): boolean => /^https?:\/\//i.test(String(source));
-
-/** Where a file is, and what was taken for it. */
-interface Source {
-  readonly storage: ByteStorage;
-  readonly target: WriteTarget | null;
-  readonly subfiles: Subfiles | null;
-  readonly isNew: boolean;
-  readonly ownsStorage: boolean;
-}
-
-function checkConnector(options: CommonOptions): void {
-  if ((options.connector ?? connectorFromEnvironment()) === 'native') {
-    throw new H5LogError(
-      'UNSUPPORTED',
-      'the native connector is not part of this version; leave connector out, or choose log',
-    );
-  }
-}
-
-function beginCreate(target: string | URL | ByteStorage, options: CreateOptions): Opening {
-  const ranks = ranksFor(options, true);
-  return ranks.begin('File.create', target, options, () => {
-    checkOptions(options);
-    checkConnector(options);
-    if (!isPath(target)) {
-      checkStorage(target);
-      ranks.mustBeAlone();
-      return new Opening({ ...plain(target, true), isNew: true }, ranks, options);
-    }
-    const made = ranks.leads ? createTarget(target, options.exclusive ?? false) : joinTarget(target);
-    const { storage } = made;
-    const source = { storage, target: made, subfiles: subfilesOf(target), isNew: true, ownsStorage: true };
-    return orRelease(made, () => new Opening(source, ranks, options));
-  });
-}
-
-function beginOpen(source: string | URL | Blob | ByteStorage, options: OpenOptions): Opening {
-  const writing = options?.mode === 'r+';
-  const ranks = ranksFor(options, writing);
-  return ranks.begin('File.open', source, options, () => {
-    checkOptions(options);
-    checkConnector(options);
-    const { asOf } = options;
-    if (writing && asOf !== undefined) throw new H5LogError('OPTION', 'an earlier state (asOf) can only be read');
-    if (asOf !== undefined && !Number.isInteger(asOf))
-      throw new H5LogError('OPTION', `asOf must be a sequence number, got ${String(asOf)}`);
-    return new Opening(sourceOf(source, writing, ranks), ranks, options);
-  });
-}
-
-function sourceOf(source: string | URL | Blob | ByteStorage, writing: boolean, ranks: Ranks): Source {
-  if (isPath(source)) {
-    if (isWeb(source)) return readOnly(httpStorage(source), writing);
-    const beside = { subfiles: subfilesOf(source), isNew: false, ownsStorage: true };
-    if (!writing) return { storage: readTarget(source), target: null, ...beside };
-    const opened = ranks.leads ? openTarget(source) : joinTarget(source);
-    return { storage: opened.storage, target: opened, ...beside };
-  }
-  if (typeof Blob !== 'undefined' && source instanceof Blob) return readOnly(blobStorage(source), writing);
-  checkStorage(source);
-  if (writing) ranks.mustBeAlone();
-  return plain(source as ByteStorage, writing);
-}
-
-function orRelease<T>(target: WriteTarget, work: () => T): T {
+function attemptTo(work: () => void): void {
   try {
-    return work();
-  } catch (error) {
-    target.storage.blocking?.close();
-    target.discard();
-    target.release();
-    throw error;
+    work();
+  } catch {
+    // The process ends; there is a more important message to print.
   }
-}
-
-function plain(storage: ByteStorage, writing: boolean): Source {
-  const target = writing ? plainTarget(storage) : null;
-  return { storage, target, subfiles: null, isNew: false, ownsStorage: false };
-}
-
-function readOnly(storage: ByteStorage, writing: boolean): Source {
-  if (writing) throw new H5LogError('READ_ONLY', `${storage.name} cannot be written`, { file: storage.name });
-  return { storage, target: null, subfiles: null, isNew: false, ownsStorage: true };
-}
-
-function checkStorage(source: unknown): void {
-  const storage = source as Partial<ByteStorage> | null;
-  if (
-    typeof storage === 'object' &&
-    storage !== null &&
-    typeof storage.read === 'function' &&
-    typeof storage.size === 'function'
-  )
-    return;
-  throw new H5LogError('OPTION', 'a path, a URL, a Blob or a storage is needed');
 }

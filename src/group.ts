@@ -1,5 +1,5 @@
 import { type Attributes, ObjectAttributes } from './attributes.ts';
-import type { Session } from './connector/session.ts';
+import type { FileSession, Found } from './connector/file-session.ts';
 import { Dataset, type DatasetOptions, defineDataset } from './dataset.ts';
 import type { DType } from './dtype/model.ts';
 import { type ErrorCode, H5LogError } from './errors.ts';
@@ -13,13 +13,13 @@ export class Group {
   readonly path: string;
   readonly attributes: Attributes;
   /** @internal */
-  readonly session: Session;
+  readonly session: FileSession;
   readonly #file: File | null;
   #node: ObjectNode;
   #generation: number;
 
   /** @internal */
-  constructor(session: Session, file: File | null, path: string, node: ObjectNode) {
+  constructor(session: FileSession, file: File | null, path: string, node: ObjectNode) {
     this.session = session;
     this.#file = file;
     this.path = path;
@@ -35,18 +35,19 @@ export class Group {
 
   /** @internal */
   get node(): ObjectNode {
-    if (this.#generation !== this.session.generation) {
-      const node = this.session.find(this.session.structure.root, this.path);
+    const { generation } = this.session;
+    if (this.#generation !== generation) {
+      const node = this.session.find(this.session.structure.root, this.path)?.node;
       if (node?.kind !== 'group') throw this.#error('NOT_FOUND', `${this.path} is no longer a group`, this.path);
       this.#node = node;
-      this.#generation = this.session.generation;
+      this.#generation = generation;
     }
     return this.#node;
   }
 
   get(path: string): Group | Dataset | undefined {
-    const node = this.session.find(this.node, checkedPath(path));
-    return node && this.#wrap(node, this.#absolute(path));
+    const found = this.session.find(this.node, checkedPath(path));
+    return found && this.#wrap(found, this.#absolute(path));
   }
 
   group(path: string): Group {
@@ -75,8 +76,8 @@ export class Group {
   }
 
   has(path: string): boolean {
-    const node = this.session.find(this.node, checkedPath(path));
-    return node !== undefined && node.kind !== 'datatype';
+    const found = this.session.find(this.node, checkedPath(path));
+    return found !== undefined && found.node.kind !== 'datatype';
   }
 
   /** The names in the group, in the order of their creation where the file keeps it. */
@@ -87,8 +88,8 @@ export class Group {
   /** Names with what they lead to; undefined where a link leads nowhere or out of the file. */
   *children(): IterableIterator<[string, Group | Dataset | undefined]> {
     for (const { name, link } of this.#links()) {
-      const node = this.session.now(this.session.structure.target(this.node, link));
-      yield [name, node && this.#wrap(node, join(this.path, name))];
+      const found = this.session.follow(this.node, this.path, link);
+      yield [name, found && this.#wrap(found, join(this.path, name))];
     }
   }
 
@@ -100,9 +101,11 @@ export class Group {
     }
   }
 
-  #wrap(node: ObjectNode, path: string): Group | Dataset | undefined {
-    if (node.kind === 'group') return new Group(this.session, this.file, path, node);
-    if (node.kind === 'dataset') return new Dataset(this.session, this.file, path, node);
+  #wrap({ session, node, path: there }: Found, asked: string): Group | Dataset | undefined {
+    // Behind an external link the object has the path that it has in its own file.
+    const path = session === this.session ? asked : there;
+    if (node.kind === 'group') return new Group(session, this.file, path, node);
+    if (node.kind === 'dataset') return new Dataset(session, this.file, path, node);
     return undefined;
   }
 
@@ -115,6 +118,11 @@ export class Group {
   /** Makes a group; groups on the way to it are made as well. */
   createGroup(path: string): Group {
     this.#collective('createGroup', path);
+    const { direct } = this.session;
+    if (direct) {
+      direct.createGroup(this.#absolute(checkedPath(path)));
+      return this.group(path);
+    }
     const { parent, name } = this.#place(path);
     const node = this.session.structure.createGroup(parent, name);
     return new Group(this.session, this.file, this.#absolute(path), node);
@@ -123,7 +131,12 @@ export class Group {
   /** Makes a dataset; groups on the way to it are made as well. */
   createDataset<const D extends DType>(path: string, options: DatasetOptions<D>): Dataset<D> {
     this.#collective('createDataset', path, { ...options });
-    const definition = defineDataset(this.#absolute(checkedPath(path)), options);
+    const { direct } = this.session;
+    const definition = defineDataset(this.#absolute(checkedPath(path)), options, direct === null);
+    if (direct) {
+      direct.createDataset(this.#absolute(path), definition.options);
+      return this.dataset(path) as unknown as Dataset<D>;
+    }
     const { parent, name } = this.#place(path);
     const node = definition.create(this.session, parent, name);
     return new Dataset<D>(this.session, this.file, this.#absolute(path), node);
@@ -132,12 +145,17 @@ export class Group {
   createSoftLink(path: string, target: string): void {
     this.#collective('createSoftLink', path, { target });
     if (typeof target !== 'string' || target === '') throw new H5LogError('OPTION', 'a soft link needs a target path');
-    this.#link(path, { kind: 'soft', path: this.session.storedPath(target) }, null);
+    if (this.session.direct) this.session.direct.createSoftLink(this.#absolute(checkedPath(path)), target);
+    else this.#link(path, { kind: 'soft', path: this.session.storedPath(target) }, null);
   }
 
   createHardLink(path: string, target: string): void {
     this.#collective('createHardLink', path, { target });
-    const node = this.session.find(this.node, checkedPath(target));
+    if (this.session.direct) {
+      this.session.direct.createHardLink(this.#absolute(checkedPath(path)), this.#absolute(checkedPath(target)));
+      return;
+    }
+    const node = this.session.find(this.node, checkedPath(target))?.node;
     if (!node) throw this.#error('NOT_FOUND', `there is no ${this.#absolute(target)} to link to`, target);
     this.#link(path, { kind: 'hard', address: node.address }, node);
   }
@@ -147,7 +165,8 @@ export class Group {
     if (typeof file !== 'string' || file === '' || typeof target !== 'string' || target === '') {
       throw new H5LogError('OPTION', 'an external link needs a file and a path in it');
     }
-    this.#link(path, { kind: 'external', file, path: target }, null);
+    if (this.session.direct) this.session.direct.createExternalLink(this.#absolute(checkedPath(path)), file, target);
+    else this.#link(path, { kind: 'external', file, path: target }, null);
   }
 
   #link(path: string, target: LinkTarget, node: ObjectNode | null): void {
@@ -158,6 +177,10 @@ export class Group {
   /** Gives what is at `from` the name `to`; data stays where it is. */
   move(from: string, to: string): void {
     this.#collective('move', from, { to });
+    if (this.session.direct) {
+      this.session.direct.move(this.#absolute(checkedPath(from)), this.#absolute(checkedPath(to)));
+      return;
+    }
     const { structure } = this.session;
     const source = this.#existing(from);
     const inside = this.#absolute(to).startsWith(`${this.#absolute(from)}/`);
@@ -172,6 +195,10 @@ export class Group {
   /** Removes a name; an object goes when its last name does. */
   delete(path: string): void {
     this.#collective('delete', path);
+    if (this.session.direct) {
+      this.session.direct.delete(this.#absolute(checkedPath(path)));
+      return;
+    }
     const { parent, name } = this.#existing(path);
     this.session.structure.removeLink(parent, name);
     this.session.dropped();
@@ -189,7 +216,7 @@ export class Group {
       .split('/')
       .filter((part) => part !== '' && part !== '.');
     const last = components.pop();
-    const above = session.find(path.startsWith('/') ? session.structure.root : this.node, components.join('/'));
+    const above = session.find(path.startsWith('/') ? session.structure.root : this.node, components.join('/'))?.node;
     const name = last === undefined || !above ? undefined : session.storedIn(above, last);
     if (!above || name === undefined || !above.links.has(name))
       throw this.#error('NOT_FOUND', `there is no ${this.#absolute(path)}`, path);
@@ -208,7 +235,7 @@ export class Group {
     let parent = path.startsWith('/') ? session.structure.root : this.node;
     const missing: string[] = [];
     for (const component of components) {
-      const next = missing.length > 0 ? undefined : session.find(parent, component);
+      const next = missing.length > 0 ? undefined : session.find(parent, component)?.node;
       if (next && next.kind !== 'group')
         throw this.#error('EXISTS', `${component} on the way to ${this.#absolute(path)} is not a group`, path);
       if (next) parent = next;

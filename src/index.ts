@@ -1,8 +1,8 @@
 export type { Attributes, AttributeValue } from './attributes.ts';
 export type { Communicator } from './comm/communicator.ts';
 export { solo } from './comm/solo.ts';
+export type { Commit } from './connector/file-session.ts';
 export type { CommonOptions, CreateOptions, OpenOptions } from './connector/options.ts';
-export type { Commit } from './connector/session.ts';
 export { Dataset, type DatasetOptions, type Filter, type Memory, type ReadOptions } from './dataset.ts';
 export { T } from './dtype/construct.ts';
 export type { ArrayOf, Described, DType, NumberType, TypedArray, ValueOf } from './dtype/model.ts';

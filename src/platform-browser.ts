@@ -40,6 +40,14 @@ export function hostName(): string {
   return '';
 }
 
+export function pathOf(_path: string | URL): never {
+  return needsNode('a file path');
+}
+
+export function realFile(_path: string | URL): never {
+  return needsNode('a file path');
+}
+
 export const inflate = inflateZlib;
 
 /** Browsers have no compression that does not wait; the bytes are stored as they are, which every reader accepts. */

@@ -5,6 +5,7 @@ import { formatError } from './errors.ts';
 
 export { nodeStorage } from './storage/node-file.ts';
 export { watchProcess } from './storage/node-lifetime.ts';
+export { pathOf, realFile } from './storage/node-path.ts';
 export { subfilesOf } from './storage/node-subfiles.ts';
 export { createTarget, joinTarget, openTarget, readTarget } from './storage/node-target.ts';
 

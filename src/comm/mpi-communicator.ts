@@ -11,6 +11,7 @@ import {
 import type { BoundedCommunicator, CollectiveFile, FileCommunicator } from './communicator.ts';
 import type { Handle, HandleCell } from './mpi-binding.ts';
 import { Departures, type Member } from './mpi-departures.ts';
+import { openMpiFile } from './mpi-file.ts';
 import type { Job } from './mpi-job.ts';
 
 /** Counts are int32 in MPI: larger messages go in pieces. */
@@ -93,6 +94,11 @@ export class MpiCommunicator implements BoundedCommunicator, FileCommunicator, M
     const problem = problemOfTimeout(timeout);
     if (problem) throw new H5LogError('OPTION', problem);
     this.#timeout = timeout;
+  }
+
+  /** For `storage: 'mpi-io'`. */
+  openFile(path: string): CollectiveFile {
+    return openMpiFile(this, path);
   }
 
   barrier(): void {
@@ -218,11 +224,6 @@ export class MpiCommunicator implements BoundedCommunicator, FileCommunicator, M
     this.job.check(binding.calls.Comm_set_errhandler(Number(cell[0]), handler), 'MPI_Comm_set_errhandler');
     const members = this.#members.filter((_, rank) => colors[rank] === color);
     return new MpiCommunicator(this.job, cell, members, this.#open, this.timeout, false);
-  }
-
-  /** A file that all ranks write together, through MPI-IO. */
-  openFile(path: string): CollectiveFile {
-    return this.job.openFile(this, path);
   }
 
   abort(code: number): never {

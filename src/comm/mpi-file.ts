@@ -4,15 +4,20 @@ import { H5LogError } from '../errors.ts';
 import type { CollectiveFile, Communicator } from './communicator.ts';
 import { decodeError, encodeError } from './error-message.ts';
 import type { FileCalls } from './mpi-binding.ts';
-import { MpiCommunicator } from './mpi-communicator.ts';
+import type { MpiCommunicator } from './mpi-communicator.ts';
 
 /** Opens a file that exists, for writing through MPI-IO. Every call is collective, and so is every error. */
 export function openMpiFile(comm: Communicator, path: string): CollectiveFile {
-  if (!(comm instanceof MpiCommunicator)) {
+  if (!isOfMpi(comm)) {
     const message = `MPI-IO needs the communicator that mpi() gives; this one is of kind ${comm.kind}`;
     throw new H5LogError('UNSUPPORTED', message, { file: path });
   }
   return new OpenFile(comm, path);
+}
+
+/** By what it is and not by its class, which opens files with this module. */
+function isOfMpi(comm: Communicator): comm is MpiCommunicator {
+  return comm.kind === 'mpi' && 'job' in comm;
 }
 
 /** The most that one call writes: counts are int32. */

@@ -1,7 +1,6 @@
 import { writeSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { H5LogError } from '../errors.ts';
-import type { CollectiveFile, Communicator } from './communicator.ts';
 import type { Binding, HandleCell } from './mpi-binding.ts';
 
 /** This process as a rank of a running MPI job. */
@@ -10,14 +9,11 @@ export class Job {
   readonly rank: number;
   readonly size: number;
   ended = false;
-  /** Opens a file through MPI-IO. */
-  readonly openFile: (comm: Communicator, path: string) => CollectiveFile;
   readonly #flag = new Int32Array(new ArrayBuffer(4));
   readonly #sleep = new Int32Array(new SharedArrayBuffer(4));
   readonly #crowded: boolean;
 
-  constructor(binding: Binding, rank: number, size: number, openFile: Job['openFile']) {
-    this.openFile = openFile;
+  constructor(binding: Binding, rank: number, size: number) {
     this.binding = binding;
     this.rank = rank;
     this.size = size;

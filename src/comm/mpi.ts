@@ -6,7 +6,6 @@ import { type Binding, type Handle, loadBinding } from './mpi-binding.ts';
 import { MpiCommunicator } from './mpi-communicator.ts';
 import type { Member } from './mpi-departures.ts';
 import { endWith, writeAtOnce } from './mpi-end.ts';
-import { openMpiFile } from './mpi-file.ts';
 import { Job } from './mpi-job.ts';
 import { lostConnection } from './pmi-connection.ts';
 
@@ -69,7 +68,7 @@ function start(binding: Binding, started: Launcher | undefined): MpiCommunicator
       'set MPI_LIB, or use the launcher of the same installation';
     throw new H5LogError('COMM', message, { rank: started.rank });
   }
-  const job = new Job(binding, rank, size, openMpiFile);
+  const job = new Job(binding, rank, size);
   writeAtOnce();
   const handler = binding.errorsReturn();
   job.check(calls.Comm_set_errhandler(constants.COMM_WORLD, handler), 'MPI_Comm_set_errhandler');

@@ -1,3 +1,4 @@
+import { NativeFile, RegularData } from '#native';
 import { sameCall, together } from '../comm/agreement.ts';
 import { type CollectiveFile, type Communicator, canOpenFiles } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
@@ -22,20 +23,13 @@ import type { ByteStorage } from '../storage/storage.ts';
 import type { Subfiles } from '../storage/subfiles.ts';
 import type { WriteTarget } from '../storage/target.ts';
 import { describeCall, jointly } from './collective.ts';
+import type { Commit, FileSession, Found, RegularDataset } from './file-session.ts';
+import { findIn, storedIn, storedPath } from './paths.ts';
 import { groupOf, hasSubfiles, NewSubfiles, nothing, OpenLog, type StoreOptions } from './stores.ts';
 import { writeToken } from './subfiles.ts';
 
 /** The counts of a log in which nothing is. */
 const NO_LOG: LogCounts = { datasets: 0, logs: 0, tables: 0, config: 0, subfiles: 1 };
-
-/** A state of the file that was made to last. */
-export interface Commit {
-  readonly sequence: number;
-  readonly time: Date;
-  /** Bytes that the commit added to the file. */
-  readonly bytes: number;
-  readonly requests: number;
-}
 
 export interface SessionOptions {
   readonly storage: ByteStorage;
@@ -51,6 +45,8 @@ export interface SessionOptions {
   readonly newSubfiles: number | 'node';
   /** All ranks of a file write as one. */
   readonly isTogether: boolean;
+  /** Where the file is; null for a storage of the caller's. */
+  readonly path: string | null;
 }
 
 /** A commit on its way into the file. */
@@ -66,12 +62,13 @@ export interface CommitInProgress {
  * An open file: what its objects share. Users hold {@link File}, {@link Group} and {@link Dataset} instead. Of several ranks
  * each has one; all make the same changes to its structure, and the first rank writes it.
  */
-export class Session {
+export class Session implements FileSession<CommitInProgress> {
   readonly storage: ByteStorage;
   readonly target: WriteTarget | null;
   readonly comm: Communicator;
   readonly #options: SessionOptions;
   structure: Structure;
+  readonly direct = null;
   names: Names = plainNames;
   closed = false;
   /** Flushes, for posts that find no room. */
@@ -86,6 +83,9 @@ export class Session {
   /** null for a file without a log. */
   #open: OpenLog | null = null;
   #together: CollectiveFile | null = null;
+  #regular: RegularData | null = null;
+  /** Grows with every change of the file. */
+  #stamp = 0;
 
   private constructor(options: SessionOptions, structure: Structure) {
     this.storage = options.storage;
@@ -97,6 +97,10 @@ export class Session {
 
   get mode(): 'r' | 'r+' {
     return this.target ? 'r+' : 'r';
+  }
+
+  get connector(): 'log' | 'native' {
+    return this.log ? 'log' : 'native';
   }
 
   /** null for a file without a log. */
@@ -281,6 +285,7 @@ export class Session {
     if (comm.size > 1 ? comm.allreduce(Float64Array.of(isNew ? 1 : 0), 'max')[0] === 0 : !isNew) return false;
     yield* this.#openState();
     if (comm.size > 1) yield* this.#mustAgree();
+    this.#stamp++;
     this.generation++;
     return true;
   }
@@ -322,24 +327,18 @@ export class Session {
     this.structure.paths = { stored: (path) => this.storedPath(path), shown };
   }
 
-  /** Follows a path of the user's from a group. */
-  find(from: ObjectNode, path: string): ObjectNode | undefined {
-    const { structure } = this;
-    let node: ObjectNode | undefined = path.startsWith('/') ? structure.root : from;
-    for (const name of path.split('/')) {
-      if (name === '' || name === '.') continue;
-      const link: Link | undefined = node.links.get(this.storedIn(node, name));
-      node = link && this.now(structure.target(node, link));
-      if (!node) return undefined;
-    }
-    return node;
+  find(from: ObjectNode, path: string): Found | undefined {
+    const node = findIn(this, from, path);
+    return node && { session: this, node, path };
   }
 
-  /** The name in the file for a user's name in a group; one that the original left undoubled is found, too. */
+  follow(group: ObjectNode, path: string, link: Link): Found | undefined {
+    const node = this.now(this.structure.target(group, link));
+    return node && { session: this, node, path: `${path}/${link.name}` };
+  }
+
   storedIn(group: ObjectNode, name: string): string {
-    const stored = this.names.stored(name);
-    if (stored === name || group === this.structure.root || group.links.has(stored)) return stored;
-    return group.links.has(name) ? name : stored;
+    return storedIn(this, group, name);
   }
 
   shownIn(group: ObjectNode, name: string): string | undefined {
@@ -347,15 +346,42 @@ export class Session {
   }
 
   storedPath(path: string): string {
-    return path
-      .split('/')
-      .map((name) => (name === '' || name === '.' ? name : this.names.stored(name)))
-      .join('/');
+    return storedPath(this.names, path);
   }
 
   /** The log's view of a dataset; undefined for datasets of another kind. */
   logDataset(node: ObjectNode, path: string): LogDataset | undefined {
     return this.log ? this.now(this.log.dataset(node, path)) : undefined;
+  }
+
+  /** A dataset of ordinary HDF5; its data is read and written by another library. */
+  regular(node: ObjectNode, path: string): RegularDataset {
+    const session = this;
+    this.#regular ??= new RegularData({
+      source: this.#options.path ?? this.storage,
+      get stamp() {
+        return session.#stamp;
+      },
+      storedPath: (given) => this.storedPath(given),
+      lend: (work) => this.#lend(work),
+    });
+    return this.#regular.dataset(node, path);
+  }
+
+  /** Another library changes the file: what waits is committed before, and everything is read anew after. */
+  #lend<T>(work: (open: (library: NativeFile['library']) => NativeFile) => T): T {
+    this.writable();
+    if (this.comm.size > 1)
+      throw new H5LogError('UNSUPPORTED', 'several ranks can only read the data of ordinary datasets');
+    this.makeRoom?.();
+    this.now(this.finish());
+    try {
+      return work((library) => NativeFile.openShared(library, this.#options.path ?? this.storage));
+    } finally {
+      this.now(this.#openState());
+      this.#stamp++;
+      this.generation++;
+    }
   }
 
   /** The log, begun if the file has none yet. */
@@ -418,6 +444,7 @@ export class Session {
 
   succeeded({ flush }: CommitInProgress, commit: Commit, overtaken: boolean): void {
     this.last = commit;
+    this.#stamp++;
     if (!flush || !this.#open) return;
     flushDone(this.#open.log, flush, overtaken);
     if (this.comm.size > 1) {
@@ -441,12 +468,21 @@ export class Session {
 
   /** Cuts the file to size; the storages are closed by the caller. */
   *finish(): Io<void> {
+    this.#regular?.close();
     this.#together?.close();
     this.#together = null;
     for (const store of this.log?.stores ?? []) {
       if (store.committer && store.storage) yield* store.run(store.committer.appender.close());
     }
     if (this.#committer) yield* this.#committer.appender.close();
+  }
+
+  giveUp(): void {
+    this.now(this.finish());
+  }
+
+  release(): void {
+    this.target?.release();
   }
 
   /** Every file that is open: this one, and subfiles. */

@@ -70,6 +70,23 @@ export function encodeAttribute(
   return { body, dataAt: head.length };
 }
 
+/** The same with the type as bytes: a description, or where `shared` says so a record that points to a committed datatype. */
+export function encodeTypedAttribute(
+  name: string,
+  type: Uint8Array,
+  shared: boolean,
+  space: Dataspace,
+  data: Uint8Array,
+): { body: Uint8Array; typeAt: number; dataAt: number } {
+  const extent = encodeDataspace(space);
+  const head = putHead(name, type, shared, extent);
+  const dataAt = head.length;
+  const body = new Uint8Array(dataAt + data.length);
+  body.set(head);
+  body.set(data, dataAt);
+  return { body, typeAt: dataAt - extent.length - type.length, dataAt };
+}
+
 interface KnownHead {
   readonly dtype: DType;
   readonly space: Dataspace;
@@ -84,21 +101,23 @@ const MOST_HEADS = 256;
 function attributeHead(name: string, dtype: DType, space: Dataspace): Uint8Array {
   const known = knownHeads.get(name);
   if (known && known.dtype === dtype && sameSpace(known.space, space)) return known.head;
+  const head = putHead(name, encodeDatatype(dtype), false, encodeDataspace(space));
+  if (knownHeads.size >= MOST_HEADS) knownHeads.clear();
+  knownHeads.set(name, { dtype, space, head });
+  return head;
+}
+
+function putHead(name: string, type: Uint8Array, shared: boolean, extent: Uint8Array): Uint8Array {
   const length = textLength(name);
-  const type = encodeDatatype(dtype);
-  const extent = encodeDataspace(space);
   const out = new ByteWriter(16 + length + type.length + extent.length);
   out
     .u8(3)
-    .u8(0)
+    .u8(shared ? 1 : 0)
     .u16(length + 1)
     .u16(type.length)
     .u16(extent.length)
     .u8(length === name.length ? 0 : 1);
-  const head = out.text(name).u8(0).put(type).put(extent).done();
-  if (knownHeads.size >= MOST_HEADS) knownHeads.clear();
-  knownHeads.set(name, { dtype, space, head });
-  return head;
+  return out.text(name).u8(0).put(type).put(extent).done();
 }
 
 function sameSpace(a: Dataspace, b: Dataspace): boolean {

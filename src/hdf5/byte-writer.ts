@@ -53,23 +53,27 @@ export class ByteWriter {
   }
 
   u8(value: number): this {
-    this.#view.setUint8(this.#room(1), value);
+    const at = this.#room(1); // first: making room may change the view
+    this.#view.setUint8(at, value);
     return this;
   }
 
   u16(value: number): this {
-    this.#view.setUint16(this.#room(2), value, true);
+    const at = this.#room(2); // first: making room may change the view
+    this.#view.setUint16(at, value, true);
     return this;
   }
 
   u32(value: number): this {
-    this.#view.setUint32(this.#room(4), value, true);
+    const at = this.#room(4); // first: making room may change the view
+    this.#view.setUint32(at, value, true);
     return this;
   }
 
   /** An unsigned integer, or -1 for all bits one. */
   u64(value: number): this {
-    putU64(this.#view, this.#room(8), value);
+    const at = this.#room(8);
+    putU64(this.#view, at, value);
     return this;
   }
 

@@ -34,9 +34,13 @@ const PAGE_BITS = 10;
 
 const addressOf = (address: number | Placed): number => (typeof address === 'number' ? address : address.address);
 
+/** An array has a place for every chunk there may be. Beyond so many, and so many for each that is there, a tree is smaller. */
+const MOST_PLACES = 2 ** 16;
+const PLACES_PER_CHUNK = 4;
+
 /**
  * Builds the index of all chunks at once, of the kind libhdf5 would choose: one chunk alone, chunks one after the other in the
- * file, an array when the maximum size is fixed, else a version 1 B-tree.
+ * file, an array when the maximum size is fixed, else a version 1 B-tree; that also where an array would be nearly empty.
  */
 export function buildChunkIndex(grid: ChunkGrid, chunks: readonly ChunkPlace[]): BuiltIndex {
   const unlimited = grid.maxShape.some((size) => size === null);
@@ -55,6 +59,7 @@ export function buildChunkIndex(grid: ChunkGrid, chunks: readonly ChunkPlace[]):
   }
   if (inSequence(grid, chunks, counts, total))
     return { index: { kind: 'implicit', address: addressOf((first as ChunkPlace).address) }, region: null };
+  if (total > MOST_PLACES && total > PLACES_PER_CHUNK * chunks.length) return btree1(grid, chunks);
   return fixedArray(grid, chunks, counts, total);
 }
 

@@ -2,7 +2,7 @@ import type { DType } from '../dtype/model.ts';
 import { type Encoded, encodeValues } from '../dtype/values.ts';
 import { H5LogError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
-import { encodeAttribute } from './attribute-message.ts';
+import { encodeAttribute, encodeTypedAttribute } from './attribute-message.ts';
 import { announce, inSharedTable, renounce } from './connect.ts';
 import { draftDataset, draftType, type MessageDraft, type NewDataset } from './dataset-messages.ts';
 import { type Dataspace, elementCount } from './dataspace.ts';
@@ -17,10 +17,12 @@ import {
   type Link,
   ObjectNode,
   type Region,
+  type Relocatable,
   type TargetSlot,
 } from './object-node.ts';
 import { ObjectTree } from './object-tree.ts';
 import { movingWith } from './plan.ts';
+import { encodeSharedObject, SHARED_ADDRESS_AT } from './shared-message.ts';
 import { DEFAULT_K } from './superblock.ts';
 
 /** A message is at most 64 KiB; libhdf5 stops a little earlier. */
@@ -313,12 +315,35 @@ export class Structure extends ObjectTree {
     this.#putAttribute(node, name, encodeAttribute(name, dtype, space, data).body, NONE, NONE);
   }
 
+  /**
+   * An attribute whose value is encoded already and says itself what it points to. Its type is one as the file describes it, or a
+   * committed one.
+   */
+  setEncodedAttribute(
+    node: ObjectNode,
+    name: string,
+    type: Uint8Array | ObjectNode,
+    space: Dataspace,
+    value: Relocatable,
+  ): void {
+    const committed = type instanceof ObjectNode ? type : null;
+    if (committed) this.mayChange(committed); // its count of uses grows
+    const described = type instanceof ObjectNode ? encodeSharedObject(type.address) : type;
+    const { body, typeAt, dataAt } = encodeTypedAttribute(name, described, committed !== null, space, value.bytes);
+    const targets = value.targets.map(({ at, node: target }) => ({ at: at + dataAt, node: target }));
+    if (committed) targets.push({ at: typeAt + SHARED_ADDRESS_AT, node: committed });
+    const heap = value.heap.map(({ at, content }) => ({ at: at + dataAt, content }));
+    this.#putAttribute(node, name, body, targets, heap, committed);
+    if (committed) this.#countUse(committed, 1);
+  }
+
   #putAttribute(
     node: ObjectNode,
     name: string,
     body: Uint8Array,
     targets: readonly TargetSlot[],
     heap: readonly HeapSlot[],
+    committed: ObjectNode | null = null,
   ): void {
     checkMessage(body, name);
     this.#makeRoom(node);
@@ -336,7 +361,8 @@ export class Structure extends ObjectTree {
       new DataView(body.buffer, body.byteOffset + at).setBigUint64(0, BigInt(target.address), true);
     announce(message);
     node.hot.add(message);
-    node.attributes.set(name, { name, order, message, sharedType: null, sharedSpace: null, committed: null });
+    const sharedType = committed?.message(MESSAGE.datatype)?.content ?? null;
+    node.attributes.set(name, { name, order, message, sharedType, sharedSpace: null, committed });
   }
 
   /** Turns paths into objects and heap items into slots, all the way down. */

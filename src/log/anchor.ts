@@ -16,6 +16,8 @@ export const ID = '_ID';
 const CHUNKS = '_chunks';
 const FILTERS = '_filters';
 const REACH = '_reach';
+/** Attributes of an anchor that are not the user's. */
+export const ANCHOR_ATTRIBUTES: ReadonlySet<string> = new Set([DIMS, MAX_DIMS, ID, CHUNKS, FILTERS, REACH]);
 
 /** What stands for a dataset in a log file: a dataset without data that carries shape, maximum shape and number. */
 export interface Anchor extends DatasetShape {

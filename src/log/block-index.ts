@@ -109,7 +109,9 @@ export class BlockIndex {
     if (this.whole) this.whole = permuted(this.whole, order, 1);
     if (orders) this.orders = permuted(orders, order, 1);
     const { places } = this;
-    if (places) this.places = Uint32Array.from(order, (i) => places[i] as number);
+    // As long as before: the list has room for blocks that are still to come.
+    if (places)
+      this.places = Uint32Array.from(places, (_, i) => (i < length ? (places[order[i] as number] as number) : 0));
     this.#trees = [];
   }
 

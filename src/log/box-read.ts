@@ -6,6 +6,7 @@ import { halves } from '../space/cut.ts';
 import type { Io } from '../storage/drive.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import type { BlockIndex } from './block-index.ts';
+import { meets } from './rtree.ts';
 import { visible } from './visible.ts';
 
 /** Pieces closer together than this in the file are read together. */
@@ -32,6 +33,13 @@ export interface ElementLayout {
   readonly size: number;
   readonly fill: Uint8Array | null;
   readonly filters: readonly FilterStep[];
+}
+
+/** A part of a block: where it begins in the block and in the box, and its size. */
+interface BlockPart {
+  readonly inBlock: Float64Array;
+  readonly inBox: Float64Array;
+  readonly count: Float64Array;
 }
 
 /** Reads boxes of one dataset into packed buffers. */
@@ -62,8 +70,11 @@ export class BoxReader {
     this.#shape = new Float64Array(index.rank);
   }
 
-  /** Reads the box (start, count) into `out` from byte `at` on. */
-  *read(start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
+  /**
+   * Reads the box (start, count) into `out` from byte `at` on. `among` are numbers of blocks, ascending: no other one is in the box,
+   * though not all of them need be. Without it the index is asked.
+   */
+  *read(start: Float64Array, count: Float64Array, out: Uint8Array, at: number, among?: Uint32Array): Io<void> {
     const high = new Float64Array(this.#rank);
     let size = 1;
     for (let d = 0; d < this.#rank; d++) {
@@ -71,11 +82,12 @@ export class BoxReader {
       size *= count[d] as number;
     }
     if (size === 0) return;
-    const candidates = this.#index.query(start, high, this.#limit);
+    const candidates = among ? this.#meeting(among, start, high) : this.#index.query(start, high, this.#limit);
     if (size > PART && candidates.length > MANY) {
       const { first, later, second } = halves(start, count);
-      yield* this.read(start, first, out, at);
-      yield* this.read(later, second, out, at + first.reduce((product, n) => product * n, this.#layout.size));
+      const known = among ? candidates : undefined;
+      yield* this.read(start, first, out, at, known);
+      yield* this.read(later, second, out, at + first.reduce((product, n) => product * n, this.#layout.size), known);
       return;
     }
     const { blocks, complete } = visible(this.#index, candidates, start, count);
@@ -85,6 +97,17 @@ export class BoxReader {
 
   #fileOf(block: number): FileBytes {
     return (this.#files[this.#index.places?.[block] ?? 0] as LogData).file;
+  }
+
+  #meeting(among: Uint32Array, low: Float64Array, high: Float64Array): Uint32Array {
+    const { starts, counts, rank } = this.#index;
+    const found = new Uint32Array(among.length);
+    let length = 0;
+    for (let i = 0; i < among.length; i++) {
+      const block = among[i] as number;
+      if (meets(starts, counts, block * rank, rank, low, high)) found[length++] = block;
+    }
+    return found.subarray(0, length);
   }
 
   /** Reads the blocks, neighbours in the file together, and copies what lies in the box; later blocks over earlier ones. */
@@ -106,6 +129,14 @@ export class BoxReader {
         i++;
         continue;
       }
+      if (end - from > WINDOW) {
+        const { offsets } = this.#index;
+        const shape = this.#shape.slice();
+        const part = { inBlock: this.#inBlock.slice(), inBox: this.#inBox.slice(), count: this.#part.slice() };
+        yield* this.#placeSlices(file, offsets[block] as number, shape, part, count, out, at);
+        i++;
+        continue;
+      }
       let next = i + 1;
       for (; next < blocks.length; next++) {
         const candidate = blocks[next] as number;
@@ -121,6 +152,53 @@ export class BoxReader {
       const bytes = page ?? (yield* this.#fetch(file, from, end - from));
       const base = page ? file.pageStart(from) : from;
       for (; i < next; i++) this.#copy(blocks[i] as number, start, count, bytes, base, out, at);
+    }
+  }
+
+  /** A part that is spread over a large block: only what is needed of it is read, a window at a time. */
+  *#placeSlices(
+    file: FileBytes,
+    blockAt: number,
+    shape: Float64Array,
+    part: BlockPart,
+    box: Float64Array,
+    out: Uint8Array,
+    at: number,
+  ): Io<void> {
+    const { size } = this.#layout;
+    const { inBlock, inBox, count } = part;
+    const rank = this.#rank;
+    let first = 0;
+    let last = 0;
+    let inOut = 0;
+    for (let d = 0; d < rank; d++) {
+      first = first * (shape[d] as number) + (inBlock[d] as number);
+      last = last * (shape[d] as number) + (inBlock[d] as number) + (count[d] as number) - 1;
+      inOut = inOut * (box[d] as number) + (inBox[d] as number);
+    }
+    const from = blockAt + first * size;
+    const span = (last - first + 1) * size;
+    let cut = 0;
+    while (cut < rank - 1 && count[cut] === 1) cut++;
+    if (cut >= rank - 1) {
+      const to = at + inOut * size;
+      yield* this.#direct(file, out.subarray(to, to + span), from);
+      return;
+    }
+    if (span <= WINDOW) {
+      const bytes = yield* this.#fetch(file, from, span);
+      copyBox(bytes, blockAt - from, shape, inBlock, out, at, box, inBox, count, size);
+      return;
+    }
+    const step = shape.subarray(cut + 1).reduce((product, n) => product * n, size);
+    const gap = step - (span - ((count[cut] as number) - 1) * step);
+    const together = gap > GAP ? 1 : Math.max(1, Math.floor(WINDOW / step));
+    for (let done = 0; done < (count[cut] as number); done += together) {
+      const slice = { inBlock: inBlock.slice(), inBox: inBox.slice(), count: count.slice() };
+      slice.inBlock[cut] = (inBlock[cut] as number) + done;
+      slice.inBox[cut] = (inBox[cut] as number) + done;
+      slice.count[cut] = Math.min(together, (count[cut] as number) - done);
+      yield* this.#placeSlices(file, blockAt, shape, slice, box, out, at);
     }
   }
 

@@ -166,6 +166,7 @@ export function flushDone(log: Log, plan: FlushPlan, overtaken: boolean): void {
   }
   const complete = new Set(plan.parts.map(({ dataset }) => dataset));
   log.committed(plan.isAlone);
+  log.returned.clear();
   for (const stage of plan.stages) {
     log.underWay.splice(log.underWay.indexOf(stage), 1);
     // An index that a read made while the flush was on its way knows nothing of it.

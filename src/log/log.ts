@@ -24,6 +24,11 @@ export interface LogOptions {
   readonly flushWhenFull: boolean;
 }
 
+export interface Box {
+  readonly start: readonly number[];
+  readonly count: readonly number[];
+}
+
 /** The log of an open file: what was posted, what is committed, and which datasets there are. */
 export class Log {
   readonly structure: Structure;
@@ -42,6 +47,8 @@ export class Log {
   states: readonly SubfileState[] = [];
   /** A dataset was deleted: entries that others refer to may be its own, so the tables are written anew. */
   rewrite = false;
+  /** Of several ranks: where earlier writes came back into view by a resize, and another rank has posted fill over them. */
+  readonly returned = new Map<LogDataset, readonly Box[]>();
   /** Flushes, for posts that find no room. */
   makeRoom: (() => void) | null = null;
   /** Posts since the last flush; those of flushes that failed, oldest first; those of flushes under way. */

@@ -1,4 +1,6 @@
 import { copyBox } from '../space/copy.ts';
+import { fillWith } from './box-read.ts';
+import type { Box } from './log.ts';
 import type { LogDataset } from './log-dataset.ts';
 import type { DatasetStage } from './stage.ts';
 
@@ -47,6 +49,33 @@ export function pendingIn(
         at += bytes;
       }
     }
+  }
+  return patches;
+}
+
+/** Where a read sees fill, whatever is in the file. */
+export function fillIn(
+  boxes: readonly Box[],
+  { elements, fill }: LogDataset,
+  start: Float64Array,
+  count: Float64Array,
+): Patch[] {
+  const patches: Patch[] = [];
+  for (const box of boxes) {
+    const low = start.map((s, d) => Math.max(s, box.start[d] as number));
+    const part = low.map((from, d) => {
+      const end = Math.min(
+        (start[d] as number) + (count[d] as number),
+        (box.start[d] as number) + (box.count[d] as number),
+      );
+      return Math.max(0, end - from);
+    });
+    const size = part.reduce((product, n) => product * n, 1);
+    if (size === 0) continue;
+    const data = new Uint8Array(size * elements.size);
+    fillWith(data, 0, size, elements.size, fill);
+    const inBox = low.map((from, d) => from - (start[d] as number));
+    patches.push({ data, shape: part, inBlock: new Float64Array(part.length), inBox, count: part });
   }
   return patches;
 }

@@ -4,6 +4,7 @@ import { clip, subtractMany } from '../space/cut.ts';
 import type { Io } from '../storage/drive.ts';
 import { readReach, resizeAnchor, writeReach } from './anchor.ts';
 import type { BlockIndex } from './block-index.ts';
+import type { Box } from './log.ts';
 import type { LogDataset } from './log-dataset.ts';
 import { DatasetStage, type Stage } from './stage.ts';
 import { visible } from './visible.ts';
@@ -11,7 +12,8 @@ import { visible } from './visible.ts';
 /**
  * Prepares a change of shape; what can fail is done here, the change itself by the function that is returned. Shrinking clips what
  * is pending; what is committed stays in the log, out of sight. Growing again over such blocks posts fill over them, so that every
- * reader, the original included, sees fill. Of several ranks one posts it.
+ * reader, the original included, sees fill. Of several ranks one posts it; until that is committed the others know which boxes to
+ * read as fill.
  */
 export function* planResize(dataset: LogDataset, shape: readonly number[], postsFill: boolean): Io<() => void> {
   const { log, node } = dataset;
@@ -21,7 +23,8 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
   const shrinks = shape.some((size, d) => size < (old[d] as number));
   const grows = shape.some((size, d) => size > (old[d] as number));
   const clippings = shrinks ? clippedPending(dataset, shape) : [];
-  const filled = reach && grows && postsFill ? yield* comingBack(dataset, shape, reach) : [];
+  const returned = reach && grows ? comingBack(dataset, shape, reach) : [];
+  const filled = postsFill ? yield* written(dataset, returned) : [];
   return () => {
     for (const { stage, part, kept } of clippings) {
       log.exchange(part.arena.held, kept.arena.held);
@@ -39,26 +42,31 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
     resizeAnchor(log.structure, node, shape);
     dataset.shape = shape;
     for (const box of filled) dataset.postFill(box);
+    if (!postsFill && returned.length > 0)
+      log.returned.set(dataset, [...(log.returned.get(dataset) ?? []), ...returned]);
   };
 }
 
-interface Box {
-  readonly start: number[];
-  readonly count: number[];
-}
-
-/** What of earlier writes comes back into view: inside the new shape and where the dataset once reached, outside of what was visible. */
-function* comingBack(dataset: LogDataset, shape: readonly number[], reach: readonly number[]): Io<Box[]> {
+/** What comes back into view: inside the new shape and where the dataset once reached, outside of what was visible. */
+function comingBack(dataset: LogDataset, shape: readonly number[], reach: readonly number[]): Box[] {
   const seen = Float64Array.from(dataset.shape, (size, d) => Math.min(size, shape[d] as number));
   const view = Float64Array.from(shape, (size, d) => Math.min(size, Math.max(reach[d] as number, seen[d] as number)));
   const origin = new Float64Array(shape.length);
-  const parts = subtractMany(origin, view, { rank: shape.length, length: 1, starts: origin, counts: seen });
+  return boxesOf(subtractMany(origin, view, { rank: shape.length, length: 1, starts: origin, counts: seen }));
+}
+
+/** The parts of boxes where there are earlier writes. */
+function* written(dataset: LogDataset, boxes: readonly Box[]): Io<Box[]> {
+  const found: Box[] = [];
+  for (const { start, count } of boxes)
+    found.push(...(yield* coveredBy(dataset, Float64Array.from(start), Float64Array.from(count))));
+  return found;
+}
+
+function boxesOf({ rank, length, starts, counts }: Boxes): Box[] {
   const boxes: Box[] = [];
-  for (let i = 0; i < parts.length; i++) {
-    const from = i * parts.rank;
-    const start = parts.starts.slice(from, from + parts.rank);
-    boxes.push(...(yield* coveredBy(dataset, start, parts.counts.slice(from, from + parts.rank))));
-  }
+  for (let k = 0; k < length * rank; k += rank)
+    boxes.push({ start: [...starts.subarray(k, k + rank)], count: [...counts.subarray(k, k + rank)] });
   return boxes;
 }
 
@@ -88,15 +96,7 @@ function* coveredBy(dataset: LogDataset, start: Float64Array, count: Float64Arra
     }
   }
   // What is left of the box without its gaps.
-  const parts = subtractMany(start, count, subtractMany(start, count, joined(rank, lists)));
-  const boxes: Box[] = [];
-  for (let k = 0; k < parts.length * rank; k += rank) {
-    boxes.push({
-      start: [...parts.starts.subarray(k, k + rank)],
-      count: [...parts.counts.subarray(k, k + rank)],
-    });
-  }
-  return boxes;
+  return boxesOf(subtractMany(start, count, subtractMany(start, count, joined(rank, lists))));
 }
 
 /** More elements than this are not ticked off one by one. */

@@ -15,13 +15,30 @@ export interface Visible {
 export function visible(index: BlockIndex, candidates: Uint32Array, start: Float64Array, count: Float64Array): Visible {
   if (candidates.length === 0) return { blocks: candidates, complete: false };
   if (index.rank === 0) return { blocks: candidates.subarray(candidates.length - 1), complete: true };
-  return candidates.length <= FEW ? compare(index, candidates, start, count) : tickOff(index, candidates, start, count);
+  const n = candidates.length;
+  if (n <= FEW) return compare(index, candidates, start, count);
+  // Tiles of a large box: to compare each with each is still less work than to tick off every element.
+  if (n * n < volume(count, 1, index.rank)) {
+    const { starts, counts } = cutToBox(index, candidates, start, count);
+    if (disjoint(starts, counts, n, index.rank)) return allOf(candidates, counts, count);
+  }
+  return tickOff(index, candidates, start, count);
 }
 
-function compare(index: BlockIndex, candidates: Uint32Array, start: Float64Array, count: Float64Array): Visible {
+function allOf(candidates: Uint32Array, counts: Float64Array, count: Float64Array): Visible {
+  const rank = count.length;
+  return { blocks: candidates, complete: volume(counts, candidates.length, rank) === volume(count, 1, rank) };
+}
+
+/** The candidates cut to the box, newest first, so that those newer than one are the list up to it. */
+function cutToBox(
+  index: BlockIndex,
+  candidates: Uint32Array,
+  start: Float64Array,
+  count: Float64Array,
+): { starts: Float64Array; counts: Float64Array } {
   const { rank } = index;
   const n = candidates.length;
-  // The candidates cut to the box, newest first, so that those newer than one are the list up to it.
   const starts = new Float64Array(n * rank);
   const counts = new Float64Array(n * rank);
   for (let i = 0; i < n; i++) {
@@ -36,8 +53,14 @@ function compare(index: BlockIndex, candidates: Uint32Array, start: Float64Array
       counts[i * rank + d] = high - low;
     }
   }
-  if (disjoint(starts, counts, n, rank))
-    return { blocks: candidates, complete: volume(counts, n, rank) === volume(count, 1, rank) };
+  return { starts, counts };
+}
+
+function compare(index: BlockIndex, candidates: Uint32Array, start: Float64Array, count: Float64Array): Visible {
+  const { rank } = index;
+  const n = candidates.length;
+  const { starts, counts } = cutToBox(index, candidates, start, count);
+  if (disjoint(starts, counts, n, rank)) return allOf(candidates, counts, count);
   const seen = new Uint32Array(n);
   let found = 0;
   for (let i = n - 1; i >= 0; i--) {

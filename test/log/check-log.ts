@@ -74,6 +74,8 @@ export interface Checked {
   readonly anchors: ReadonlyMap<number, SeenAnchor>;
   readonly entries: readonly Entry[];
   readonly flags: ReadonlyMap<number, number>;
+  /** Of all tables together. */
+  readonly sections: number;
 }
 
 const [MUL, ENC, ZIP, REF, REC] = [0x01, 0x04, 0x08, 0x10, 0x20];
@@ -92,17 +94,18 @@ export function checkLogFile(bytes: Uint8Array, seen: SeenFile, since = 0): Chec
   const tables = checkSeries(seen, '_md_', counts[2] as number, bytes);
   const anchors = checkAnchors(seen, counts[0] as number);
   const entries: Entry[] = [];
+  let sections = 0;
   tables.forEach((table, k) => {
     if (table.offset < since) return;
-    entries.push(
-      ...new TableParser(bytes.subarray(table.offset, table.offset + table.size), k, anchors, counts).parse(),
-    );
+    const parser = new TableParser(bytes.subarray(table.offset, table.offset + table.size), k, anchors, counts);
+    sections += parser.sections;
+    entries.push(...parser.parse());
   });
   checkOrder(entries);
   checkData(entries, anchors, logs, since);
   const flags = new Map<number, number>();
   for (const entry of entries) flags.set(entry.flags, (flags.get(entry.flags) ?? 0) + 1);
-  return { counts, anchors, entries, flags };
+  return { counts, anchors, entries, flags, sections };
 }
 
 function checkCounts(seen: SeenFile, allowed: number): readonly number[] {
@@ -182,19 +185,32 @@ class TableParser {
     return Number(this.#view.getBigInt64(at, true));
   }
 
-  *parse(): Generator<Entry> {
-    must(this.#i64(0) === 1, `table ${this.#table} has ${this.#i64(0)} sections`);
-    must(this.#i64(8) === this.#bytes.length, `the section of table ${this.#table} ends at ${this.#i64(8)}`);
-    for (let at = 16; at < this.#bytes.length; ) {
-      const size = this.#view.getInt32(at, true);
-      must(size >= 28 && at + size <= this.#bytes.length, `entry of ${size} bytes at ${at}`);
-      const entry = this.#entry(at, size);
-      if (entry) yield entry;
-      at += size;
-    }
+  /** How many ranks wrote the table: each has a section. */
+  get sections(): number {
+    return this.#i64(0);
   }
 
-  #entry(at: number, size: number): Entry | undefined {
+  *parse(): Generator<Entry> {
+    const { sections } = this;
+    must(sections >= 1 && 8 * (sections + 1) <= this.#bytes.length, `table ${this.#table} has ${sections} sections`);
+    let at = 8 * (sections + 1);
+    for (let k = 1; k <= sections; k++) {
+      const end = this.#i64(8 * k);
+      must(end >= at && end <= this.#bytes.length, `section ${k} of table ${this.#table} ends at ${end}`);
+      // References stay inside a section.
+      this.#full.clear();
+      while (at < end) {
+        const size = this.#view.getInt32(at, true);
+        must(size >= 28 && at + size <= end, `entry of ${size} bytes at ${at}`);
+        const entry = this.#entry(at, size, end);
+        if (entry) yield entry;
+        at += size;
+      }
+    }
+    must(at === this.#bytes.length, `the sections of table ${this.#table} end at ${at}`);
+  }
+
+  #entry(at: number, size: number, end: number): Entry | undefined {
     const what = `entry at ${at} of table ${this.#table}`;
     const [id, flags] = [this.#view.getInt32(at + 4, true), this.#view.getInt32(at + 8, true)];
     must(id >= 0 && id < (this.#counts[0] as number), `${what}: dataset ${id}`);
@@ -203,7 +219,7 @@ class TableParser {
     const head = { table: this.#table, at, id, flags, offset: this.#i64(at + 12), size: this.#i64(at + 20) };
     if ((flags & REF) === 0) {
       this.#full.set(at, { flags, rank: anchor ? anchor.dims.length : null });
-      const last = at + size === this.#bytes.length;
+      const last = at + size === end;
       must(!(flags & ZIP && flags & REC && last), `${what}: a compressed record is the last`);
       return anchor && { ...head, blocks: this.#blocks(at, size, flags, anchor, -1, what) };
     }

@@ -1,44 +1,11 @@
-import { createCipheriv } from 'node:crypto';
 import { File, select } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
-import { type CommitRecord, parseRecords } from '../../src/log/commit-record.ts';
 import { type FaultyStorage, faultyStorage } from '../../src/storage/faulty.ts';
 import { repeats, seed } from '../seed.ts';
+import { checkSums } from './check-sums.ts';
 
 // The sums in commit records (docs/format.md) are those of the bytes in the file, however these got there.
-
-function sumOf(...parts: readonly Uint8Array[]): string {
-  const cipher = createCipheriv('aes-128-gcm', new Uint8Array(16), new Uint8Array(12));
-  cipher.setAAD(Buffer.concat(parts));
-  cipher.final();
-  return cipher.getAuthTag().subarray(0, 8).toString('hex');
-}
-
-const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
-
-/** Checks the sums of every commit of a file; gives their number. */
-function checkSums(bytes: Uint8Array): number {
-  const file = File.openSync(memoryStorage(bytes));
-  const commits = file.commits();
-  file.closeSync();
-  for (const { sequence, bytes: added, requests } of commits) {
-    const state = File.openSync(memoryStorage(bytes), { asOf: sequence });
-    const item = state.session.log?.main.committed.records.at(-1);
-    const { address, size } = item as { address: number; size: number };
-    const record = parseRecords(bytes.subarray(address, address + size), address).at(-1) as CommitRecord;
-    const { start, end, kind, ranks, rest } = record;
-    expect([record.sequence, record.requests, end - start]).toEqual([sequence, requests, added]);
-    const dataEnd = ranks[0]?.end as number;
-    expect(start <= dataEnd && dataEnd <= address && address + size <= end && end <= bytes.length).toBe(true);
-    if (kind === 0) continue;
-    expect(hex(ranks[0]?.checksum as Uint8Array), `data of ${sequence}`).toBe(sumOf(bytes.subarray(start, dataEnd)));
-    const others = [bytes.subarray(dataEnd, address), bytes.subarray(address + size, end)];
-    expect(hex(rest), `everything else of ${sequence}`).toBe(sumOf(...others));
-    state.closeSync();
-  }
-  return commits.length;
-}
 
 describe('checksums of commits', () => {
   test('after blocking flushes with merged tables, filters, resizes and deletions', () => {

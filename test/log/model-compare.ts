@@ -30,7 +30,7 @@ export async function compareFile(file: File, model: ModelFile, what: string): P
   }
 }
 
-function compareAttributes(object: File | Dataset, expected: ReadonlyMap<string, unknown>, what: string): void {
+export function compareAttributes(object: Group | Dataset, expected: ReadonlyMap<string, unknown>, what: string): void {
   const sorted = (entries: Iterable<[string, unknown]>): string =>
     shown([...entries].sort(([a], [b]) => (a < b ? -1 : 1)));
   if (sorted(object.attributes) !== sorted(expected)) {

@@ -1,6 +1,7 @@
 import { type ByteStorage, type CommonOptions, type File, isH5LogError, type TypedArray } from 'h5log';
 import type { FaultyStorage } from '../../src/storage/faulty.ts';
 import { figures } from './model-compare.ts';
+import { scribble } from './model-posts.ts';
 import type { Setup } from './model-program.ts';
 import { Difference, ModelFile } from './model-state.ts';
 import { below, chance, pick, type Random, shown } from './model-types.ts';
@@ -144,9 +145,4 @@ export class Flushes {
     disk.heal();
     this.armed = false;
   }
-}
-
-/** The caller has the buffer back, and uses it for something else. */
-export function scribble(view: TypedArray): void {
-  new Uint8Array(view.buffer, view.byteOffset, view.byteLength).fill(0x6b);
 }

@@ -1,37 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Dataset, File, isH5LogError, type TypedArray } from 'h5log';
+import { type Dataset, File, isH5LogError } from 'h5log';
 import { type MemoryStorage, memoryStorage } from 'h5log/storage';
 import { faultyStorage } from '../../src/storage/faulty.ts';
 import { random } from '../seed.ts';
+import { ATTRIBUTES, PATHS, randomAttribute, randomDataset, randomShape } from './model-choices.ts';
 import { figures } from './model-compare.ts';
-import { scribble } from './model-flushes.ts';
+import { type Post, randomManyPost, randomPost, scribble } from './model-posts.ts';
 import type { Setup, Step } from './model-program.ts';
 import { Readers } from './model-readers.ts';
-import { type Chosen, randomMany, randomMemory, randomWhere } from './model-selections.ts';
-import {
-  compareBytes,
-  compareNumbers,
-  compareValues,
-  Difference,
-  ModelDataset,
-  type ModelFile,
-  sizeOf,
-} from './model-state.ts';
-import {
-  below,
-  chance,
-  MOST,
-  pick,
-  type Random,
-  randomArray,
-  randomFilters,
-  randomType,
-  source,
-} from './model-types.ts';
-
-const PATHS = ['a', 'b', 'c', 'g/a', 'g/_b', '_c', 'h/k/d', '__e'];
-const WIDEST = [1, 40, 12, 6, 4, 3];
+import { compareRead, compareReadMany } from './model-reads.ts';
+import { type Chosen, randomWhere } from './model-selections.ts';
+import type { ModelDataset, ModelFile } from './model-state.ts';
+import { below, chance, pick, type Random } from './model-types.ts';
 
 /** Takes a file and the model of it through the same steps; each kind of step is a method. */
 export class Machine extends Readers {
@@ -72,42 +53,21 @@ export class Machine extends Readers {
 
   create(random: Random): void {
     const path = pick(random, PATHS);
-    const rank = chance(random, 0.03) ? 32 : below(random, 6);
-    const widest = WIDEST[rank] ?? 1;
-    const shape = Array.from({ length: rank }, () => (chance(random, 0.06) ? 0 : 1 + below(random, widest)));
-    const maxShape = shape.map((n) => (chance(random, 0.4) ? null : chance(random, 0.5) ? n + below(random, 4) : n));
-    const limited = chance(random, 0.7);
-    const type = randomType(random);
-    const fill = chance(random, 0.6) ? 0 : 1 + below(random, MOST);
-    const options = {
-      dtype: type.dtype,
-      shape,
-      ...(limited && { maxShape }),
-      ...(fill > 0 && { fill: type.value(fill) }),
-      ...(chance(random, 0.4) && { chunks: shape.map(() => 1 + below(random, 4)) }),
-      filters: randomFilters(random),
-    };
+    const { options, model } = randomDataset(random);
     if (this.model.datasets.has(path)) {
       this.refused(() => this.file.createDataset(path, options), 'EXISTS');
       return;
     }
-    const dataset = this.file.createDataset(path, options);
-    const model = new ModelDataset(type, shape, limited ? maxShape : shape, fill);
+    this.#handles.set(model, this.file.createDataset(path, options));
     this.model.datasets.set(path, model);
-    this.#handles.set(model, dataset);
   }
 
   resize(random: Random): void {
     const found = this.#dataset(random);
-    if (!found) return;
-    const { model, dataset } = found;
-    const shape = model.shape.map((n, d) => {
-      const most = Math.min(model.maxShape[d] ?? Infinity, WIDEST[model.shape.length] ?? 2);
-      return chance(random, 0.4) ? Math.min(n, model.maxShape[d] ?? n) : below(random, most + 1);
-    });
-    if (sizeOf(shape) > 1000) return;
-    dataset.resize(shape);
-    model.resize(shape);
+    const shape = found && randomShape(random, found.model);
+    if (!shape) return;
+    found.dataset.resize(shape);
+    found.model.resize(shape);
   }
 
   attribute(random: Random): void {
@@ -115,20 +75,13 @@ export class Machine extends Readers {
     const { attributes } = found && chance(random, 0.8) ? found.dataset : this.file;
     const model =
       attributes === this.file.attributes ? this.model.attributes : (found as { model: ModelDataset }).model.attributes;
-    const name = pick(random, ['units', '_x', 'long name']);
+    const name = pick(random, ATTRIBUTES);
     if (model.has(name) && chance(random, 0.3)) {
       attributes.delete(name);
       model.delete(name);
       return;
     }
-    const value = pick(random, [
-      below(random, 1000),
-      'text',
-      true,
-      Int32Array.of(1, 2, below(random, 9)),
-      ['a', 'bc'],
-      7n,
-    ]);
+    const value = randomAttribute(random);
     attributes.set(name, value);
     model.set(name, value);
   }
@@ -184,47 +137,25 @@ export class Machine extends Readers {
     for (const [path, model] of all) this.#write(random, this.file.dataset(path), model, chosen);
   }
 
-  #write(random: Random, dataset: Dataset, model: ModelDataset, { where, at }: Chosen): void {
-    const values = at.map(() => below(random, MOST + 1));
-    const memory = chance(random, 0.2) ? randomMemory(random, at.length) : null;
-    const inMemory = memory ? new Array<number>(sizeOf(memory.shape)).fill(0) : values;
-    memory?.places.forEach((place, i) => {
-      inMemory[place] = values[i] as number;
-    });
-    // A place that was taken twice holds the later value.
-    const written = memory ? memory.places.map((place) => inMemory[place] as number) : values;
-    const { data, view } = source(random, model.type, inMemory);
-    const copy = !view || chance(random, 0.7);
-    const options = {
-      ...(copy ? {} : { copy: false }),
-      ...(memory && { memory: { shape: memory.shape, ...(memory.where && { where: memory.where }) } }),
-    };
-    const call = (): void =>
-      dataset.write(data as TypedArray, where, Object.keys(options).length > 0 ? options : undefined);
-    const distinct = new Set(at.map(String)).size;
-    if (!this.#post(random, call, distinct * model.type.size, 1)) return;
-    if (view && copy) scribble(view);
-    else if (view) this.lent.push(view);
-    model.write(at, written);
+  #write(random: Random, dataset: Dataset, model: ModelDataset, chosen: Chosen): void {
+    this.#post(random, dataset, model, randomPost(random, model, chosen));
   }
 
   many(random: Random): void {
     const found = this.#dataset(random);
-    if (!found) return;
-    const { dataset, model } = found;
-    const { starts, counts, at } = randomMany(random, model.shape);
-    const values = at.map(() => below(random, MOST + 1));
-    const { data, view } = source(random, model.type, values);
-    const copy = !view || chance(random, 0.7);
-    const call = (): void => dataset.writeMany(data as TypedArray, starts, counts, copy ? undefined : { copy: false });
-    if (!this.#post(random, call, at.length * model.type.size, null)) return;
+    if (found) this.#post(random, found.dataset, found.model, randomManyPost(random, found.model));
+  }
+
+  #post(random: Random, dataset: Dataset, model: ModelDataset, post: Post): void {
+    const { view, copy } = post;
+    if (!this.#accepted(random, () => post.make(dataset), post.bytes, post.requests)) return;
     if (view && copy) scribble(view);
     else if (view) this.lent.push(view);
-    model.write(at, values);
+    model.write(post.at, post.values);
   }
 
   /** Posts, and looks at what is said to be pending. False: there was no room, or the flush that was to make it failed. */
-  #post(random: Random, call: () => void, bytes: number, requests: number | null): boolean {
+  #accepted(random: Random, call: () => void, bytes: number, requests: number | null): boolean {
     const { bufferLimit, onBufferFull } = this.options;
     const before = this.file.pending;
     const { sequence } = this.file;
@@ -239,7 +170,7 @@ export class Machine extends Readers {
       figures.refused++;
       if (full) this.same('pending after BUFFER_FULL', this.file.pending, before);
       if (!full || !this.blocks || chance(random, 0.5) || !this.flushNow()) return false;
-      return this.#post(random, () => retry(call), bytes, requests);
+      return this.#accepted(random, () => retry(call), bytes, requests);
     }
     this.#note(sequence, state);
     if (state) return true;
@@ -303,50 +234,12 @@ export class Machine extends Readers {
 
   async #read(random: Random, now: boolean): Promise<void> {
     const found = this.#dataset(random);
-    if (!found) return;
-    const { path, model, dataset } = found;
-    const { type } = model;
-    const { where, at } = randomWhere(random, model.shape);
-    const expected = model.read(at);
-    figures.compared += at.length;
-    const what = `${now ? 'readSync' : 'read'} of ${path}`;
-    const form = random();
-    const memory = chance(random, 0.2) ? randomMemory(random, at.length) : null;
-    const common = memory ? { memory: { shape: memory.shape, ...(memory.where && { where: memory.where }) } } : {};
-    const size = memory ? sizeOf(memory.shape) : at.length;
-    const spread = (background: number): number[] => {
-      const all = new Array<number>(size).fill(background);
-      memory?.places.forEach((place, i) => {
-        all[place] = expected[i] as number;
-      });
-      return memory ? all : expected;
-    };
-    if (form < 0.2) {
-      const wanted = spread(0);
-      const got = now
-        ? dataset.readSync(where, { ...common, raw: true })
-        : await dataset.read(where, { ...common, raw: true });
-      compareBytes(what, type, got, wanted);
-    } else if (form < 0.5 && type.isNumber) {
-      const wanted = spread(MOST + 11);
-      const into = randomArray(random, size, MOST + 11);
-      const got = now ? dataset.readSync(where, { ...common, into }) : await dataset.read(where, { ...common, into });
-      if (got !== into) throw new Difference(`${what}: not the array it was given`);
-      compareNumbers(`${what} into`, type, into as ArrayLike<number | bigint>, wanted);
-    } else {
-      const wanted = spread(0);
-      compareValues(what, type, now ? dataset.readSync(where, common) : await dataset.read(where, common), wanted);
-    }
+    if (found) await compareRead(random, found, now);
   }
 
   async readMany(random: Random): Promise<void> {
     const found = this.#dataset(random);
-    if (!found) return;
-    const { starts, counts, at } = randomMany(random, found.model.shape);
-    const expected = found.model.read(at);
-    const now = this.blocks && chance(random, 0.5);
-    const got = now ? found.dataset.readManySync(starts, counts) : await found.dataset.readMany(starts, counts);
-    compareValues(`readMany of ${found.path}`, found.model.type, got, expected);
+    if (found) await compareReadMany(random, found, this.blocks && chance(random, 0.5));
   }
 
   async #close(random: Random): Promise<void> {

@@ -40,6 +40,8 @@ describe('package.json', () => {
       './mpi': entry('mpi'),
       './storage': entry('storage/index'),
       './threads': entry('threads'),
+      './tools': entry('tools/index'),
+      './native': entry('native'),
       './package.json': './package.json',
     });
   });
@@ -48,7 +50,7 @@ describe('package.json', () => {
     expect(manifest.bin).toEqual({ h5log: 'dist/cli/main.js' });
   });
 
-  test('chooses the platform by condition', () => {
+  test('chooses platform and native connector by condition', () => {
     expect(JSON.stringify(manifest.imports)).toBe(
       JSON.stringify({
         '#platform': {
@@ -56,6 +58,15 @@ describe('package.json', () => {
           browser: './dist/platform-browser.js',
           node: './dist/platform-node.js',
           default: './dist/platform-browser.js',
+        },
+        '#native': {
+          'h5log-source': {
+            browser: './src/connector/native/absent.ts',
+            default: './src/connector/native/engine.ts',
+          },
+          browser: './dist/connector/native/absent.js',
+          node: './dist/connector/native/engine.js',
+          default: './dist/connector/native/absent.js',
         },
       }),
     );

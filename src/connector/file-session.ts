@@ -1,0 +1,113 @@
+import type { Communicator } from '../comm/communicator.ts';
+import type { DType } from '../dtype/model.ts';
+import type { DatasetParts } from '../hdf5/dataset-messages.ts';
+import type { Dataspace } from '../hdf5/dataspace.ts';
+import type { Link, ObjectNode } from '../hdf5/object-node.ts';
+import type { Structure } from '../hdf5/structure.ts';
+import type { Filter } from '../log/dataset-shape.ts';
+import type { Log } from '../log/log.ts';
+import type { LogDataset, PostOptions } from '../log/log-dataset.ts';
+import type { Names } from '../log/names.ts';
+import type { ReadRequest } from '../log/read.ts';
+import type { Coordinates, Where } from '../space/select.ts';
+import type { Io } from '../storage/drive.ts';
+import type { ByteStorage } from '../storage/storage.ts';
+
+/** A state of the file that was made to last. */
+export interface Commit {
+  readonly sequence: number;
+  readonly time: Date;
+  /** Bytes that the commit added to the file. */
+  readonly bytes: number;
+  readonly requests: number;
+}
+
+/** An object, and the file it is in: another one behind an external link. */
+export interface Found {
+  readonly session: FileSession;
+  readonly node: ObjectNode;
+  readonly path: string;
+}
+
+/** A dataset whose data another library reads and writes, at once. */
+export interface RegularDataset {
+  readonly parts: DatasetParts;
+  read(where: Where | undefined, request: ReadRequest): unknown;
+  readMany(starts: Coordinates, counts: Coordinates, request: ReadRequest): unknown;
+  write(data: unknown, where: Where | undefined, options: PostOptions | undefined): void;
+  writeMany(data: unknown, starts: Coordinates, counts: Coordinates): void;
+  resize(shape: readonly number[]): void;
+}
+
+export interface NewDatasetOptions {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly maxShape: readonly (number | null)[];
+  readonly chunks: readonly number[] | null;
+  readonly filters: readonly Filter[];
+  readonly fill?: unknown;
+}
+
+/** Changes that another library makes, at once. Paths begin at the root. */
+export interface DirectChanges {
+  createGroup(path: string): void;
+  createDataset(path: string, options: NewDatasetOptions): void;
+  createSoftLink(path: string, target: string): void;
+  createHardLink(path: string, target: string): void;
+  createExternalLink(path: string, file: string, target: string): void;
+  move(from: string, to: string): void;
+  delete(path: string): void;
+  setAttribute(path: string, name: string, dtype: DType, space: Dataspace, value: unknown): void;
+  deleteAttribute(path: string, name: string): void;
+}
+
+/** An open file, whichever connector is behind it: what its objects share. */
+export interface FileSession<Progress = unknown> {
+  readonly connector: 'log' | 'native';
+  readonly storage: ByteStorage;
+  readonly comm: Communicator;
+  readonly mode: 'r' | 'r+';
+  readonly structure: Structure;
+  readonly names: Names;
+  readonly log: Log | null;
+  readonly last: Commit;
+  closed: boolean;
+  /** Flushes, for posts that find no room. */
+  makeRoom: (() => void) | null;
+  /** Grows when the structure is another one, so that objects look themselves up again. */
+  readonly generation: number;
+  /** null: changes are made in the structure and wait for a commit. */
+  readonly direct: DirectChanges | null;
+
+  find(from: ObjectNode, path: string): Found | undefined;
+  /** What a link of the group at `path` leads to. */
+  follow(group: ObjectNode, path: string, link: Link): Found | undefined;
+  storedIn(group: ObjectNode, name: string): string;
+  shownIn(group: ObjectNode, name: string): string | undefined;
+  storedPath(path: string): string;
+
+  /** Runs code that should find everything in memory, or a storage that can block. */
+  now<T>(io: Io<T>): T;
+  writable(): void;
+  collective(call: string, details: () => Readonly<Record<string, unknown>>): void;
+  catchUp(): void;
+  dropped(): void;
+  beginLog(): Log;
+  logDataset(node: ObjectNode, path: string): LogDataset | undefined;
+  /** A dataset that is not in the log; throws if its data cannot be reached. */
+  regular(node: ObjectNode, path: string): RegularDataset;
+
+  plan(): Progress | undefined;
+  write(progress: Progress): Io<Commit>;
+  succeeded(progress: Progress, commit: Commit, overtaken: boolean): void;
+  failed(progress: Progress): void;
+  commits(): Commit[];
+  refresh(): Io<boolean>;
+  /** Ends the work on the file; its storages are closed by the caller. */
+  finish(): Io<void>;
+  /** The same whatever becomes of it. */
+  giveUp(): void;
+  readonly storages: readonly ByteStorage[];
+  /** Gives up the right to be the only writer. */
+  release(): void;
+}

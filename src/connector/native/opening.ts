@@ -1,0 +1,54 @@
+import { pathOf } from '#platform';
+import type { Communicator } from '../../comm/communicator.ts';
+import { solo } from '../../comm/solo.ts';
+import { H5LogError } from '../../errors.ts';
+import { checkStorage, isPath } from '../../storage/source.ts';
+import type { ByteStorage } from '../../storage/storage.ts';
+import { type CommonOptions, type CreateOptions, checkOptions, type OpenOptions } from '../options.ts';
+import type { Library } from './library.ts';
+import { NativeFile } from './native-file.ts';
+import { NativeSession } from './native-session.ts';
+
+export interface OpenNative {
+  readonly session: NativeSession;
+  /** As the user gave it; each rank reads for itself. */
+  readonly comm: Communicator;
+}
+
+export function createNative(library: Library, target: string | URL | ByteStorage, options: CreateOptions): OpenNative {
+  checkOptions(options);
+  const comm = commOf(options, true);
+  if (options.subfiles) throw new H5LogError('OPTION', 'the native connector has no subfiles');
+  return { session: sessionOf(NativeFile.create(library, sourceOf(target), options.exclusive), options), comm };
+}
+
+export function openNative(
+  library: Library,
+  source: string | URL | Blob | ByteStorage,
+  options: OpenOptions,
+): OpenNative {
+  checkOptions(options);
+  const mode = options.mode ?? 'r';
+  const comm = commOf(options, mode === 'r+');
+  if (options.asOf !== undefined)
+    throw new H5LogError('UNSUPPORTED', 'a regular file keeps no earlier states: asOf needs a log');
+  return { session: sessionOf(NativeFile.open(library, sourceOf(source), mode), options), comm };
+}
+
+const sessionOf = (file: NativeFile, { durability }: CommonOptions): NativeSession =>
+  new NativeSession(file, solo(), durability === 'power');
+
+function commOf({ comm, storage }: CommonOptions, writing: boolean): Communicator {
+  if (writing && comm && comm.size > 1)
+    throw new H5LogError('UNSUPPORTED', 'several ranks can only read through the native connector');
+  if (storage === 'mpi-io') throw new H5LogError('OPTION', `storage 'mpi-io' is for the log connector`);
+  return comm ?? solo();
+}
+
+function sourceOf(source: string | URL | Blob | ByteStorage): string | ByteStorage {
+  if (isPath(source)) return pathOf(source);
+  if (typeof Blob !== 'undefined' && source instanceof Blob)
+    throw new H5LogError('UNSUPPORTED', 'libhdf5 cannot wait for a Blob; read it into memoryStorage(bytes) first');
+  checkStorage(source);
+  return source as ByteStorage;
+}

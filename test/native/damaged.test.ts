@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { NativeFile } from '../../src/connector/native/native-file.ts';
+import { H5LogError, isH5LogError } from '../../src/errors.ts';
+import { memoryStorage } from '../../src/storage/memory.ts';
+import { withOracle } from '../oracles.ts';
+import { random, repeats, seed } from '../seed.ts';
+import { codeOf, library, makeRegularFiles, plainData, withFile } from './regular.ts';
+
+withOracle('python', 'damaged regular files', () => {
+  const { folder } = makeRegularFiles();
+  const at = (name: string): string => join(folder, name);
+
+  /** Opens a file and reads all of its datasets; what is thrown must be ours. */
+  function readAll(bytes: Uint8Array): string {
+    let file: NativeFile;
+    try {
+      file = NativeFile.open(library, memoryStorage(bytes), 'r');
+    } catch (error) {
+      if (isH5LogError(error)) return error.code;
+      throw error;
+    }
+    let outcome = 'read';
+    for (const name of file.structure.root.links.keys()) {
+      const code = codeOf(() => file.find(name)?.node.kind === 'dataset' && file.dataset(name).read());
+      if (code !== undefined) outcome = code;
+    }
+    file.discard();
+    return outcome;
+  }
+
+  test('throw what h5log throws, and h5wasm goes on', () => {
+    const next = random(seed('damaged regular files'));
+    const outcomes: Record<string, number> = {};
+    const control = withFile(at('vlens.h5'), (file) => plainData(file, '/in record'));
+    for (const name of ['vlens.h5', 'layouts.h5', 'filters-latest.h5', 'references.h5', 'compounds-latest.h5']) {
+      const intact = readFileSync(at(name));
+      for (let i = 0; i < repeats(200); i++) {
+        const bytes = new Uint8Array(intact);
+        const place = Math.floor(next() * bytes.length);
+        bytes[place] = (bytes[place] as number) ^ (1 << Math.floor(next() * 8));
+        const outcome = readAll(bytes);
+        outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+      }
+      expect(withFile(at('vlens.h5'), (file) => plainData(file, '/in record'))).toEqual(control);
+    }
+    process.stdout.write(`native: damaged files: ${JSON.stringify(outcomes)}\n`);
+    expect(Object.keys(outcomes).sort()).not.toContain('undefined');
+  });
+});
+
+// The last one: afterwards h5wasm is gone.
+test('a crash of h5wasm is told, and nobody is given what it would say then', () => {
+  const file = NativeFile.create(library, memoryStorage());
+  file.createDataset('/d', { dtype: 'int32', shape: [4], maxShape: [4], chunks: null, filters: [] });
+  file.dataset('/d').write([1, 2, 3, 4]);
+  const failure = (reason: string): H5LogError => new H5LogError('STORAGE', reason);
+  const outside = BigInt(2 ** 32 - 16);
+  expect(
+    codeOf(() => library.call((calls) => calls.get_dataset_data(file.id, '/d', null, null, null, outside), failure)),
+  ).toBe('STORAGE');
+  expect(() => file.dataset('/d').read()).toThrow('h5wasm has crashed');
+});
