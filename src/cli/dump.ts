@@ -80,9 +80,10 @@ function slabFrom(values: Lists): Partial<Record<keyof Lists, number[]>> {
 
 async function printLog(path: string, header: boolean, blocks: number, around: Surroundings): Promise<void> {
   const { dump } = await import('../tools/dump.ts');
+  const { shownText } = await import('../tools/escape-text.ts');
   const printer = new LinePrinter(around);
   // The header first: it is known before the entries are.
-  for (const line of headerLines(await dump(path, { header: true }))) await printer.print(line);
+  for (const line of headerLines(await dump(path, { header: true }))) await printer.print(shownText(line));
   if (!header) {
     let shown: DumpedTable | undefined;
     let below: DumpedSection | undefined;
@@ -92,7 +93,7 @@ async function printLog(path: string, header: boolean, blocks: number, around: S
         if (shown !== table) await printer.print(tableLine(table));
         if (shown !== table || below !== section) await printer.print(`  section ${section.number}`);
         [shown, below] = [table, section];
-        for (const line of entryLines(entry)) await printer.print(line);
+        for (const line of entryLines(entry)) await printer.print(shownText(line));
       },
     });
   }

@@ -58,8 +58,12 @@ export function drawBlocks(picture: Picture): string {
     `<rect class="frame" x="${LEFT}" y="${TOP}" width="${inner}" height="${height}"/>`,
     `<text x="${LEFT}" y="${bottom + 18}">0</text>`,
     `<text x="${WIDTH - RIGHT}" y="${bottom + 18}" text-anchor="end">${escaped(plane.across)}</text>`,
-    `<text x="${LEFT - 8}" y="${TOP + 12}" text-anchor="end">0</text>`,
-    `<text x="${LEFT - 8}" y="${bottom}" text-anchor="end">${escaped(plane.down)}</text>`,
+    ...(plane.down === ''
+      ? []
+      : [
+          `<text x="${LEFT - 8}" y="${TOP + 12}" text-anchor="end">0</text>`,
+          `<text x="${LEFT - 8}" y="${bottom}" text-anchor="end">${escaped(plane.down)}</text>`,
+        ]),
     ...legend.lines,
     '</svg>',
     '',

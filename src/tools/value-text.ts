@@ -57,7 +57,7 @@ function floatPrinter(mantissaBits: number): ValuePrinter {
     const value = given as number;
     if (!Number.isFinite(value)) return Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf';
     if (Object.is(value, -0)) return '-0';
-    if (!round || Number.isInteger(value)) return String(value);
+    if (!round || (Number.isInteger(value) && Math.abs(value) < 2 ** 24)) return String(value);
     for (let digits = least; digits < most; digits++) {
       const short = Number(value.toPrecision(digits));
       if (round(short) === value) return String(short);
