@@ -34,7 +34,15 @@ export function fullSlab(slab: Slab, shape: readonly number[], path: string): Fu
   const block = numbers('block', () => 1);
   const count = numbers('count', (d) => {
     const [from, step, length] = [start[d] as number, stride[d] as number, block[d] as number];
-    return Math.max(0, Math.floor(((shape[d] as number) - from - length) / step) + 1);
+    const fitting = Math.max(0, Math.floor(((shape[d] as number) - from - length) / step) + 1);
+    // Nobody who gives a start means nothing at all.
+    if (fitting === 0 && (shape[d] as number) > 0)
+      throw new H5LogError(
+        'SELECTION',
+        `nothing of ${path} is selected: ${length} from ${from} on in dimension ${d}, which has ${shape[d]}`,
+        { object: path },
+      );
+    return fitting;
   });
   const sum = (d: number): number =>
     (start[d] as number) + ((count[d] as number) - 1) * (stride[d] as number) + (block[d] as number);

@@ -1,7 +1,7 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { File } from 'h5log';
-import { type Dump, dump, fileKind, replay } from 'h5log/tools';
+import { type Dump, datasetLines, dump, fileKind, replay } from 'h5log/tools';
 import { describe, expect, test } from 'vitest';
 import { fullType } from '../../src/dtype/model.ts';
 import { h5dump, pythonSync, withOracle } from '../oracles.ts';
@@ -164,18 +164,19 @@ withOracle(['python', 'h5dump'], 'values beside h5dump', () => {
       const theirs = h5dump('-d', name, path)
         .replace(`HDF5 "${path}" {\nDATASET "${name}"`, `DATASET "/${name}"`)
         .replace(/\}\s*$/, '')
-        .replace('1e+30', '1e+30');
+        // The NULs that fill a string up are not part of it.
+        .replaceAll('\\000', '');
       const text = (ours[i] as string).replace(i === names.length - 1 ? /\}\s*$/ : /$^/, '');
       if (!OWN_WAY.has(name)) expect(squeezed(text).trim()).toBe(squeezed(theirs).trim());
     });
     expect(ours[4]).toContain('(0): { 1, 2.5 }, { 3, 4 }\n');
-    expect(ours[9]).toContain('(0): /group/same, /grid\n');
+    expect(ours[9]).toContain('(0): /x, /grid\n');
     expect(ours[10]).toContain('DATASPACE  NULL\n}');
     expect(ours[15]).toContain('(0): [ 0, 1, 2 ], [ 3, 4, 5 ]\n');
   });
 
-  test(`parts of datasets in a log, as h5dump prints those of the replayed file (seed ${seed})`, slow, async () => {
-    const rng = random();
+  test('parts of datasets in a log, as h5dump prints those of the replayed file', slow, async () => {
+    const rng = random(seed('parts of datasets'));
     const whole = (most: number): number => Math.floor(rng() * (most + 1));
     const folderOfTest = temporaryDirectory();
     const [path, replayed] = [join(folderOfTest, 'log.h5'), join(folderOfTest, 'regular.h5')];
@@ -199,7 +200,6 @@ withOracle(['python', 'h5dump'], 'values beside h5dump', () => {
         return { start, stride, block, count: 1 + whole(Math.floor((size - start - block) / stride)) };
       });
       const text = (key: keyof (typeof parts)[0]): string => parts.map((part) => part[key]).join(',');
-      const { datasetLines } = await import('h5log/tools');
       const slab = Object.fromEntries(
         (['start', 'stride', 'count', 'block'] as const).map((key) => [key, parts.map((part) => part[key])]),
       );
@@ -218,17 +218,20 @@ withOracle(['python', 'h5dump'], 'values beside h5dump', () => {
         text('block'),
         replayed,
       );
-      const data = (all: string): string[] =>
-        [...squeezed(all.slice(all.indexOf('DATA {'))).matchAll(/-?\d+(?=,|\s?\}|\s\()/g)].map(([value]) => value);
+      const linesOf = (all: string): string[] => all.slice(all.indexOf('DATA {')).match(/\([\d,]+\):[^(}]*/g) ?? [];
+      const data = (all: string): number[] =>
+        linesOf(all).flatMap((line) => line.replace(/^.*:/, '').match(/\d+/g)?.map(Number) ?? []);
       expect(data(lines.join('\n')).length).toBeGreaterThan(0);
-      expect(data(lines.join('\n'))).toEqual(data(theirs));
-      // Coordinates in front of lines are those of h5dump wherever both begin one: at every row.
-      const rows = (all: string): string[] => [...all.matchAll(/\((\d+(?:,\d+)*)\):/g)].map(([, at]) => at as string);
-      const ours = rows(lines.join('\n'));
-      expect(ours[0]).toBe(rows(theirs)[0]);
-      expect(new Set(ours).size).toBe(ours.length);
+      // h5dump goes through the blocks of several dimensions in an order of its own.
+      expect(data(lines.join('\n')).sort()).toEqual(data(theirs).sort());
+      // Every value tells where it is: the coordinates in front of a line are those of its first one.
+      for (const line of linesOf(lines.join('\n'))) {
+        const [at, first] = line.slice(1).split('): ') as [string, string];
+        const flat = at.split(',').reduce((sum, c, d) => sum * ((shapes[i] as number[])[d] as number) + Number(c), 0);
+        expect(Number.parseInt(first, 10)).toBe((flat * 7919) % 20_011);
+      }
     }
-    process.stdout.write(`dump: ${count} parts of datasets as h5dump prints them (seed ${seed})\n`);
+    process.stdout.write(`dump: ${count} parts of datasets as h5dump prints them\n`);
   });
 
   test('a NetCDF-4 file is recognised by what its library leaves', async () => {
@@ -302,7 +305,10 @@ describe('h5log dump', () => {
       [['-k', 'missing.h5'], /^h5log: NOT_FOUND: missing\.h5 does not exist\n$/],
       [['-d', '/nothing', path], /^h5log: NOT_FOUND: there is no dataset \/nothing\n$/],
       [['-d', '/ra', '-s', '0', path], /^h5log: SELECTION: \/ra has 2 dimensions, start 0 has 1\n$/],
-      [['-d', '/ra', '-s', '0,99', path], /^h5log: SELECTION: .*\n$/],
+      [
+        ['-d', '/ra', '-s', '0,99', path],
+        /^h5log: SELECTION: nothing of \/ra is selected: 1 from 99 on in dimension 1, which has 8\n$/,
+      ],
       [
         ['-d', '/ra', '-c', '1,9', path],
         /^h5log: SELECTION: the selection reaches 9 in dimension 1 of \/ra, which has 8\n$/,
@@ -344,7 +350,6 @@ describe('h5log dump', () => {
       .match(/-?\d+(?=,|\n)/g)
       ?.map(Number);
     expect(printed).toEqual(expected);
-    const { rmSync } = await import('node:fs');
     rmSync(`${copy}.subfiles/subfile2_ndims_4r.h5.1`);
     const { code, stderr } = await h5log('dump', copy);
     expect(stderr).toMatch(/^h5log: FORMAT: .*subfile.*is missing\n$/);
