@@ -15,7 +15,7 @@ import type { ByteStorage } from '../storage/storage.ts';
 import type { Subfiles } from '../storage/subfiles.ts';
 
 /** Kept by a file and its subfiles, so that a subfile of another file is noticed. */
-const TOKEN = '_token';
+export const TOKEN = '_token';
 const TOKEN_SIZE = 16;
 
 export type Token = Uint8Array;
