@@ -1,7 +1,8 @@
-import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { File } from 'h5log';
+import { plainWrites } from './plain.ts';
 import { best, median, report } from './report.ts';
 
 const ROWS = 1_000_000;
@@ -127,7 +128,7 @@ async function stream(folder: string): Promise<void> {
     'sync, copied': [],
   };
   for (let round = 0; round < 5; round++) {
-    plain.push(plainWrites(join(folder, 'plain'), source));
+    plain.push(plainWrites(join(folder, 'plain'), source, 1));
     for (const form of Object.keys(forms)) {
       const file = File.createSync(path, { checksum: !form.includes('no checksum') });
       const dataset = file.createDataset('x', { dtype: 'float64', shape: [source.length] });
@@ -160,17 +161,6 @@ async function stream(folder: string): Promise<void> {
       limit === undefined ? {} : { limit },
     );
   }
-}
-
-function plainWrites(path: string, source: Float64Array): number {
-  const bytes = new Uint8Array(source.buffer);
-  const start = performance.now();
-  const fd = openSync(path, 'w');
-  for (let at = 0; at < bytes.length; at += 8 * 2 ** 20) writeSync(fd, bytes, at, 8 * 2 ** 20, at);
-  closeSync(fd);
-  const time = performance.now() - start;
-  rmSync(path);
-  return time;
 }
 
 function manyFlushes(folder: string): void {

@@ -150,7 +150,8 @@ export class File extends Group {
     interval?: number;
   } = {}): AsyncIterableIterator<Commit> {
     let seen = this.sequence;
-    while (!this.closed && !signal?.aborted) {
+    // On several ranks it ends for all of them when one has had enough: the others would wait for it.
+    while (!this.session.onAnyRank(this.closed || signal?.aborted === true)) {
       if (await this.refresh()) {
         for (const commit of this.commits()) if (commit.sequence > seen) yield commit;
         seen = this.sequence;
@@ -229,7 +230,7 @@ export class File extends Group {
     if (this.mode === 'r+' && !this.session.closed) this.flushSync();
     // When one rank's call returns the file has its size and the lock is gone, whichever rank had it.
     together(comm, () => this.#end());
-    if (comm !== this.comm) comm.close();
+    this.session.leave();
   }
 
   #end(): void {
@@ -271,6 +272,8 @@ export class File extends Group {
     this.session.giveUp();
     this.#release();
     for (const storage of this.session.storages) storage.blocking?.close();
+    // Other ranks that still call something learn that this one is gone.
+    this.session.leave();
   }
 
   #release(): void {

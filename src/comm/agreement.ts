@@ -28,14 +28,14 @@ export function sameCall(comm: Communicator, describe: () => CallDescription): v
 }
 
 function difference(first: CallDescription, other: CallDescription, rank: number): string {
-  if (first['call'] !== other['call']) return `rank 0 ${said(first)}, rank ${rank} ${said(other)}`;
+  if (first.call !== other.call) return `rank 0 ${said(first)}, rank ${rank} ${said(other)}`;
   const names = [...new Set([...Object.keys(first), ...Object.keys(other)])].filter(
     (name) => first[name] !== other[name],
   );
   const parts = names.map(
     (name) => `${name} is ${first[name] ?? 'missing'} on rank 0, ${other[name] ?? 'missing'} on rank ${rank}`,
   );
-  return `${first['call'] ?? 'the call'}: ${parts.join('; ')}`;
+  return `${first.call ?? 'the call'}: ${parts.join('; ')}`;
 }
 
 const said = ({ call, arguments: bad, path }: CallDescription): string =>

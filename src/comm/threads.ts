@@ -106,6 +106,11 @@ class ThreadsRun<R> {
       const reason = `rank ${rank} ended with exit code ${code} before its function had returned`;
       this.#run.fail({ owner: -1, rank, kind: 'exit', reason });
     }
+    // Its function has returned, but something that listens to the end says that this was a mistake: a file that is still open.
+    if (this.#over.has(rank) && code !== 0) {
+      const reason = `rank ${rank} ended with exit code ${code} after its function had returned; so ends a rank that leaves without closing a file`;
+      this.#run.fail({ owner: -1, rank, kind: 'exit', reason });
+    }
     if (this.#run.failed) this.#endOthers();
     this.#left--;
     if (this.#left === 0) this.#finish();

@@ -21,7 +21,9 @@ export function* jointly<T>(comm: Communicator, io: Io<T>): Io<T> {
 /** What a call was called with, in a form that can be compared between ranks. */
 export function describeCall(call: string, details: Readonly<Record<string, unknown>>): CallDescription {
   const description: Record<string, string> = { call };
-  for (const [name, value] of Object.entries(details)) if (value !== undefined) description[name] = shown(value);
+  // In one order, whatever the caller's: the descriptions are compared as texts.
+  const named = Object.entries(details).sort(([a], [b]) => (a < b ? -1 : 1));
+  for (const [name, value] of named) if (value !== undefined) description[name] = shown(value);
   return description;
 }
 
@@ -30,9 +32,10 @@ const LONGEST = 2000;
 
 function shown(value: unknown): string {
   const text = JSON.stringify(value, (_key, item: unknown) => {
-    if (typeof item === 'bigint') return `${item}n`;
-    if (typeof item === 'number' && !Number.isFinite(item)) return String(item);
-    if (Object.is(item, -0)) return '-0';
+    // Not as texts: a text that looks the same is another value.
+    if (typeof item === 'bigint') return { bigint: String(item) };
+    if (typeof item === 'number' && (!Number.isFinite(item) || Object.is(item, -0)))
+      return { number: Object.is(item, -0) ? '-0' : String(item) };
     if (ArrayBuffer.isView(item))
       return { [item.constructor.name]: [...new Uint8Array(item.buffer, item.byteOffset, item.byteLength)] };
     if (typeof item === 'function') return undefined;

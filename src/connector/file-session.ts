@@ -89,6 +89,10 @@ export interface FileSession<Progress = unknown> {
   /** Runs code that should find everything in memory, or a storage that can block. */
   now<T>(io: Io<T>): T;
   writable(): void;
+  /** Whether something holds on any rank. */
+  onAnyRank(holds: boolean): boolean;
+  /** Gives the communicators up that were made for this file. */
+  leave(): void;
   collective(call: string, details: () => Readonly<Record<string, unknown>>): void;
   catchUp(): void;
   dropped(): void;

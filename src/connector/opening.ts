@@ -10,7 +10,7 @@ import { plainTarget, type WriteTarget } from '../storage/target.ts';
 import { connectorFromEnvironment, indexLimit, subfileCount, tableOptions } from './environment.ts';
 import { type CommonOptions, type CreateOptions, checkOptions, type OpenOptions } from './options.ts';
 import { type Ranks, ranksFor } from './ranks.ts';
-import type { SessionOptions } from './session.ts';
+import type { SessionOptions } from './session-options.ts';
 
 /** Whether the native connector was asked for. Without being asked, an ordinary file is opened with our own structure. */
 export function wantsNative(options: CommonOptions): boolean {
@@ -99,7 +99,8 @@ interface Source {
 
 export function beginCreate(target: string | URL | ByteStorage, options: CreateOptions): Opening {
   const ranks = ranksFor(options, true);
-  return ranks.begin('File.create', target, options, () => {
+  const effective = () => ({ table: tableOptions(options), subfiles: subfileCount(options) });
+  return ranks.begin('File.create', target, { options, effective }, () => {
     checkOptions(options);
     if (!isPath(target)) {
       checkStorage(target);
@@ -117,7 +118,8 @@ export function beginCreate(target: string | URL | ByteStorage, options: CreateO
 export function beginOpen(source: string | URL | Blob | ByteStorage, options: OpenOptions): Opening {
   const writing = options?.mode === 'r+';
   const ranks = ranksFor(options, writing);
-  return ranks.begin('File.open', source, options, () => {
+  const effective = () => (writing ? { table: tableOptions(options) } : {});
+  return ranks.begin('File.open', source, { options, effective }, () => {
     checkOptions(options);
     const { asOf } = options;
     if (writing && asOf !== undefined) throw new H5LogError('OPTION', 'an earlier state (asOf) can only be read');

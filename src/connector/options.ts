@@ -51,7 +51,10 @@ export function checkOptions(options: CommonOptions & { mode?: unknown; exclusiv
       );
     }
   }
-  for (const name of ['bufferLimit', 'indexLimit', 'timeout'] as const) {
+  const { timeout } = options as { readonly timeout?: unknown };
+  if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0))
+    throw new H5LogError('OPTION', `timeout must be a number of milliseconds above 0, got ${show(timeout)}`);
+  for (const name of ['bufferLimit', 'indexLimit'] as const) {
     const value: unknown = options[name];
     if (value !== undefined && !(typeof value === 'number' && value >= 0)) {
       throw new H5LogError('OPTION', `${name} must be a number that is not negative, got ${show(value)}`);

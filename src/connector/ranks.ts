@@ -7,6 +7,12 @@ import { H5LogError } from '../errors.ts';
 import { describeCall } from './collective.ts';
 import type { CommonOptions } from './options.ts';
 
+/** What a file is opened with: as it was asked for, and with what the environment adds. */
+export interface Settings {
+  readonly options: CommonOptions;
+  readonly effective: () => Readonly<Record<string, unknown>>;
+}
+
 /** The ranks that open a file together. */
 export interface Ranks {
   /** As the user gave it. */
@@ -16,7 +22,7 @@ export interface Ranks {
   /** The first rank: it has the lock and writes the structure. */
   readonly leads: boolean;
   /** Opens on every rank; when that fails on one, `giveUp` on the others and the same error on all. */
-  begin<T extends { giveUp(): void }>(call: string, source: unknown, options: CommonOptions, work: () => T): T;
+  begin<T extends { giveUp(): void }>(call: string, source: unknown, settings: Settings, work: () => T): T;
   /** Throws for sources that only one rank can reach. */
   mustBeAlone(): void;
 }
@@ -25,9 +31,20 @@ export interface Ranks {
 export function ranksFor(options: CommonOptions, writing: boolean): Ranks {
   const given = options?.comm ?? alone(writing);
   if (given.size === 1) return new OneRank(given);
-  const comm = given.split(0);
-  if (typeof options.timeout === 'number' && canBeBounded(comm)) comm.timeout = options.timeout;
-  return new SeveralRanks(given, comm);
+  return new SeveralRanks(given, ownComm(given, options));
+}
+
+/** Bounded from here on: that all ranks come to open the file is waited for no longer than for what they do with it. */
+function ownComm(given: Communicator, { timeout }: CommonOptions): Communicator {
+  // One that cannot be used is complained of when all ranks can hear it.
+  if (typeof timeout !== 'number' || !(timeout > 0) || !canBeBounded(given)) return given.split(0);
+  const usual = given.timeout;
+  given.timeout = timeout;
+  try {
+    return given.split(0);
+  } finally {
+    given.timeout = usual;
+  }
 }
 
 /** Options that mean nothing, or something else, for several ranks. */
@@ -65,7 +82,7 @@ class OneRank implements Ranks {
     this.comm = given;
   }
 
-  begin<T>(_call: string, _source: unknown, options: CommonOptions, work: () => T): T {
+  begin<T>(_call: string, _source: unknown, { options }: Settings, work: () => T): T {
     if (options) checkStorage(options, this.given);
     return work();
   }
@@ -86,10 +103,16 @@ class SeveralRanks implements Ranks {
     return this.comm.rank === 0;
   }
 
-  begin<T extends { giveUp(): void }>(call: string, source: unknown, options: CommonOptions, work: () => T): T {
+  begin<T extends { giveUp(): void }>(call: string, source: unknown, settings: Settings, work: () => T): T {
     const { comm } = this;
+    const { options, effective } = settings;
     const where = typeof source === 'string' || source instanceof URL ? String(source) : 'a storage';
-    sameCall(comm, () => describeCall(call, { path: where, ...options, comm: undefined }));
+    try {
+      sameCall(comm, () => describeCall(call, { path: where, ...options, comm: undefined, ...effective() }));
+    } catch (error) {
+      comm.close();
+      throw error;
+    }
     let opened: T | undefined;
     let error: unknown;
     try {

@@ -1,10 +1,10 @@
-import { NativeFile, RegularData } from '#native';
+import { openShared, RegularData } from '#native';
 import { sameCall, together } from '../comm/agreement.ts';
 import { type CollectiveFile, type Communicator, canOpenFiles } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import { formatError, H5LogError } from '../errors.ts';
 import { Appender } from '../hdf5/appender.ts';
-import { Committer, type PlannedCommit } from '../hdf5/commit.ts';
+import { Committer } from '../hdf5/commit.ts';
 import type { Link, ObjectNode } from '../hdf5/object-node.ts';
 import { loadEverything, newStructure, openStructure, prepareWriting } from '../hdf5/open.ts';
 import type { Structure } from '../hdf5/structure.ts';
@@ -14,49 +14,23 @@ import { type FlushPlan, flushDone, flushFailed, planFlush } from '../log/flush.
 import { commitTogether } from '../log/flush-ranks.ts';
 import { commitAlone } from '../log/flush-write.ts';
 import { beginLog, CONFIG, type LogCounts, readCounts } from '../log/layout.ts';
-import type { Log, LogOptions } from '../log/log.ts';
+import type { Log } from '../log/log.ts';
 import type { LogDataset } from '../log/log-dataset.ts';
 import { logNames, type Names, plainNames } from '../log/names.ts';
 import { LogStore } from '../log/store.ts';
 import { complete, driveSync, type Io } from '../storage/drive.ts';
 import type { ByteStorage } from '../storage/storage.ts';
-import type { Subfiles } from '../storage/subfiles.ts';
 import type { WriteTarget } from '../storage/target.ts';
 import { describeCall, jointly } from './collective.ts';
 import type { Commit, FileSession, Found, RegularDataset } from './file-session.ts';
+import type { NativeFile } from './native/native-file.ts';
 import { findIn, storedIn, storedPath } from './paths.ts';
+import type { CommitInProgress, SessionOptions } from './session-options.ts';
 import { groupOf, hasSubfiles, NewSubfiles, nothing, OpenLog, type StoreOptions } from './stores.ts';
 import { writeToken } from './subfiles.ts';
 
 /** The counts of a log in which nothing is. */
 const NO_LOG: LogCounts = { datasets: 0, logs: 0, tables: 0, config: 0, subfiles: 1 };
-
-export interface SessionOptions {
-  readonly storage: ByteStorage;
-  readonly target: WriteTarget | null;
-  readonly comm: Communicator;
-  readonly power: boolean;
-  readonly log: LogOptions;
-  /** Open the state of that commit. */
-  readonly asOf?: number | undefined;
-  /** The files beside this one; null where nothing is beside it. */
-  readonly subfiles: Subfiles | null;
-  /** For a new file: how many of them; 0: none. */
-  readonly newSubfiles: number | 'node';
-  /** All ranks of a file write as one. */
-  readonly isTogether: boolean;
-  /** Where the file is; null for a storage of the caller's. */
-  readonly path: string | null;
-}
-
-/** A commit on its way into the file. */
-export interface CommitInProgress {
-  readonly sequence: number;
-  readonly time: number;
-  readonly planned: PlannedCommit | null;
-  /** null for a file without a log. */
-  readonly flush: FlushPlan | null;
-}
 
 /**
  * An open file: what its objects share. Users hold {@link File}, {@link Group} and {@link Dataset} instead. Of several ranks
@@ -86,6 +60,8 @@ export class Session implements FileSession<CommitInProgress> {
   #regular: RegularData | null = null;
   /** Grows with every change of the file. */
   #stamp = 0;
+  /** Subfiles stay open when the state changes: whoever follows a writer would open them again and again. */
+  readonly #subfiles = new Map<number, ByteStorage>();
 
   private constructor(options: SessionOptions, structure: Structure) {
     this.storage = options.storage;
@@ -169,10 +145,15 @@ export class Session implements FileSession<CommitInProgress> {
   static *open(options: SessionOptions): Io<Session> {
     const { comm, asOf } = options;
     const session = new Session(options, newStructure());
-    yield* session.#openState();
-    if (asOf !== undefined) yield* session.#goBack(asOf);
-    if (comm.size > 1) yield* session.#mustAgree();
-    session.#useTogether();
+    try {
+      yield* session.#openState();
+      if (asOf !== undefined) yield* session.#goBack(asOf);
+      if (comm.size > 1) yield* session.#mustAgree();
+      session.#useTogether();
+    } catch (error) {
+      for (const storage of session.#subfiles.values()) storage.blocking?.close();
+      throw error;
+    }
     return session;
   }
 
@@ -219,11 +200,13 @@ export class Session implements FileSession<CommitInProgress> {
     // A rank that came too early looks again; one that came too late finds the earlier state on record.
     yield* this.#openState();
     yield* this.#goBack(seen as number);
+    // There is a newer state than this one: the next refresh must not take the superblock for one it knows.
+    this.#superblock = new Uint8Array(0);
   }
 
   get #storeOptions(): StoreOptions {
     const { comm, power, log, subfiles } = this.#options;
-    return { comm, power, log, subfiles, writing: this.target !== null };
+    return { comm, power, log, subfiles, kept: this.#subfiles, writing: this.target !== null };
   }
 
   #mainStore(structure: Structure, counts: LogCounts): LogStore {
@@ -255,7 +238,7 @@ export class Session implements FileSession<CommitInProgress> {
 
   /** Where the numbering goes on. A state that other software made counts as a commit, too. */
   #lookAtHistory(): void {
-    const record = this.log?.main.history().at(-1);
+    const record = this.log?.main.commit();
     if (!record) return;
     this.last = commitOf(record);
     if (record.root !== this.structure.root.address)
@@ -265,29 +248,39 @@ export class Session implements FileSession<CommitInProgress> {
 
   /** Moves to the state of an earlier commit. */
   *#goBack(sequence: number): Io<void> {
-    const root = yield* jointly(this.comm, this.#rootOf(sequence));
+    const root = together(this.comm, () => this.#rootOf(sequence));
     yield* this.#openState(root);
   }
 
-  *#rootOf(sequence: number): Io<number> {
+  #rootOf(sequence: number): number {
     if (sequence === this.last.sequence) return this.structure.root.address;
-    const record = this.log?.main.history().find((candidate) => candidate.sequence === sequence);
+    const record = this.log?.main.commit(sequence);
     if (record) return record.root;
     throw new H5LogError('NOT_FOUND', `there is no commit ${sequence}`, { file: this.storage.name });
   }
 
   /** For readers: moves to the newest state; false if there is none newer. */
   *refresh(): Io<boolean> {
-    // The superblock alone tells; whoever watches looks at it again and again.
-    const { bytes } = yield* readSuperblock();
-    const isNew = bytes.length !== this.#superblock.length || bytes.some((byte, i) => byte !== this.#superblock[i]);
     const { comm } = this;
-    if (comm.size > 1 ? comm.allreduce(Float64Array.of(isNew ? 1 : 0), 'max')[0] === 0 : !isNew) return false;
+    const isNew = yield* jointly(comm, this.#hasChanged());
+    if (!this.onAnyRank(isNew)) return false;
     yield* this.#openState();
     if (comm.size > 1) yield* this.#mustAgree();
     this.#stamp++;
     this.generation++;
     return true;
+  }
+
+  /** The superblock alone tells; whoever watches looks at it again and again. */
+  *#hasChanged(): Io<boolean> {
+    const { bytes } = yield* readSuperblock();
+    return bytes.length !== this.#superblock.length || bytes.some((byte, i) => byte !== this.#superblock[i]);
+  }
+
+  /** Whether one of the ranks says so. */
+  onAnyRank(says: boolean): boolean {
+    const { comm } = this;
+    return comm.size > 1 ? comm.allreduce(Float64Array.of(says ? 1 : 0), 'max')[0] === 1 : says;
   }
 
   /** Looks at what other ranks have committed, before something is read. */
@@ -376,7 +369,7 @@ export class Session implements FileSession<CommitInProgress> {
     this.makeRoom?.();
     this.now(this.finish());
     try {
-      return work((library) => NativeFile.openShared(library, this.#options.path ?? this.storage));
+      return work((library) => openShared(library, this.#options.path ?? this.storage));
     } finally {
       this.now(this.#openState());
       this.#stamp++;
@@ -417,7 +410,7 @@ export class Session implements FileSession<CommitInProgress> {
     const committer = this.#committer;
     if (log) {
       const flush = planFlush(log, comm, this.#next, time);
-      return flush && { sequence: this.#next++, time, planned: null, flush };
+      return flush && { sequence: this.#next++, time: flush.time, planned: null, flush };
     }
     if (!committer?.pending) return undefined;
     return { sequence: this.#next++, time, planned: committer.plan(), flush: null };
@@ -485,10 +478,18 @@ export class Session implements FileSession<CommitInProgress> {
     this.target?.release();
   }
 
+  /** Gives the communicators up that were made for this file. */
+  leave(): void {
+    const { log, comm } = this;
+    if (comm.size === 1) return;
+    if (log && log.own.comm !== comm) log.own.comm.close();
+    comm.close();
+  }
+
   /** Every file that is open: this one, and subfiles. */
   get storages(): ByteStorage[] {
     const subfiles = (this.log?.stores ?? []).flatMap(({ storage }) => (storage ? [storage] : []));
-    return [this.storage, ...subfiles];
+    return [...new Set([this.storage, ...subfiles, ...this.#subfiles.values()])];
   }
 }
 

@@ -6,6 +6,7 @@ import { CONFIG, type LogCounts } from '../log/layout.ts';
 import { Log, type LogOptions } from '../log/log.ts';
 import { LogStore } from '../log/store.ts';
 import type { Io } from '../storage/drive.ts';
+import type { ByteStorage } from '../storage/storage.ts';
 import type { Subfiles } from '../storage/subfiles.ts';
 import { jointly } from './collective.ts';
 import {
@@ -28,6 +29,8 @@ export interface StoreOptions {
   readonly power: boolean;
   readonly log: LogOptions;
   readonly subfiles: Subfiles | null;
+  /** Subfiles that are open, by number. */
+  readonly kept: Map<number, ByteStorage>;
 }
 
 /** Subfiles that were made for a new file, not under their names yet. */
@@ -60,7 +63,14 @@ export class NewSubfiles {
     const stores = storesOf(count, mine, comm.split(mine));
     const own = stores[mine] as LogStore;
     const leads = own.comm.rank === 0;
-    yield* jointly(comm, leads ? createSubfile(own, subfiles, token, count, power) : nothing());
+    try {
+      yield* jointly(comm, leads ? createSubfile(own, subfiles, token, count, power) : nothing());
+    } catch (error) {
+      own.comm.close();
+      own.storage?.blocking?.close();
+      if (leads) subfiles.discard(mine, tokenText(token));
+      throw error;
+    }
     const told = comm.allgather(new Uint8Array(Float64Array.of(leads ? mine : -1, own.root, own.end).buffer));
     const states: SubfileState[] = [];
     for (const bytes of told) {
@@ -76,6 +86,7 @@ export class NewSubfiles {
   }
 
   discard(): void {
+    this.own.comm.close();
     if (!this.own.committer) return;
     this.own.storage?.blocking?.close();
     this.#subfiles.discard(this.own.place, tokenText(this.token));
@@ -126,13 +137,17 @@ export class OpenLog {
     // A Blob has nothing beside it: its structure can be looked at, its data cannot.
     const stores = subfiles ? storesOf(counts.subfiles, mine, group ?? solo()) : [];
     const log = new Log(structure, main, stores, mine, options.log);
-    const parts = main.history().at(-1)?.ranks ?? [];
+    const parts = main.commit()?.ranks ?? [];
     log.states = parts.map(subfileState);
     const open = new OpenLog(log, options, token);
     if (writing && subfiles) yield* open.#openOwn();
     open.isBehind = true;
     // One look at all of them, so that a missing one is noticed now.
-    if (comm.rank === 0) yield* open.catchUp();
+    if (comm.rank === 0) {
+      yield* open.catchUp();
+      // Where no record says which states count, the present ones do: the next record has to name them all.
+      if (subfiles && parts.length === 0) log.states = stores.map(({ root, end }) => ({ root, end }));
+    }
     return open;
   }
 
@@ -145,8 +160,10 @@ export class OpenLog {
 
   #opening(g: number): Parameters<typeof loadSubfile>[1] {
     const { log } = this;
+    const { kept } = this.#options;
     const subfiles = this.#options.subfiles as Subfiles;
-    return { subfiles, token: this.#token, count: log.stores.length, state: log.states[g] };
+    const { main, stores, states } = log;
+    return { subfiles, token: this.#token, count: stores.length, state: states[g], main, kept };
   }
 
   /** For ranks that write data into a subfile which another has made. */

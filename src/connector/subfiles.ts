@@ -35,7 +35,15 @@ export function* writeToken(structure: Structure, token: Token): Io<void> {
 /** null in files of the original. */
 export function* readToken(structure: Structure): Io<Token | null> {
   const value = yield* structure.attribute(structure.root, TOKEN);
-  return value instanceof Uint8Array && value.length === TOKEN_SIZE ? value : null;
+  return value instanceof Uint8Array && value.length >= TOKEN_SIZE ? value : null;
+}
+
+/** What a subfile keeps of it: the token of the file, then its own number. */
+function tokenOfSubfile(token: Token, g: number): Token {
+  const own = new Uint8Array(TOKEN_SIZE + 4);
+  own.set(token);
+  new DataView(own.buffer).setUint32(TOKEN_SIZE, g, true);
+  return own;
 }
 
 /** How many subfiles there are, and which of them is this rank's. */
@@ -78,13 +86,17 @@ export function* createSubfile(
 
   function* begin(): Io<void> {
     yield* beginLog(structure, counts);
-    yield* writeToken(structure, token);
+    yield* writeToken(structure, tokenOfSubfile(token, store.place));
     yield* committer.write(committer.plan());
   }
 }
 
 export interface SubfileOpening {
   readonly subfiles: Subfiles;
+  /** Subfiles that are open, by number. */
+  readonly kept: Map<number, ByteStorage>;
+  /** The file itself, which knows its commits. */
+  readonly main: LogStore;
   readonly token: Token | null;
   readonly count: number;
   /** The state that counts; undefined: the present one. */
@@ -95,12 +107,27 @@ export interface SubfileOpening {
 export function* loadSubfile(store: LogStore, opening: SubfileOpening): Io<void> {
   const known = store.storage;
   const storage = known ?? (yield* findSubfile(store.place, opening, false));
-  yield* named(opening.subfiles.name(store.place), store.reload(storage, opening.state));
+  yield* named(opening.subfiles.name(store.place), reload());
+
+  function* reload(): Io<void> {
+    yield* store.reload(storage, opening.state);
+    mustBeOfThese(store, opening);
+  }
+}
+
+/**
+ * Of a copy of the file that was written on by itself, a subfile has the right token and may even have the right size; but its
+ * last commit is none that the file made.
+ */
+function mustBeOfThese(store: LogStore, { main }: SubfileOpening): void {
+  const last = store.commit();
+  if (!last || main.commit(last.sequence)?.time === last.time) return;
+  throw formatError(`its commit ${last.sequence} of ${new Date(last.time).toISOString()} is none of this file`);
 }
 
 /** Opens a subfile for writing its structure. What a crash left behind the state that counts stays unused. */
 export function* openSubfile(store: LogStore, opening: SubfileOpening, power: boolean): Io<void> {
-  const storage = yield* findSubfile(store.place, opening, true);
+  const storage = yield* findSubfile(store.place, opening, true, true);
   store.storage = storage;
   yield* named(opening.subfiles.name(store.place), store.run(open()));
 
@@ -114,27 +141,40 @@ export function* openSubfile(store: LogStore, opening: SubfileOpening, power: bo
     store.attach({ storage, structure, counts });
     if (opening.state) store.end = opening.state.end;
     yield* store.load();
+    mustBeOfThese(store, opening);
     yield* store.committer.appender.begin();
   }
 }
 
-/** The subfile of that file: under its name, or, if its maker was stopped in between, under the temporary one. */
-export function* findSubfile(g: number, opening: SubfileOpening, writing: boolean): Io<ByteStorage> {
-  const { subfiles, token } = opening;
-  const found = subfiles.open(g, writing);
-  const reason = found ? yield* whyForeign(found, opening) : 'is missing';
-  if (found && reason === null) return found;
-  if (found) found.blocking?.close();
-  const unnamed = token ? subfiles.open(g, writing, tokenText(token)) : undefined;
-  if (unnamed && token && (yield* whyForeign(unnamed, opening)) === null) {
-    if (writing) subfiles.publish(g, tokenText(token), false);
-    return unnamed;
+/**
+ * The subfile of that file: under its name, or, if its maker was stopped in between, under the temporary one. Of the ranks that
+ * write it one gives it its name.
+ */
+export function* findSubfile(g: number, opening: SubfileOpening, writing: boolean, names = false): Io<ByteStorage> {
+  const { subfiles, token, kept } = opening;
+  const known = kept.get(g);
+  if (known) return known;
+  let reason: string | null = null;
+  // Its maker, or another rank, may give it its name between the first two looks: then it is there at the third.
+  for (const unnamed of token ? [false, true, false] : [false]) {
+    const found = subfiles.open(g, writing, unnamed && token ? tokenText(token) : undefined);
+    const problem = found ? yield* whyForeign(found, g, opening) : 'is missing';
+    if (found && problem === null) {
+      if (names && unnamed && token) subfiles.publish(g, tokenText(token), false);
+      return keep(found);
+    }
+    found?.blocking?.close();
+    if (!unnamed) reason = problem;
   }
-  unnamed?.blocking?.close();
   throw new H5LogError('FORMAT', `subfile ${subfiles.name(g)} ${reason}`, { file: subfiles.name(g) });
+
+  function keep(storage: ByteStorage): ByteStorage {
+    kept.set(g, storage);
+    return storage;
+  }
 }
 
-function* whyForeign(storage: ByteStorage, { token, count }: SubfileOpening): Io<string | null> {
+function* whyForeign(storage: ByteStorage, g: number, { token, count }: SubfileOpening): Io<string | null> {
   let theirs: Token | null;
   let counts: LogCounts | undefined;
   try {
@@ -146,8 +186,10 @@ function* whyForeign(storage: ByteStorage, { token, count }: SubfileOpening): Io
   }
   if (!counts) return 'holds no log';
   if (counts.subfiles !== count) return `belongs to a file of ${counts.subfiles} subfiles, not ${count}`;
-  const isSame = token ? theirs?.every((byte, i) => byte === token[i]) : theirs === null;
-  return isSame ? null : 'belongs to another file';
+  if (!token) return theirs === null ? null : 'belongs to another file';
+  if (!theirs || token.some((byte, i) => byte !== theirs[i])) return 'belongs to another file';
+  const own = tokenOfSubfile(token, g);
+  return own.every((byte, i) => byte === theirs[i]) ? null : 'is another subfile of this file';
 }
 
 function* named<T>(name: string, io: Io<T>): Io<T> {

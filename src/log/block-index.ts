@@ -109,9 +109,11 @@ export class BlockIndex {
     if (this.whole) this.whole = permuted(this.whole, order, 1);
     if (orders) this.orders = permuted(orders, order, 1);
     const { places } = this;
-    // As long as before: the list has room for blocks that are still to come.
-    if (places)
-      this.places = Uint32Array.from(places, (_, i) => (i < length ? (places[order[i] as number] as number) : 0));
+    if (places) {
+      // As long as the other lists: blocks that are added later go behind these.
+      this.places = new Uint32Array(places.length);
+      this.places.set(order.map((i) => places[i] as number));
+    }
     this.#trees = [];
   }
 

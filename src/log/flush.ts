@@ -37,8 +37,9 @@ export interface FlushPlan {
  * Everything that waits becomes one append: data, table, commit record, structure. With several ranks it is planned together: each
  * says how much it has and learns where that goes. Undefined: there is nothing to commit.
  */
-export function planFlush(log: Log, comm: Communicator, sequence: number, time: number): FlushPlan | undefined {
+export function planFlush(log: Log, comm: Communicator, sequence: number, now: number): FlushPlan | undefined {
   const alone = comm.size === 1;
+  let time = now;
   const stages = [...log.waiting, log.current].filter((stage) => !stage.isEmpty);
   const isDirty = log.main.committer?.pending ?? false;
   let requests = stages.reduce((sum, stage) => sum + stage.requests, 0);
@@ -48,9 +49,12 @@ export function planFlush(log: Log, comm: Communicator, sequence: number, time: 
     for (const part of inOrder(stages)) if (!part.dataset.deleted) builder.add(part);
   });
   if (!alone) {
-    const sums = comm.allreduce(Float64Array.of(trouble ? 1 : 0, isDirty ? 1 : 0, requests), 'sum');
+    // The time is that of the first rank: the records of one commit in several files must say the same.
+    const told = Float64Array.of(trouble ? 1 : 0, isDirty ? 1 : 0, requests, comm.rank === 0 ? now : 0);
+    const sums = comm.allreduce(told, 'sum');
     if ((sums[0] as number) > 0) throw agreedError(comm, trouble !== null, trouble?.error);
     requests = sums[2] as number;
+    time = sums[3] as number;
     if (requests === 0 && sums[1] === 0) return undefined;
   }
   const placed = alone ? placeAlone(log.own, builder) : placeTogether(log.own, builder);
@@ -164,9 +168,10 @@ export function flushDone(log: Log, plan: FlushPlan, overtaken: boolean): void {
       at += blockBytes(blocks.counts, i * rank, rank, dataset.elements.size);
     }
   }
+  for (const dataset of log.resized) dataset.lowest = null;
+  log.resized.clear();
   const complete = new Set(plan.parts.map(({ dataset }) => dataset));
   log.committed(plan.isAlone);
-  log.returned.clear();
   for (const stage of plan.stages) {
     log.underWay.splice(log.underWay.indexOf(stage), 1);
     // An index that a read made while the flush was on its way knows nothing of it.

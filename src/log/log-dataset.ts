@@ -40,6 +40,11 @@ export class LogDataset {
   /** Entries within one record name it once. */
   readonly records: boolean;
   shape: readonly number[];
+  /**
+   * After a resize by several ranks, until the next flush: beyond this extent what is committed was cut off. One rank has posted
+   * fill over what came back into view; the others do not see its posts, but must not see what was cut off either.
+   */
+  lowest: readonly number[] | null = null;
   /** Committed blocks; null until somebody reads. */
   index: BlockIndex | null = null;
   #stage: DatasetStage | null = null;

@@ -24,11 +24,6 @@ export interface LogOptions {
   readonly flushWhenFull: boolean;
 }
 
-export interface Box {
-  readonly start: readonly number[];
-  readonly count: readonly number[];
-}
-
 /** The log of an open file: what was posted, what is committed, and which datasets there are. */
 export class Log {
   readonly structure: Structure;
@@ -47,14 +42,14 @@ export class Log {
   states: readonly SubfileState[] = [];
   /** A dataset was deleted: entries that others refer to may be its own, so the tables are written anew. */
   rewrite = false;
-  /** Of several ranks: where earlier writes came back into view by a resize, and another rank has posted fill over them. */
-  readonly returned = new Map<LogDataset, readonly Box[]>();
   /** Flushes, for posts that find no room. */
   makeRoom: (() => void) | null = null;
   /** Posts since the last flush; those of flushes that failed, oldest first; those of flushes under way. */
   current = new Stage();
   waiting: Stage[] = [];
   underWay: Stage[] = [];
+  /** Datasets that were resized since the last flush, on ranks that leave it to another to post fill. */
+  readonly resized = new Set<LogDataset>();
   readonly #datasets = new Map<ObjectNode, LogDataset>();
   readonly #byId = new Map<number, LogDataset>();
   /** Of the numbers below this, those that are not known belong to datasets that are gone. */
@@ -103,7 +98,7 @@ export class Log {
     this.tables.committed = {
       items: stores.flatMap(({ committed }) => committed.tables),
       ends,
-      order: stores.length > 1 ? new WriteOrder(stores.map((store) => store.history())) : null,
+      order: stores.length > 1 ? new WriteOrder(stores.map((store) => store.historyLater())) : null,
       coverage: isKept ? coverage : { ends },
     };
   }

@@ -1,6 +1,6 @@
 import { copyBox } from '../space/copy.ts';
+import { subtractMany } from '../space/cut.ts';
 import { fillWith } from './box-read.ts';
-import type { Box } from './log.ts';
 import type { LogDataset } from './log-dataset.ts';
 import type { DatasetStage } from './stage.ts';
 
@@ -53,29 +53,25 @@ export function pendingIn(
   return patches;
 }
 
-/** Where a read sees fill, whatever is in the file. */
-export function fillIn(
-  boxes: readonly Box[],
-  { elements, fill }: LogDataset,
+/** Fill for the parts of the box (start, count) that lie outside of `inside`, the extent up to which committed data counts. */
+export function fillOutside(
+  dataset: LogDataset,
+  inside: readonly number[],
   start: Float64Array,
   count: Float64Array,
 ): Patch[] {
+  const rank = start.length;
+  const { elements, fill } = dataset;
+  const kept = { rank, length: 1, starts: new Float64Array(rank), counts: Float64Array.from(inside) };
+  const parts = subtractMany(start, count, kept);
   const patches: Patch[] = [];
-  for (const box of boxes) {
-    const low = start.map((s, d) => Math.max(s, box.start[d] as number));
-    const part = low.map((from, d) => {
-      const end = Math.min(
-        (start[d] as number) + (count[d] as number),
-        (box.start[d] as number) + (box.count[d] as number),
-      );
-      return Math.max(0, end - from);
-    });
-    const size = part.reduce((product, n) => product * n, 1);
-    if (size === 0) continue;
+  for (let k = 0; k < parts.length * rank; k += rank) {
+    const shape = parts.counts.slice(k, k + rank);
+    const size = shape.reduce((product, n) => product * n, 1);
     const data = new Uint8Array(size * elements.size);
     fillWith(data, 0, size, elements.size, fill);
-    const inBox = low.map((from, d) => from - (start[d] as number));
-    patches.push({ data, shape: part, inBlock: new Float64Array(part.length), inBox, count: part });
+    const inBox = start.map((from, d) => (parts.starts[k + d] as number) - from);
+    patches.push({ data, shape, inBlock: new Float64Array(rank), inBox, count: shape });
   }
   return patches;
 }

@@ -11,7 +11,7 @@ import type { BlockIndex } from './block-index.ts';
 import { BoxReader } from './box-read.ts';
 import { bytesOf, type LogDataset } from './log-dataset.ts';
 import { type InMemory, type MemoryLayout, memoryBlocks, putInto, reordered } from './memory.ts';
-import { applyPatches, fillIn, pendingIn } from './overlay.ts';
+import { applyPatches, fillOutside, pendingIn } from './overlay.ts';
 import type { Committed } from './tables.ts';
 
 export interface ReadRequest {
@@ -62,13 +62,13 @@ export class Reading {
     this.#index = dataset.index?.covered === this.#tables.coverage ? dataset.index : null;
     this.#limit = this.#index?.length ?? 0;
     const stages = dataset.log.stagesOf(dataset);
-    const returned = dataset.log.returned.get(dataset) ?? [];
     this.#patches = [];
-    if (stages.length > 0 || returned.length > 0) {
+    const { lowest } = dataset;
+    if (stages.length > 0 || lowest) {
       for (let i = 0; i < blocks.length; i++) {
         const { start, count } = boxAt(blocks, i);
-        const patches = pendingIn(stages, dataset, start, count, patient);
-        this.#patches.push(returned.length > 0 ? [...fillIn(returned, dataset, start, count), ...patches] : patches);
+        const gone = lowest ? fillOutside(dataset, lowest, start, count) : [];
+        this.#patches.push([...gone, ...pendingIn(stages, dataset, start, count, patient)]);
       }
     }
   }

@@ -4,7 +4,6 @@ import { clip, subtractMany } from '../space/cut.ts';
 import type { Io } from '../storage/drive.ts';
 import { readReach, resizeAnchor, writeReach } from './anchor.ts';
 import type { BlockIndex } from './block-index.ts';
-import type { Box } from './log.ts';
 import type { LogDataset } from './log-dataset.ts';
 import { DatasetStage, type Stage } from './stage.ts';
 import { visible } from './visible.ts';
@@ -12,8 +11,8 @@ import { visible } from './visible.ts';
 /**
  * Prepares a change of shape; what can fail is done here, the change itself by the function that is returned. Shrinking clips what
  * is pending; what is committed stays in the log, out of sight. Growing again over such blocks posts fill over them, so that every
- * reader, the original included, sees fill. Of several ranks one posts it; until that is committed the others know which boxes to
- * read as fill.
+ * reader, the original included, sees fill. Of several ranks one posts it; until that is committed the others know up to where
+ * committed data counts.
  */
 export function* planResize(dataset: LogDataset, shape: readonly number[], postsFill: boolean): Io<() => void> {
   const { log, node } = dataset;
@@ -39,12 +38,19 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
         old.map((size, d) => Math.max(size, reach?.[d] ?? 0)),
       );
     }
+    if (!postsFill && (shrinks || reach)) {
+      dataset.lowest = old.map((size, d) => Math.min(size, shape[d] as number, dataset.lowest?.[d] ?? size));
+      log.resized.add(dataset);
+    }
     resizeAnchor(log.structure, node, shape);
     dataset.shape = shape;
     for (const box of filled) dataset.postFill(box);
-    if (!postsFill && returned.length > 0)
-      log.returned.set(dataset, [...(log.returned.get(dataset) ?? []), ...returned]);
   };
+}
+
+interface Box {
+  readonly start: readonly number[];
+  readonly count: readonly number[];
 }
 
 /** What comes back into view: inside the new shape and where the dataset once reached, outside of what was visible. */

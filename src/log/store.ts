@@ -25,6 +25,17 @@ export interface LogState {
 
 const EMPTY_STATE: LogState = { logs: [], tables: [], records: [] };
 
+/** Records that were read once; they never change. */
+const parsed = new WeakMap<TierItem, readonly CommitRecord[]>();
+
+function recordsIn(item: TierItem): readonly CommitRecord[] {
+  const known = parsed.get(item);
+  if (known) return known;
+  const records = item.bytes ? parseRecords(item.bytes, item.address) : [];
+  parsed.set(item, records);
+  return records;
+}
+
 /** The file of a store, once it is open. */
 export interface StoreFile {
   /** null: the file that is driven. */
@@ -111,15 +122,15 @@ export class LogStore {
     const link = root.links.get(LOG_GROUP);
     const node = link && (yield* this.run(this.structure.loader.follow(link)));
     const writing = this.committer !== null;
-    const found = node ? yield* this.#series(node, SERIES.logs, this.counts.logs, false) : [];
+    const found = node ? yield* this.#series(node, 'logs', this.counts.logs, false) : [];
     // How many flushes a log dataset stands for is not known any more; merging them costs nothing anyway.
     const logs = found.map((item) => ({ ...item, weight: LOG_WEIGHT, bytes: NOTHING }));
-    const tables = node ? yield* this.#series(node, SERIES.tables, this.counts.tables, writing) : [];
+    const tables = node ? yield* this.#series(node, 'tables', this.counts.tables, writing) : [];
     const place = root.links.get(recordsGroup(this.counts));
     const group = place && (yield* this.run(this.structure.loader.follow(place)));
     let count = 0;
     while (group?.links.has(`${SERIES.records}${count}`)) count++;
-    const records = group ? yield* this.#series(group, SERIES.records, count, true) : [];
+    const records = group ? yield* this.#series(group, 'records', count, true) : [];
     this.committed = { logs, tables, records };
     this.state = { logs, tables: this.#marked(tables), records };
     this.committed = this.state;
@@ -133,7 +144,8 @@ export class LogStore {
     return tables.map((item) => (ours(item) ? item : { ...item, bytes: null, merged: true }));
   }
 
-  *#series(group: ObjectNode, prefix: string, count: number, read: boolean): Io<TierItem[]> {
+  *#series(group: ObjectNode, series: keyof LogState, count: number, read: boolean): Io<TierItem[]> {
+    const prefix = SERIES[series];
     const items: TierItem[] = [];
     for (let k = 0; k < count; k++) {
       const link = group.links.get(`${prefix}${k}`);
@@ -144,8 +156,14 @@ export class LogStore {
         throw formatError(`/${LOG_GROUP}/${prefix}${k} is missing or not contiguous`, offset);
       }
       const address = this.base + layout.address;
+      // Nothing is ever overwritten: what was known of a place is still so, and whoever looks again need not read it again.
+      const known = this.committed[series].find((item) => item.address === address && item.size === layout.size);
+      if (known && (!read || known.bytes)) {
+        items.push(known);
+        continue;
+      }
       let bytes: Uint8Array | null = null;
-      if (read && (prefix === SERIES.records || layout.size <= SMALL)) {
+      if (read && (series === 'records' || layout.size <= SMALL)) {
         bytes = (yield* this.data.file.read(address, layout.size, 'table')).slice();
       }
       items.push({ place: this.place, address, size: layout.size, weight: layout.size, bytes });
@@ -180,12 +198,29 @@ export class LogStore {
 
   /** The commits that the file knows of, oldest first. */
   history(): readonly CommitRecord[] {
+    return this.#historyOf(this.committed.records);
+  }
+
+  /** The same of the present state, whenever it is asked for: commits go on, and most of them nobody asks about. */
+  historyLater(): () => readonly CommitRecord[] {
     const { records } = this.committed;
-    if (this.#history?.of !== records) {
-      const parsed = records.flatMap(({ bytes, address }) => (bytes ? parseRecords(bytes, address) : []));
-      this.#history = { of: records, records: parsed };
-    }
+    return () => this.#historyOf(records);
+  }
+
+  #historyOf(records: readonly TierItem[]): readonly CommitRecord[] {
+    if (this.#history?.of !== records) this.#history = { of: records, records: records.flatMap(recordsIn) };
     return this.#history.records;
+  }
+
+  /** The last commit, or the one with that number, without a look at all of them. */
+  commit(sequence?: number): CommitRecord | undefined {
+    const { records } = this.committed;
+    for (let i = records.length - 1; i >= 0; i--) {
+      const found = recordsIn(records[i] as TierItem);
+      const record = sequence === undefined ? found.at(-1) : found.findLast((one) => one.sequence === sequence);
+      if (record) return record;
+    }
+    return undefined;
   }
 
   #groupName(prefix: string): string {

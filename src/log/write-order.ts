@@ -15,9 +15,14 @@ export const UNKNOWN_TIME = -1;
 export class WriteOrder {
   readonly #starts: Float64Array[] = [];
   readonly #orders: Float64Array[] = [];
+  #histories: readonly (() => readonly CommitRecord[])[] | null;
 
-  /** The commit records of each file. */
-  constructor(histories: readonly (readonly CommitRecord[])[]) {
+  /** The commit records of each file, looked at when somebody wants to know. */
+  constructor(histories: readonly (() => readonly CommitRecord[])[]) {
+    this.#histories = histories;
+  }
+
+  #prepare(histories: readonly (readonly CommitRecord[])[]): void {
     const spans: Span[] = [];
     histories.forEach((records, place) => {
       for (const { sequence, start, ranks } of records) {
@@ -40,6 +45,10 @@ export class WriteOrder {
   }
 
   of(place: number, offset: number): number {
+    if (this.#histories) {
+      this.#prepare(this.#histories.map((history) => history()));
+      this.#histories = null;
+    }
     const starts = this.#starts[place] as Float64Array;
     let low = 0;
     let high = starts.length;

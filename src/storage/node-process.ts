@@ -13,6 +13,8 @@ export interface Holder {
   readonly token: string;
   /** The pid namespace: in another container the same pid is another process. */
   readonly pids?: string;
+  /** Of a worker thread, its number in the system and when it began: it can be gone while its process goes on. */
+  readonly thread?: string;
 }
 
 /** This process, without a token. */
@@ -23,6 +25,7 @@ export function here(): Omit<Holder, 'token'> {
     pid: process.pid,
     started: statOf(process.pid)?.started ?? '',
     pids: pidNamespace(),
+    ...workerThread(),
   };
 }
 
@@ -35,12 +38,16 @@ export function holderOf(text: string): Holder | undefined {
     return undefined;
   }
   if (typeof value !== 'object' || value === null) return undefined;
-  const { host, boot, pid, started, token, pids } = value as Record<string, unknown>;
+  const { host, boot, pid, started, token, pids, thread } = value as Record<string, unknown>;
   if (typeof host !== 'string' || typeof boot !== 'string' || typeof started !== 'string') return undefined;
   if (typeof pid !== 'number' || !Number.isInteger(pid) || pid <= 0) return undefined;
   // The token becomes part of a file name.
   if (typeof token !== 'string' || !/^[0-9A-Za-z-]{1,64}$/.test(token)) return undefined;
-  return { host, boot, pid, started, token, ...(typeof pids === 'string' ? { pids } : {}) };
+  return {
+    ...{ host, boot, pid, started, token },
+    ...(typeof pids === 'string' ? { pids } : {}),
+    ...(typeof thread === 'string' ? { thread } : {}),
+  };
 }
 
 /** True only if it is certain: the holder belongs to this start of this machine, and its process has ended. */
@@ -71,7 +78,7 @@ function isFromHere(holder: Holder): boolean {
 function isRunning(holder: Holder): boolean {
   if (holder.started !== '') {
     const stat = statOf(holder.pid);
-    if (stat) return stat.started === holder.started && !stat.ended;
+    if (stat) return stat.started === holder.started && !stat.ended && hasThread(holder);
   }
   try {
     process.kill(holder.pid, 0);
@@ -82,8 +89,24 @@ function isRunning(holder: Holder): boolean {
   }
 }
 
+/** A worker that was ended from outside has no chance to give a lock up. */
+function hasThread({ pid, thread }: Holder): boolean {
+  if (thread === undefined) return true;
+  const [id = '', began] = thread.split(' ');
+  const stat = statOf(`${pid}/task/${id}`);
+  return stat !== undefined && stat.started === began;
+}
+
+/** Nothing for the main thread, which lives as long as the process, and where the system does not tell. */
+function workerThread(): { thread?: string } {
+  const id = /^\d+\/task\/(\d+)$/.exec(linkAt('/proc/thread-self'))?.[1];
+  const began =
+    id === undefined || id === String(process.pid) ? undefined : statOf(`${process.pid}/task/${id}`)?.started;
+  return began === undefined ? {} : { thread: `${id} ${began}` };
+}
+
 /** From /proc/pid/stat, see proc(5): the name in parentheses may itself hold spaces and parentheses. */
-function statOf(pid: number): { started: string; ended: boolean } | undefined {
+function statOf(pid: number | string): { started: string; ended: boolean } | undefined {
   const text = read(`/proc/${pid}/stat`);
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state, threads, started] = [fields[0], fields[17], fields[19]];
@@ -92,9 +115,11 @@ function statOf(pid: number): { started: string; ended: boolean } | undefined {
   return { started, ended: (state === 'Z' || state === 'X') && Number(threads) <= 1 };
 }
 
-function pidNamespace(): string {
+const pidNamespace = (): string => linkAt('/proc/self/ns/pid');
+
+function linkAt(path: string): string {
   try {
-    return readlinkSync('/proc/self/ns/pid');
+    return readlinkSync(path);
   } catch {
     return '';
   }

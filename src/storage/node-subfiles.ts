@@ -22,7 +22,8 @@ export function subfilesOf(path: string | URL): Subfiles {
     open(g, writing, token) {
       const file = token === undefined ? at(g) : aside(g, token);
       if (!existsSync(file)) return undefined;
-      return lingering(nodeStorage(file, writing ? 'r+' : 'r', name(g)), file);
+      // One that is written has its name by the time it is closed.
+      return lingering(nodeStorage(file, writing ? 'r+' : 'r', name(g)), writing ? at(g) : file);
     },
     create(g, token) {
       try {
@@ -41,7 +42,12 @@ export function subfilesOf(path: string | URL): Subfiles {
       }
     },
     discard(g, token) {
-      remove(aside(g, token), name(g));
+      try {
+        remove(aside(g, token), name(g));
+        removeFolder(folder);
+      } catch {
+        // There is a more important error to tell; what is left does no harm and goes when the next file is made.
+      }
     },
     tidy(count) {
       if (!existsSync(folder)) return;

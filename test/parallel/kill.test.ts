@@ -1,106 +1,51 @@
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { once } from 'node:events';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { File } from 'h5log';
-import { describe, expect, test } from 'vitest';
-import { type MpiResult, runMpi, withEachMpi } from '../comm/mpi-job.ts';
+import { expect, test } from 'vitest';
 import { random, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import { checkRows } from './rows.ts';
+import { startRanks } from './run-ranks.ts';
 
-const folder = temporaryDirectory();
-const program = new URL('./programs/endless.ts', import.meta.url);
+const program = new URL('./kill-rank.ts', import.meta.url);
 const RANKS = 3;
 
-/** The commits that were reported so far, the newest last. */
-function reported(place: string): number[] {
-  const path = join(place, 'reported');
-  if (!existsSync(path)) return [];
-  // The last line may be half written.
-  return readFileSync(path, 'utf8').split('\n').slice(0, -1).map(Number);
-}
-
-const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
-
-async function untilReported(place: string, count: number, job: Promise<MpiResult>): Promise<void> {
-  let ended: MpiResult | undefined;
-  void job.then((result) => {
-    ended = result;
-  });
-  while (reported(place).length < count) {
-    if (ended) throw new Error(`the job ended too early with code ${ended.code}: ${ended.stderr}`);
-    await pause(5);
+test('kill -9 at any moment leaves every returned flush of all ranks, whole, and nothing of the others', {
+  timeout: 600_000,
+}, async () => {
+  const next = random(seed('ranks that are killed'));
+  const runs = repeats(60);
+  let flushes = 0;
+  for (let run = 0; run < runs; run++) {
+    const path = join(temporaryDirectory(), 'a.h5');
+    const subfiles = [0, 2, 3][run % 3] as number;
+    const child = startRanks(RANKS, program, { path, subfiles });
+    let said = 0;
+    const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
+    lines.on('line', (line) => {
+      said = Number(line);
+      if (said === 1) setTimeout(() => child.kill('SIGKILL'), next() * 200);
+    });
+    await Promise.all([once(child, 'exit'), once(lines, 'close')]);
+    const file = File.openSync(path);
+    const k = file.attributes.get('k') as number;
+    // The flush that was under way may have come through.
+    expect(k === said || k === said + 1).toBe(true);
+    const t = file.dataset('/t');
+    expect(t.shape).toEqual([k, RANKS, 16]);
+    const seen = t.readSync() as Int32Array;
+    expect(seen.every((value, i) => value === 1 + Math.floor(i / (RANKS * 16)))).toBe(true);
+    file.closeSync();
+    // The next writer goes on.
+    const writer = File.openSync(path, { mode: 'r+' });
+    writer.dataset('/t').resize([k + 1, RANKS, 16]);
+    writer.dataset('/t').write(new Int32Array(RANKS * 16).fill(k + 1), { start: [k, 0, 0] });
+    writer.closeSync();
+    const again = File.openSync(path);
+    const all = again.dataset('/t').readSync() as Int32Array;
+    expect(all.every((value, i) => value === 1 + Math.floor(i / (RANKS * 16)))).toBe(true);
+    again.closeSync();
+    flushes += k;
   }
-}
-
-/** What was reported is there, all of it; the lock of the dead is taken over and more can be written. */
-function mustStand(place: string): number {
-  const path = join(place, 'rows.h5');
-  const last = reported(place).at(-1) ?? 0;
-  const { rows, sequence } = checkRows(path, RANKS);
-  expect(sequence).toBeGreaterThanOrEqual(last);
-  // Commit 0 is the creation of the file; each one after that adds a row.
-  expect(rows).toBe(sequence);
-  const file = File.openSync(path, { mode: 'r+' });
-  file.attributes.set('seen', rows);
-  file.closeSync();
-  expect(checkRows(path, RANKS).rows).toBe(rows);
-  return rows;
-}
-
-withEachMpi('ranks that are killed', (mpi) => {
-  const each = Math.max(2, Math.ceil(repeats(50) / 2));
-  const next = random(seed(`kill ${mpi}`));
-  let trial = 0;
-
-  const start = (options: object): { place: string; job: Promise<MpiResult> } => {
-    const place = join(folder, `${mpi}-${trial++}`);
-    mkdirSync(place);
-    const args = [place, JSON.stringify(options)];
-    return { place, job: runMpi({ mpi, ranks: RANKS, program, args, timeout: 120_000 }) };
-  };
-
-  describe(`kill -9 on ${mpi}`, () => {
-    test.each(['one rank', 'all ranks'])(
-      `of %s, ${each} times`,
-      async (whom) => {
-        let rows = 0;
-        let slowest = 0;
-        for (let i = 0; i < each; i++) {
-          const { place, job } = start({ subfiles: i % 3 === 2 ? 2 : 0 });
-          await untilReported(place, 1 + Math.floor(next() * 3), job);
-          await pause(next() * 100);
-          const pids = Array.from({ length: RANKS }, (_, r) => Number(readFileSync(join(place, `pid.${r}`), 'utf8')));
-          const victims = whom === 'one rank' ? [pids[Math.floor(next() * RANKS)] as number] : pids;
-          const killed = performance.now();
-          for (const pid of victims) {
-            try {
-              process.kill(pid, 'SIGKILL');
-            } catch (error) {
-              // The launcher was faster.
-              expect((error as NodeJS.ErrnoException).code).toBe('ESRCH');
-            }
-          }
-          const { code } = await job;
-          slowest = Math.max(slowest, performance.now() - killed);
-          expect(code).not.toBe(0);
-          rows += mustStand(place);
-        }
-        console.log(
-          `${mpi}, ${whom} killed ${each} times: ${rows} rows checked, ended within ${Math.round(slowest)} ms`,
-        );
-      },
-      1_200_000,
-    );
-  });
-
-  test(`a rank of ${mpi} that throws in the middle of a step ends the job, and the file stands at the last commit`, async () => {
-    for (const failing of [1, 3]) {
-      const { place, job } = start({ failing });
-      const { code, stderr } = await job;
-      expect(code).not.toBe(0);
-      expect(stderr.split('trouble in the middle of a step').length - 1, stderr).toBe(1);
-      expect(reported(place).length).toBe(failing);
-      expect(mustStand(place)).toBe(failing);
-    }
-  }, 120_000);
+  process.stdout.write(`${runs} processes of ${RANKS} ranks killed after ${flushes} flushes\n`);
 });

@@ -212,6 +212,11 @@ export class Machine extends Session {
       to.startsWith(`${path}/`),
     );
     if (to.startsWith(`${from}/`) || inTheWay) return;
+    // Soft links lead to datasets, or nowhere: no group comes where one of them points.
+    const targets = new Set(this.state.soft.values());
+    const arrives = (path: string): boolean =>
+      (path === from || path.startsWith(`${from}/`)) && targets.has(`${to}${path.slice(from.length)}`);
+    if ([...this.state.groups.keys()].some(arrives)) return;
     this.file?.move(from, to);
     this.state.move(from, to);
   }

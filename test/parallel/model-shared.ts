@@ -106,6 +106,18 @@ export class SharedFile {
     rename(this.groups);
   }
 
+  /** Where a soft link leads, over others if need be; undefined: nowhere. */
+  #endOf(path: string): string | undefined {
+    const passed = new Set<string>();
+    let at = path;
+    for (let next = this.soft.get(at); next !== undefined; next = this.soft.get(at)) {
+      if (passed.has(at)) return undefined;
+      passed.add(at);
+      at = next;
+    }
+    return this.datasets.has(at) ? at : undefined;
+  }
+
   commit(): void {
     for (const dataset of new Set(this.datasets.values())) dataset.commit();
   }
@@ -119,9 +131,9 @@ export class SharedFile {
       seen.set(dataset, known);
       view.datasets.set(path, known);
     }
-    for (const [path, target] of this.soft) {
-      const found = view.datasets.get(target);
-      if (found && this.datasets.has(target)) view.datasets.set(path, found);
+    for (const path of this.soft.keys()) {
+      const target = this.#endOf(path);
+      if (target !== undefined) view.datasets.set(path, view.datasets.get(target) as ModelDataset);
     }
     for (const [path, attributes] of this.groups) view.groups.set(path, new Map(attributes));
     view.attributes = new Map(this.attributes);

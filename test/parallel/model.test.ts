@@ -51,7 +51,7 @@ for (const ranks of [...RANKS].sort((a, b) => Number(b === ranksOf(first)) - Num
   });
 }
 
-const others = { files: 0, subfiles: 0, objects: 0, entries: 0, sections: 0, sums: 0, bytes: 0 };
+const others = { files: 0, split: 0, objects: 0, entries: 0, sections: 0, sums: 0, bytes: 0 };
 
 const subfilesOf = (path: string, parts: number): string[] =>
   Array.from({ length: parts }, (_, g) => `${path}.subfiles/${basename(path)}.${g}`);
@@ -83,7 +83,7 @@ withOracle(['h5dump', 'python'], 'files of several ranks', () => {
     for (let i = 0; i < split.length; i += 50) {
       const paths = split.slice(i, i + 50);
       h5dump('-A', ...paths);
-      others.subfiles += paths.length;
+      others.split += paths.length;
       others.objects += Number(pythonSync(VISIT, paths));
     }
     expect(others.files).toBeGreaterThan(0);

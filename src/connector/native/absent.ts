@@ -21,6 +21,7 @@ export const loadLibrary: Native['loadLibrary'] = (from) =>
 
 export const readyLibrary: Native['readyLibrary'] = () => present().readyLibrary();
 export const createNative: Native['createNative'] = (...given) => present().createNative(...given);
+export const openShared: Native['openShared'] = (...given) => present().openShared(...given);
 export const openNative: Native['openNative'] = (...given) => present().openNative(...given);
 
 export class RegularData {
@@ -28,14 +29,6 @@ export class RegularData {
     const { RegularData: Present } = present();
     // biome-ignore lint/correctness/noConstructorReturn: it stands for the class that came later
     return new Present(owner);
-  }
-}
-
-export class NativeFile {
-  static openShared(
-    ...given: Parameters<Native['NativeFile']['openShared']>
-  ): ReturnType<Native['NativeFile']['openShared']> {
-    return present().NativeFile.openShared(...given);
   }
 }
 

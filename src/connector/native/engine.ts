@@ -1,6 +1,6 @@
 /** The native connector as a whole: what `#native` is on Node. In a browser it is loaded by `h5log/native`. */
 export { type Library, loadLibrary, readyLibrary } from './library.ts';
-export { NativeFile } from './native-file.ts';
+export { openShared } from './native-file.ts';
 export { createNative, openNative } from './opening.ts';
 export { RegularData } from './regular-data.ts';
 

@@ -407,3 +407,8 @@ export class NativeFile {
 }
 
 const giveUp = libraryError('STORAGE', 'closing failed', '', '/');
+
+/** Opens a file for writing whose lock the caller has. */
+export function openShared(library: Library, source: string | ByteStorage): NativeFile {
+  return NativeFile.openShared(library, source);
+}

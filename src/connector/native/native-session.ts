@@ -115,6 +115,12 @@ export class NativeSession implements FileSession<never>, DirectChanges {
   }
 
   collective(): void {}
+
+  onAnyRank(holds: boolean): boolean {
+    return holds;
+  }
+
+  leave(): void {}
   catchUp(): void {}
   dropped(): void {}
 

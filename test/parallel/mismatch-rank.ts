@@ -1,0 +1,197 @@
+import type { Communicator } from '../../src/comm/communicator.ts';
+import { T } from '../../src/dtype/construct.ts';
+import { type CreateOptions, File, type OpenOptions } from '../../src/index.ts';
+import { type Outcome, outcomeOf } from './outcome.ts';
+
+/** What rank `odd` does, and what all the others do. */
+interface Case {
+  readonly name: string;
+  readonly others: (file: File) => unknown;
+  readonly odd: (file: File) => unknown;
+}
+
+const plain = { dtype: 'float64', shape: [4, 6] } as const;
+const make = (extra: object) => (file: File) => file.createDataset('/new', { ...plain, ...extra });
+const pair = (name: string, others: object, odd: object): Case => ({
+  name: `dataset ${name}`,
+  others: make(others),
+  odd: make(odd),
+});
+const value = (name: string, others: unknown, odd: unknown): Case => ({
+  name: `attribute ${name}`,
+  others: (file) => file.attributes.set('new', others as number),
+  odd: (file) => file.attributes.set('new', odd as number),
+});
+
+const cases: readonly Case[] = [
+  pair('shape', {}, { shape: [4, 7] }),
+  pair('rank', {}, { shape: [4] }),
+  pair('maxShape', { maxShape: [null, 6] }, { maxShape: [9, 6] }),
+  pair('maxShape missing', { maxShape: [null, 6] }, {}),
+  pair('dtype', {}, { dtype: 'float32' }),
+  pair('byte order', { dtype: T.bigEndian('int32') }, { dtype: T.littleEndian('int32') }),
+  pair('members of an enum', { dtype: T.enum('int8', { a: 1, b: 2 }) }, { dtype: T.enum('int8', { a: 1, b: 3 }) }),
+  pair('enum of bigints', { dtype: T.enum('int64', { a: 1n }) }, { dtype: T.enum('int64', { a: 2n }) }),
+  pair('fields', { dtype: T.compound({ x: 'int8', y: 'int8' }) }, { dtype: T.compound({ y: 'int8', x: 'int8' }) }),
+  pair('string length', { dtype: T.string({ length: 4 }) }, { dtype: T.string({ length: 5 }) }),
+  pair('string charset', { dtype: T.string({ length: 4 }) }, { dtype: T.string({ length: 4, charset: 'ascii' }) }),
+  pair('fill', { fill: 1 }, { fill: 2 }),
+  pair('fill NaN', { fill: 0 }, { fill: Number.NaN }),
+  pair('fill -0', { fill: 0 }, { fill: -0 }),
+  pair('fill missing', { fill: 0 }, {}),
+  pair('fill bigint', { dtype: 'int64', fill: 2n ** 60n }, { dtype: 'int64', fill: 2n ** 60n + 1n }),
+  pair('chunks', { chunks: [2, 2] }, { chunks: [2, 3] }),
+  pair('filters', { chunks: [2, 2], filters: ['shuffle'] }, { chunks: [2, 2], filters: ['fletcher32'] }),
+  pair('level', { chunks: [2, 2], filters: [{ deflate: 1 }] }, { chunks: [2, 2], filters: [{ deflate: 2 }] }),
+  pair('bad shape on one', {}, { shape: [-1] }),
+  pair('no options on one', {}, { dtype: undefined }),
+  { name: 'dataset name', others: (f) => f.createDataset('/new', plain), odd: (f) => f.createDataset('/nex', plain) },
+  { name: 'bad name', others: (f) => f.createDataset('/new', plain), odd: (f) => f.createDataset('', plain) },
+  { name: 'group name', others: (f) => f.createGroup('/g/h'), odd: (f) => f.createGroup('/g/i') },
+  { name: 'group or dataset', others: (f) => f.createGroup('/new'), odd: (f) => f.createDataset('/new', plain) },
+  value('number', 1, 2),
+  value('type', 1, 1n),
+  value('typed array', Float32Array.of(1, 2), Float32Array.of(1, 3)),
+  value('type of the array', Float32Array.of(0), Int32Array.of(0)),
+  value('text', 'K', 'C'),
+  value('texts', ['a', 'b'], ['a', 'c']),
+  value('text like a number', 'NaN', Number.NaN),
+  value('text like a bigint', '1n', 1n),
+  value('text like minus zero', '-0', -0),
+  value('none', null, 0),
+  value('a long text', `${'x'.repeat(5000)}a`, `${'x'.repeat(5000)}b`),
+  { name: 'attribute name', others: (f) => f.attributes.set('a', 1), odd: (f) => f.attributes.set('b', 1) },
+  {
+    name: 'attribute owner',
+    others: (f) => f.dataset('/t').attributes.set('a', 1),
+    odd: (f) => f.dataset('/u').attributes.set('a', 1),
+  },
+  {
+    name: 'attribute dtype',
+    others: (f) => f.attributes.set('a', 1, { dtype: 'int8' }),
+    odd: (f) => f.attributes.set('a', 1, { dtype: 'int16' }),
+  },
+  { name: 'attribute delete', others: (f) => f.attributes.delete('kept'), odd: (f) => f.attributes.delete('other') },
+  { name: 'soft target', others: (f) => f.createSoftLink('/l', '/t'), odd: (f) => f.createSoftLink('/l', '/u') },
+  { name: 'hard target', others: (f) => f.createHardLink('/l', '/t'), odd: (f) => f.createHardLink('/l', '/u') },
+  {
+    name: 'external file',
+    others: (f) => f.createExternalLink('/l', 'a.h5', '/t'),
+    odd: (f) => f.createExternalLink('/l', 'b.h5', '/t'),
+  },
+  { name: 'soft or hard', others: (f) => f.createSoftLink('/l', '/t'), odd: (f) => f.createHardLink('/l', '/t') },
+  { name: 'move to', others: (f) => f.move('/t', '/v'), odd: (f) => f.move('/t', '/w') },
+  { name: 'delete', others: (f) => f.delete('/t'), odd: (f) => f.delete('/u') },
+  { name: 'resize', others: (f) => f.dataset('/t').resize([8]), odd: (f) => f.dataset('/t').resize([9]) },
+  { name: 'resize which', others: (f) => f.dataset('/t').resize([8]), odd: (f) => f.dataset('/u').resize([8]) },
+  { name: 'flush or create', others: (f) => f.flushSync(), odd: (f) => f.createDataset('/new', plain) },
+  { name: 'create or flush', others: (f) => f.createDataset('/new', plain), odd: (f) => f.flushSync() },
+  { name: 'close or flush', others: (f) => f.closeSync(), odd: (f) => f.flushSync() },
+  { name: 'flush or close', others: (f) => f.flushSync(), odd: (f) => f.closeSync() },
+  { name: 'resize or flush', others: (f) => f.dataset('/t').resize([8]), odd: (f) => f.flushSync() },
+];
+
+export interface Told {
+  readonly name: string;
+  readonly outcome: Outcome;
+  /** What the file shows afterwards. */
+  readonly after: string;
+}
+
+const looks = (file: File): string =>
+  JSON.stringify([
+    [...file.keys()],
+    [...file.attributes.keys()],
+    file.dataset('/t').shape,
+    [...file.dataset('/t').attributes.keys()],
+    file.pending,
+    file.sequence,
+    file.closed,
+  ]);
+
+/** All cases on one file, one after the other; then it is used and closed. */
+export function differentCalls(comm: Communicator, path: string, odd: number): { before: string; told: Told[] } {
+  const file = File.createSync(path, { comm });
+  const t = file.createDataset('/t', { dtype: 'int32', shape: [6], maxShape: [null] });
+  file.createDataset('/u', { dtype: 'int32', shape: [6], maxShape: [null] });
+  file.attributes.set('kept', 1);
+  file.attributes.set('other', 1);
+  t.write(Int32Array.of(comm.rank), { start: [comm.rank], count: [1] });
+  const before = looks(file);
+  const told = cases.map(({ name, others, odd: different }) => {
+    const outcome = outcomeOf(() => (comm.rank === odd ? different : others)(file));
+    return { name, outcome, after: looks(file) };
+  });
+  file.createDataset('/last', { dtype: 'int8', shape: [1] });
+  file.closeSync();
+  return { before, told };
+}
+
+const creates: readonly [string, CreateOptions, CreateOptions][] = [
+  ['exclusive', {}, { exclusive: true }],
+  ['durability', { durability: 'power' }, { durability: 'process' }],
+  ['checksum', { checksum: true }, { checksum: false }],
+  ['subfiles', { subfiles: 2 }, { subfiles: 1 }],
+  ['table', { table: { merge: true } }, { table: { merge: false } }],
+  ['bufferLimit', { bufferLimit: 1 }, { bufferLimit: 2 }],
+  ['timeout', { timeout: 30_000 }, { timeout: 40_000 }],
+  ['bad timeout', { timeout: 30_000 }, { timeout: -1 }],
+  ['no timeout', { timeout: 30_000 }, { timeout: Number.NaN }],
+  ['bad option', {}, { durability: 'some' as 'power' }],
+];
+const opens: readonly [string, OpenOptions, OpenOptions][] = [
+  ['mode', { mode: 'r' }, { mode: 'r+' }],
+  ['asOf', {}, { asOf: 0 }],
+  ['indexLimit', {}, { indexLimit: 0 }],
+];
+
+/** The same for the calls that begin; afterwards the file is as it was. */
+export function differentBeginnings(comm: Communicator, path: string, odd: number): { told: Told[] } {
+  const file = File.createSync(path, { comm });
+  file.createDataset('/kept', { dtype: 'int8', shape: [1] });
+  file.closeSync();
+  const told: Told[] = [];
+  const note = (name: string, work: () => File): void => {
+    const outcome = outcomeOf(() => work().closeSync());
+    const again = File.openSync(path, { comm });
+    told.push({ name, outcome, after: [...again.keys()].join() });
+    again.closeSync();
+  };
+  const own = <T>(pair: readonly [string, T, T]): T => (comm.rank === odd ? pair[2] : pair[1]);
+  for (const pair of creates) note(`create ${pair[0]}`, () => File.createSync(path, { ...own(pair), comm }));
+  for (const pair of opens) note(`open ${pair[0]}`, () => File.openSync(path, { ...own(pair), comm }));
+  note('path', () => File.openSync(comm.rank === odd ? `${path}x` : path, { comm }));
+  note('create or open', () => (comm.rank === odd ? File.createSync(path, { comm }) : File.openSync(path, { comm })));
+  for (const [name, text] of [
+    ['H5VL_LOG_NSUBFILES', '2'],
+    ['H5VL_LOG_METADATA_SHARE', '0'],
+    ['H5VL_LOG_NSUBFILES', 'two'],
+  ] as const) {
+    // Each thread has an environment of its own, as each rank of MPI has.
+    note(`environment ${name}`, () => {
+      if (comm.rank === odd) process.env[name] = text;
+      try {
+        return File.createSync(path, { comm });
+      } finally {
+        delete process.env[name];
+      }
+    });
+  }
+  return { told };
+}
+
+/** Different order of the same options is no difference. */
+export function otherOrder(comm: Communicator, path: string): number {
+  const options = { comm, checksum: true, durability: 'process' } as const;
+  const { comm: same, checksum, durability } = options;
+  const file = File.createSync(path, comm.rank === 0 ? options : { durability, checksum, comm: same });
+  const { dtype, shape } = plain;
+  file.createDataset('/a', comm.rank === 0 ? { dtype, shape, fill: 1 } : { fill: 1, shape: [...shape], dtype });
+  file.closeSync();
+  return file.sequence;
+}
+
+export default (comm: Communicator, { work, path, odd }: { work: string; path: string; odd: number }): unknown => {
+  if (work === 'calls') return differentCalls(comm, path, odd);
+  return work === 'beginnings' ? differentBeginnings(comm, path, odd) : otherOrder(comm, path);
+};
