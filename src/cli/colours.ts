@@ -28,12 +28,12 @@ export interface Screen {
   readonly palette: Palette;
 }
 
-/** What standard output is; NO_COLOR that is not empty, and a dumb terminal mean no colours. */
+/** What standard output is. The terminals of 0 columns that MPI launchers give are none; NO_COLOR that is not empty, and a dumb terminal mean no colours. */
 export function screenOf(
-  stream: { readonly isTTY?: boolean } = process.stdout,
+  stream: { readonly isTTY?: boolean; readonly columns?: number } = process.stdout,
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): Screen {
-  const isTerminal = stream.isTTY === true;
+  const isTerminal = stream.isTTY === true && (stream.columns ?? 0) > 0;
   const isColoured = isTerminal && !environment.NO_COLOR && environment.TERM !== 'dumb';
   return { isTerminal, palette: isColoured ? COLOURED : PLAIN };
 }

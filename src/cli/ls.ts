@@ -10,7 +10,7 @@ export default command({
   summary: 'list groups, datasets and links, with the logical shapes of a log',
   details: [
     'Like h5ls, but datasets of a log have their shapes and types, the number of blocks that were written to them and the bytes these take in the file. A maximum that is not the ' +
-      'size follows it: {3/Inf, 72}. On a terminal a coloured tree, else one line an object with its path; NO_COLOR switches colours off.',
+      'size follows it: {3/Inf, 72}. On a terminal a coloured tree, else one line an object with its path; NO_COLOR switches colours off. What is damaged is said so, and the exit code is 1.',
   ],
   positionals: [{ name: 'FILE[/object]', help: 'a file; with a path behind it a group or a dataset in it' }],
   options: {
@@ -29,14 +29,15 @@ export default command({
     const { list } = await import('../tools/list.ts');
     const { recursive, verbose } = values;
     const listing = await list(file, { object, recursive, verbose });
+    const code = listing.objects.some(({ problem }) => problem !== undefined) ? 1 : 0;
     if (values.json) {
       around.printJson(listing);
-      return 0;
+      return code;
     }
     const printer = new LinePrinter(around);
     for (const line of await lines(listing, recursive, screenOf())) await printer.print(line);
     await printer.flush();
-    return 0;
+    return code;
   },
 });
 
@@ -91,7 +92,8 @@ function coloured(name: string, { kind }: ListedObject, palette: Palette): strin
 }
 
 function what(object: ListedObject, palette: Palette, shown: (text: string) => string): string {
-  const { kind, sameAs, target = '', targetFile = '', dtype = '', log, bytes, layout } = object;
+  const { kind, sameAs, target = '', targetFile = '', dtype = '', log, bytes, layout, problem } = object;
+  if (problem !== undefined) return palette.warning(`cannot be read: ${shown(problem)}`);
   const same = sameAs === undefined ? '' : `, same as ${shown(sameAs)}`;
   switch (kind) {
     case 'group':

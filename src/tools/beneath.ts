@@ -1,11 +1,12 @@
 import type { Dataset } from '../dataset.ts';
 import type { DType } from '../dtype/model.ts';
+import { type H5LogError, isH5LogError } from '../errors.ts';
 import { File } from '../file.ts';
 import type { Group } from '../group.ts';
 import { committedType } from '../hdf5/dataset-messages.ts';
 import type { Layout } from '../hdf5/layout-message.ts';
 import type { LinkTarget } from '../hdf5/link-message.ts';
-import type { ObjectNode } from '../hdf5/object-node.ts';
+import type { Link, ObjectNode } from '../hdf5/object-node.ts';
 import type { Log } from '../log/log.ts';
 import type { LogDataset } from '../log/log-dataset.ts';
 import { driveAsync, type Io } from '../storage/drive.ts';
@@ -68,6 +69,8 @@ export interface Member {
   readonly object: Group | Dataset | undefined;
   /** Of a committed datatype. */
   readonly dtype: DType | undefined;
+  /** Why nobody can say what it leads to. */
+  readonly problem: H5LogError | undefined;
 }
 
 /** The names in a group. Soft and external links are not followed: what they lead to has names of its own. */
@@ -79,9 +82,27 @@ export function* membersOf(group: Group): Iterable<Member> {
     const path = `${group.path === '/' ? '' : group.path}/${name}`;
     const { target } = link;
     const shown = target.kind === 'soft' ? { ...target, path: session.structure.paths.shown(target.path) } : target;
-    const object = target.kind === 'hard' ? group.get(name) : undefined;
-    const leaf = target.kind === 'hard' && !object ? session.now(session.structure.target(node, link)) : undefined;
-    const dtype = leaf?.kind === 'datatype' ? committedType(leaf) : undefined;
-    yield { name, path, link: shown, object, dtype };
+    yield { name, path, link: shown, ...(target.kind === 'hard' ? behind(group, name, link) : NOTHING) };
   }
+}
+
+const NOTHING = { object: undefined, dtype: undefined, problem: undefined };
+
+/** One damaged object must not hide the others. */
+function behind(group: Group, name: string, link: Link): Pick<Member, 'object' | 'dtype' | 'problem'> {
+  try {
+    const object = group.get(name);
+    if (object) return { ...NOTHING, object };
+    const { session, node } = group;
+    const leaf = session.now(session.structure.target(node, link));
+    return { ...NOTHING, dtype: leaf?.kind === 'datatype' ? committedType(leaf) : undefined };
+  } catch (error) {
+    return { ...NOTHING, problem: damage(error) };
+  }
+}
+
+/** An error that is about the contents of the file; others are thrown on. */
+export function damage(error: unknown): H5LogError {
+  if (isH5LogError(error, 'FORMAT') || isH5LogError(error, 'UNSUPPORTED')) return error;
+  throw error;
 }

@@ -213,6 +213,7 @@ class Walk {
       const [x, y] = [ours.get(name), theirs.get(name)];
       if (this.#isExcluded((x ?? y)?.path ?? '')) continue;
       if (!x || !y) yield { type: 'only', in: x ? 'a' : 'b', path: (x ?? (y as Member)).path };
+      else if (x.problem ?? y.problem) throw x.problem ?? y.problem;
       else if (x.object && y.object) inside.push([x.object, y.object]);
       else yield* this.#others(x, y);
     }

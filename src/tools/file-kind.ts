@@ -5,7 +5,7 @@ import type { File } from '../file.ts';
 import { blobStorage } from '../storage/blob.ts';
 import { httpStorage } from '../storage/http.ts';
 import type { ByteStorage } from '../storage/storage.ts';
-import { logOf, reading, type Source } from './beneath.ts';
+import { logOf, membersOf, reading, type Source } from './beneath.ts';
 
 /** What a file is, in the words of the original's h5ldump. */
 export type FileKind =
@@ -41,8 +41,8 @@ export async function fileKind(source: Source): Promise<FileKind> {
 export function kindOf(file: File): FileKind {
   if (logOf(file)) return 'HDF5-LogVOL';
   if (NETCDF_ROOT.some((name) => file.attributes.has(name))) return 'NetCDF-4';
-  for (const [, child] of file.children()) {
-    if (child instanceof Dataset && NETCDF_DATASET.some((name) => child.attributes.has(name))) return 'NetCDF-4';
+  for (const { object } of membersOf(file)) {
+    if (object instanceof Dataset && NETCDF_DATASET.some((name) => object.attributes.has(name))) return 'NetCDF-4';
   }
   return 'HDF5';
 }

@@ -4,6 +4,7 @@ import { H5LogError } from '../errors.ts';
 import type { File } from '../file.ts';
 import { Group } from '../group.ts';
 import {
+  damage,
   identityOf,
   isNull,
   layoutOf,
@@ -50,6 +51,8 @@ export interface ListedObject {
   readonly kind: 'group' | 'dataset' | 'datatype' | 'soft link' | 'external link' | 'other link';
   /** How many groups are above it, from where the listing begins. */
   readonly depth: number;
+  /** Why nothing more is known of it: it is damaged, or of a kind that nobody here can read. */
+  readonly problem?: string;
   /** The object has another name that was listed before; what is below is left out. */
   readonly sameAs?: string;
   /** Of a link: the path, and the file if it leads to another. */
@@ -159,16 +162,20 @@ class Walk {
     }
   }
 
-  #member({ name, path, link, object, dtype }: Member, depth: number): ListedObject {
+  #member({ name, path, link, object, dtype, problem }: Member, depth: number): ListedObject {
     const place = { name, path, depth };
     if (link.kind === 'soft') return { ...place, kind: 'soft link', target: link.path };
     if (link.kind === 'external') return { ...place, kind: 'external link', target: link.path, targetFile: link.file };
     if (dtype !== undefined) return { ...place, kind: 'datatype', dtype: describeType(dtype) };
-    if (!object) return { ...place, kind: 'other link' };
+    if (!object) return { ...place, kind: 'other link', ...(problem && { problem: problem.message }) };
     const sameAs = this.#seen.get(identityOf(object));
     if (sameAs !== undefined) return { ...place, kind: object.kind, sameAs };
     this.#seen.set(identityOf(object), path);
-    return this.#described(place, object);
+    try {
+      return this.#described(place, object);
+    } catch (error) {
+      return { ...place, kind: object.kind, problem: damage(error).message };
+    }
   }
 
   #described(place: { name: string; path: string; depth: number }, object: Group | Dataset): ListedObject {

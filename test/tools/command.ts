@@ -18,16 +18,20 @@ export function h5log(...args: string[]): Promise<Ended> {
 
 const PTY = `
 import os, pty, sys
-sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], lambda fd: os.read(fd, 65536))))
+sized = ['sh', '-c', 'stty cols "$0"; exec "$@"', *sys.argv[1:]]
+sys.exit(os.waitstatus_to_exitcode(pty.spawn(sized, lambda fd: os.read(fd, 65536))))
 `;
 
 /** Runs a command on a terminal of its own; everything it prints is in `stdout`. */
-export function onTerminal(args: readonly string[], environment: Record<string, string> = {}): Promise<Ended> {
+export function onTerminal(
+  args: readonly string[],
+  environment: Record<string, string> = {},
+  columns = 100,
+): Promise<Ended> {
   const { NO_COLOR: _, ...env } = process.env;
-  return run(oracle('python') as string, ['-c', PTY, ...words, ...args], {
+  return run(oracle('python') as string, ['-c', PTY, String(columns), ...words, ...args], {
     ...env,
     TERM: 'xterm',
-    COLUMNS: '100',
     ...environment,
   });
 }

@@ -234,6 +234,24 @@ withOracle(['python', 'h5dump'], 'values beside h5dump', () => {
     process.stdout.write(`dump: ${count} parts of datasets as h5dump prints them\n`);
   });
 
+  test('a regular file has no log to take apart', slow, async () => {
+    const path = regularFile();
+    expect(await h5log('dump', path)).toEqual({
+      code: 0,
+      stdout: `${path}: HDF5\nno log in this file; -d PATH prints a dataset\n`,
+      stderr: '',
+    });
+    const { stdout } = await h5log('dump', '--json', path);
+    expect(JSON.parse(stdout)).toEqual({
+      file: path,
+      kind: 'HDF5',
+      sequence: 0,
+      configuration: null,
+      stores: [],
+      tables: [],
+    });
+  });
+
   test('a NetCDF-4 file is recognised by what its library leaves', async () => {
     const path = join(temporaryDirectory(), 'nc4.nc');
     pythonSync("import h5py, sys\nwith h5py.File(sys.argv[1], 'w') as f: f.attrs['_NCProperties'] = 'version=2'", [

@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import { File } from 'h5log';
 import { list } from 'h5log/tools';
 import { describe, expect, test } from 'vitest';
-import { h5ls, withOracle } from '../oracles.ts';
+import { runMpi, withEachMpi } from '../comm/mpi-job.ts';
+import { h5ls, pythonSync, withOracle } from '../oracles.ts';
 import { expectedOf, folder, misread, readable, withSubfiles } from '../original/fixtures.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { h5log, intoHead, onTerminal, slow } from './command.ts';
@@ -94,6 +95,44 @@ withOracle(['python', 'h5ls'], 'h5log ls beside h5ls', () => {
   });
 });
 
+withOracle('python', 'h5log ls of a file with a damaged object', () => {
+  test('lists the others, says what is damaged, and ends with 1', slow, async () => {
+    const path = join(temporaryDirectory(), 'partly.h5');
+    pythonSync(
+      `import h5py, sys
+with h5py.File(sys.argv[1], 'w') as f:
+    for name in ('first', 'second', 'third', 'fourth'): f[name] = [1, 2, 3]
+    at = [h5py.h5o.get_info(f[name].id).addr for name in ('second', 'third')]
+with open(sys.argv[1], 'r+b') as f:
+    f.seek(at[0])
+    f.write(b'\\x7f')
+    data = open(sys.argv[1], 'rb').read()
+    f.seek(data.index(b'\\x10\\x08\\x00\\x00', at[1]))
+    f.write(b'\\xff')`,
+      [path],
+    );
+    const { code, stdout, stderr } = await h5log('ls', '-r', path);
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(/^\/first +Dataset \{3\} int64, contiguous, 24 B$/m);
+    expect(stdout).toMatch(/^\/fourth +Dataset \{3\} int64, contiguous, 24 B$/m);
+    expect(stdout).toMatch(/^\/second +cannot be read: .*$/m);
+    expect(stdout).toMatch(/^\/third +cannot be read: .*$/m);
+    expect(code).toBe(1);
+    const compared = await h5log('diff', path, path);
+    expect(compared.stderr).toMatch(/^h5log: FORMAT: .*\n$/);
+    expect(compared.code).toBe(2);
+  });
+});
+
+withEachMpi('h5log ls under a launcher', (mpi) => {
+  test('prints once', slow, async () => {
+    const program = new URL('../../src/cli/main.ts', import.meta.url);
+    const { stdout, code } = await runMpi({ mpi, ranks: 2, program, args: ['ls', join(folder, 'mix_1r.h5')] });
+    expect(stdout.match(/^a +Dataset/gm)).toHaveLength(1);
+    expect(code).toBe(0);
+  });
+});
+
 describe('h5log ls', () => {
   test('FILE/object, -v, --json', slow, async () => {
     const path = join(folder, 'groups_2r.h5');
@@ -182,5 +221,7 @@ withOracle('python', 'h5log ls on a terminal', () => {
     const piped = await h5log('ls', '-r', path);
     expect(piped.stdout).toMatch(/^\/g1\/g2\/g3\/z +Dataset/m);
     expect(piped.stdout).not.toContain(ESC);
+    // A launcher's terminal, which has no size, is as good as a pipe.
+    expect((await onTerminal(['ls', '-r', path], {}, 0)).stdout.replaceAll('\r', '')).toBe(piped.stdout);
   });
 });
