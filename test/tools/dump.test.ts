@@ -190,7 +190,7 @@ withOracle(['python', 'h5dump'], 'values beside h5dump', () => {
     });
     await file.close();
     await replay(path, replayed);
-    const count = repeats(60);
+    const count = repeats(300);
     for (let n = 0; n < count; n++) {
       const i = n % shapes.length;
       const parts = (shapes[i] as number[]).map((size) => {
