@@ -7,4 +7,5 @@ export const commands: Readonly<Record<string, () => Promise<{ default: Command 
   stat: () => import('./stat.ts') as Promise<{ default: Command }>,
   diff: () => import('./diff.ts') as Promise<{ default: Command }>,
   demo: () => import('./demo.ts') as Promise<{ default: Command }>,
+  seal: () => import('./seal.ts') as Promise<{ default: Command }>,
 };

@@ -7,11 +7,16 @@ export interface Box {
   readonly count: readonly number[];
 }
 
+/** A box that may be repeated: in dimension d `times[d]` boxes, one every `stride[d]` elements. */
+export interface Slab extends Box {
+  readonly repeated?: { readonly times: readonly number[]; readonly stride: readonly number[] };
+}
+
 /** A part of a virtual dataset and where it really lies. The file "." is the file itself. */
 export interface Mapping {
   readonly file: string;
   readonly dataset: string;
-  readonly source: Box;
+  readonly source: Slab;
   readonly target: Box;
 }
 
@@ -26,11 +31,11 @@ export function encodeMappings(mappings: readonly Mapping[]): Uint8Array {
   return out.u32(lookup3(out.done())).done();
 }
 
-/** A hyperslab selection of one block: version 1 with 32-bit corners where they fit, version 2 beyond. */
-function putBox(out: ByteWriter, { start, count }: Box): void {
+/** A hyperslab selection: one block as version 1 with 32-bit corners where they fit, everything else as version 2. */
+function putBox(out: ByteWriter, { start, count, repeated }: Slab): void {
   const rank = start.length;
   const ends = start.map((s, d) => s + (count[d] as number) - 1);
-  if (ends.every((end) => end <= 0xffffffff)) {
+  if (!repeated && ends.every((end) => end <= 0xffffffff)) {
     out
       .u32(2)
       .u32(1)
@@ -51,8 +56,8 @@ function putBox(out: ByteWriter, { start, count }: Box): void {
   start.forEach((s, d) => {
     out
       .u64(s)
-      .u64(1)
-      .u64(1)
+      .u64(repeated?.stride[d] ?? 1)
+      .u64(repeated?.times[d] ?? 1)
       .u64(count[d] as number);
   });
 }

@@ -14,4 +14,5 @@ export { type FileKind, fileKind } from './file-kind.ts';
 export { type ListedObject, type Listing, type ListOptions, list } from './list.ts';
 export { type BlockPlot, type PlotOptions, plotBlocks } from './plot.ts';
 export { type ReplayOptions, type ReplayProgress, type ReplayResult, replay } from './replay.ts';
+export { type SealOptions, type SealProgress, type SealResult, seal } from './seal.ts';
 export { type DatasetStat, type FlushStat, type Stat, type StatOptions, stat } from './stat.ts';

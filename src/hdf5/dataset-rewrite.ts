@@ -1,0 +1,35 @@
+import { announce } from './connect.ts';
+import { draftDataset, type MessageDraft, type NewDataset } from './dataset-messages.ts';
+import { provisionalHeapIds } from './heap-reader.ts';
+import { MESSAGE } from './message-types.ts';
+import { HeaderMessage, type ObjectNode } from './object-node.ts';
+import type { Structure } from './structure.ts';
+
+/** What a dataset is given besides the type it has. */
+export type Rewritten = Omit<NewDataset, 'dtype' | 'plain'>;
+
+/**
+ * Gives an existing dataset another shape, fill value, layout and other filters. Its type, its attributes and everything that
+ * points to it stay as they are.
+ */
+export function rewriteDataset(structure: Structure, node: ObjectNode, dataset: Rewritten): void {
+  const { dtype } = structure.dataset(node);
+  const { drafts, regions } = draftDataset({ ...dataset, dtype }, structure.chunkFanout);
+  structure.touch(node);
+  for (const draft of drafts) if (draft.type !== MESSAGE.datatype) put(structure, node, draft);
+  for (const region of regions) structure.regions.add(region);
+}
+
+function put(structure: Structure, node: ObjectNode, draft: MessageDraft): void {
+  const known = node.message(draft.type);
+  if (known) structure.replaceMessage(node, draft.type, draft.bytes);
+  const message = known ?? new HeaderMessage(node, draft.type, draft.flags, 0, draft.bytes, true);
+  message.targets = draft.targets ?? [];
+  message.heap = draft.heap ?? [];
+  provisionalHeapIds(message);
+  announce(message);
+  if (known) return;
+  message.changed = structure.tick;
+  node.rest.push(message);
+  node.hot.add(message);
+}
