@@ -1,10 +1,11 @@
 import type { FileSession } from '../connector/file-session.ts';
+import { TOKEN } from '../connector/subfiles.ts';
 import { H5LogError } from '../errors.ts';
 import type { LinkTarget } from '../hdf5/link-message.ts';
 import { MESSAGE } from '../hdf5/message-types.ts';
 import type { Attribute, ObjectNode } from '../hdf5/object-node.ts';
 import { ANCHOR_ATTRIBUTES } from '../log/anchor.ts';
-import { COUNTS_ATTRIBUTE, LOG_GROUP } from '../log/layout.ts';
+import { COUNTS_ATTRIBUTE, LOG_GROUP, recordsGroup } from '../log/layout.ts';
 import type { LogDataset } from '../log/log-dataset.ts';
 import type { Names } from '../log/names.ts';
 import type { Io } from '../storage/drive.ts';
@@ -43,7 +44,7 @@ export function* inputObjects(session: FileSession): Io<InputObject[]> {
   for (const group of found.values()) {
     const names = shownNames(session.names, group.node.links.keys());
     for (const link of group.node.links.values()) {
-      if (log && group.node === root && link.name === LOG_GROUP) continue;
+      if (log && group.node === root && [LOG_GROUP, recordsGroup(log.main.counts)].includes(link.name)) continue;
       const name = names.get(link.name) ?? link.name;
       const path = `${group.path === '/' ? '' : group.path}/${name}`;
       const node = link.target.kind === 'hard' ? yield* loader.follow(link) : null;
@@ -70,7 +71,8 @@ function shownNames(names: Names, stored: Iterable<string>): Map<string, string>
 function attributesOf(session: FileSession, node: ObjectNode, isAnchor: boolean): ReadonlyMap<string, Attribute> {
   const { log, names, structure } = session;
   const isOwn = (name: string): boolean =>
-    (isAnchor && ANCHOR_ATTRIBUTES.has(name)) || (log !== null && node === structure.root && name === COUNTS_ATTRIBUTE);
+    (isAnchor && ANCHOR_ATTRIBUTES.has(name)) ||
+    (log !== null && node === structure.root && [COUNTS_ATTRIBUTE, TOKEN].includes(name));
   const stored = [...node.attributes.values()].filter(({ name }) => !isOwn(name));
   const shown = shownNames(
     names,

@@ -1,0 +1,155 @@
+// Values as h5dump prints them, but for numbers: those have as many digits as it takes to read the same number back.
+
+import type { EnumType, FullType } from '../dtype/model.ts';
+import { type DType, fullType, storedNumber } from '../dtype/model.ts';
+import { quotedText, shownText } from './escape-text.ts';
+
+/** Prints one element of a type, as often as it is called: what can be found out from the type is found out once. */
+export type ValuePrinter = (value: unknown) => string;
+
+export function valuePrinter(dtype: DType): ValuePrinter {
+  const type = fullType(dtype);
+  switch (type.class) {
+    case 'integer':
+      return String;
+    case 'float':
+      return floatPrinter(type.mantissaBits);
+    case 'bitfield':
+      return (value) => `0x${(value as number | bigint).toString(16).padStart(type.size * 2, '0')}`;
+    case 'enum':
+      return enumPrinter(type);
+    case 'string':
+      return (value) => quotedText(value as string);
+    case 'opaque':
+      return (value) => bytesText(value as Uint8Array);
+    case 'reference':
+      return (value) => {
+        if (typeof value !== 'string') return bytesText(value as Uint8Array);
+        return value === '' ? 'NULL' : shownText(value);
+      };
+    case 'compound': {
+      const fields = type.fields.map(({ name, dtype: inner }) => [name, valuePrinter(inner)] as const);
+      return (value) => {
+        const record = value as Record<string, unknown>;
+        return `{ ${fields.map(([name, print]) => print(record[name])).join(', ')} }`;
+      };
+    }
+    case 'array': {
+      const print = valuePrinter(type.base);
+      return (value) => `[ ${Array.from(value as ArrayLike<unknown>, print).join(', ')} ]`;
+    }
+    case 'vlen': {
+      const print = valuePrinter(type.base);
+      return (value) => `(${Array.from(value as ArrayLike<unknown>, print).join(', ')})`;
+    }
+  }
+}
+
+function bytesText(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join(':');
+}
+
+function floatPrinter(mantissaBits: number): ValuePrinter {
+  // So many digits tell all numbers of the type apart; fewer are enough for most.
+  const round = mantissaBits <= 10 ? nearestHalf : mantissaBits <= 23 ? Math.fround : null;
+  const [least, most] = mantissaBits <= 10 ? [3, 5] : [6, 9];
+  return (given) => {
+    const value = given as number;
+    if (!Number.isFinite(value)) return Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf';
+    if (Object.is(value, -0)) return '-0';
+    if (!round || (Number.isInteger(value) && Math.abs(value) < 2 ** 24)) return String(value);
+    for (let digits = least; digits < most; digits++) {
+      const short = Number(value.toPrecision(digits));
+      if (round(short) === value) return String(short);
+    }
+    return String(Number(value.toPrecision(most)));
+  };
+}
+
+/** The number of 11 significant bits next to a value, in the range of half precision. */
+function nearestHalf(value: number): number {
+  const exponent = Math.max(-14, Math.floor(Math.log2(Math.abs(value))));
+  const step = 2 ** (exponent - 10);
+  return Math.round(value / step) * step;
+}
+
+function enumPrinter(type: EnumType): ValuePrinter {
+  const names = new Map(type.members.map(([name, value]) => [String(value), shownText(name)]));
+  return (value) => {
+    // A boolean inside a compound is one in JavaScript as well.
+    const number = typeof value === 'boolean' ? (value ? '1' : '0') : String(value);
+    return names.get(number) ?? number;
+  };
+}
+
+const STRING_PAD = { zero: 'H5T_STR_NULLTERM', null: 'H5T_STR_NULLPAD', space: 'H5T_STR_SPACEPAD' } as const;
+
+/** A type as h5dump describes it, in lines. */
+export function typeLines(dtype: DType): string[] {
+  const type = fullType(dtype);
+  switch (type.class) {
+    case 'integer':
+    case 'float':
+    case 'bitfield':
+      return [numberText(type)];
+    case 'string':
+      return [
+        'H5T_STRING {',
+        `   STRSIZE ${type.variable ? 'H5T_VARIABLE' : type.size};`,
+        `   STRPAD ${type.variable ? 'H5T_STR_NULLTERM' : STRING_PAD[type.pad]};`,
+        `   CSET ${type.charset === 'utf8' ? 'H5T_CSET_UTF8' : 'H5T_CSET_ASCII'};`,
+        '   CTYPE H5T_C_S1;',
+        '}',
+      ];
+    case 'opaque':
+      return ['H5T_OPAQUE {', `   OPAQUE_TAG ${quotedText(type.tag)};`, '}'];
+    case 'reference':
+      return [
+        type.to === 'object'
+          ? 'H5T_REFERENCE { H5T_STD_REF_OBJECT }'
+          : type.to === 'region'
+            ? 'H5T_REFERENCE { H5T_STD_REF_DSETREG }'
+            : 'H5T_REFERENCE { H5T_STD_REF }',
+      ];
+    case 'compound':
+      return [
+        'H5T_COMPOUND {',
+        ...type.fields.flatMap(({ name, dtype: inner }) => indented(ended(typeLines(inner), ` ${quotedText(name)};`))),
+        '}',
+      ];
+    case 'enum':
+      return [
+        'H5T_ENUM {',
+        ...indented(ended(typeLines(type.base), ';')),
+        ...type.members.map(([name, value]) => `   ${quotedText(name).padEnd(18)} ${value};`),
+        '}',
+      ];
+    case 'array':
+      return nested(`H5T_ARRAY { ${type.shape.map((size) => `[${size}]`).join('')} `, typeLines(type.base));
+    case 'vlen':
+      return nested('H5T_VLEN { ', typeLines(type.base));
+  }
+}
+
+function nested(before: string, lines: readonly string[]): string[] {
+  return ended([`${before}${lines[0]}`, ...lines.slice(1)], ' }');
+}
+
+function ended(lines: readonly string[], end: string): string[] {
+  return [...lines.slice(0, -1), `${lines.at(-1)}${end}`];
+}
+
+const indented = (lines: readonly string[]): string[] => lines.map((line) => `   ${line}`);
+
+function numberText(type: FullType): string {
+  const number = storedNumber(type);
+  if (!number) return 'H5T_UNKNOWN';
+  const order = number.order === 'big' ? 'BE' : 'LE';
+  const usual = number.bitOffset === 0 && number.precision === number.size * 8;
+  const bits = number.size * 8;
+  if (usual && type.class === 'float' && [2, 4, 8].includes(number.size)) return `H5T_IEEE_F${bits}${order}`;
+  const letter = type.class === 'bitfield' ? 'B' : type.class === 'integer' && type.signed ? 'I' : 'U';
+  if (usual && type.class !== 'float') return `H5T_STD_${letter}${bits}${order}`;
+  const what = type.class === 'float' ? 'floating-point' : type.class === 'bitfield' ? 'bitfield' : 'integer';
+  return `${bits}-bit ${order === 'BE' ? 'big' : 'little'}-endian ${what} ${number.precision}-bit precision`;
+}
