@@ -10,6 +10,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // A process a file: tests kill children, exhaust memory limits and hold locks.
     pool: 'forks',
+    globalSetup: './test/build.ts',
     execArgv: ['--conditions=h5log-source'],
     testTimeout: 60_000,
     hookTimeout: 60_000,

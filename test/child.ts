@@ -4,13 +4,20 @@ import { pathToFileURL } from 'node:url';
 
 const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 
+/** How Node runs a TypeScript module: what is part of the package as it was built, anything else through a loader. */
+export function commandOf(module: URL): string[] {
+  const built = /^(.*)\/src\/(.*)\.ts$/.exec(module.pathname);
+  if (built) return [`${built[1]}/dist/${built[2]}.js`];
+  return ['--conditions=h5log-source', '--import', tsx, module.pathname];
+}
+
 /**
- * Starts a TypeScript module in a Node process of its own, which imports `h5log` from the sources. One process, not a
+ * Starts a TypeScript module in a Node process of its own, which imports `h5log` from the sources. A module of the package itself is
+ * started as it was built. One process, not a
  * launcher with a child: `kill('SIGKILL')` hits the writer itself.
  *
  * @example const writer = startNode(new URL('./writer.ts', import.meta.url), [path]);
  */
 export function startNode(module: URL, args: readonly string[] = [], options: SpawnOptions = {}): ChildProcess {
-  const flags = ['--conditions=h5log-source', '--import', tsx];
-  return spawn(process.execPath, [...flags, module.pathname, ...args], options);
+  return spawn(process.execPath, [...commandOf(module), ...args], options);
 }

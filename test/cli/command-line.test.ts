@@ -50,7 +50,7 @@ describe('h5log', () => {
 
   test('--debug says where an error comes from', slow, async () => {
     const { stderr } = await h5log('--debug', 'dmeo');
-    expect(stderr).toMatch(/^h5log: OPTION: .*\n.*H5LogError: [\s\S]*\n\s+at .*run\.ts/);
+    expect(stderr).toMatch(/^h5log: OPTION: .*\n.*H5LogError: [\s\S]*\n\s+at .*run\.[tj]s/);
   });
 });
 

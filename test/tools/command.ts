@@ -1,13 +1,11 @@
 import { spawn } from 'node:child_process';
-import { createRequire } from 'node:module';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { commandOf } from '../child.ts';
 import { oracle } from '../oracles.ts';
 import { type Ended, runNode } from '../process.ts';
 
 const program = new URL('../../src/cli/main.ts', import.meta.url);
-const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 /** The command line as words for a shell. */
-const words = [process.execPath, '--conditions=h5log-source', '--import', tsx, fileURLToPath(program)];
+const words = [process.execPath, ...commandOf(program)];
 
 export const slow = { timeout: 120_000 };
 
