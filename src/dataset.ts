@@ -288,7 +288,7 @@ export function defineDataset<D extends DType>(
     create(session, parent, name) {
       const log = session.beginLog();
       const node = session.now(createAnchor(session.structure, parent, name, log.datasets, anchor));
-      log.datasets++;
+      log.made(node, { ...anchor, fill });
       return node;
     },
   };
