@@ -1,5 +1,5 @@
 import { loadLibrary } from '#native';
-import { type Attributes, ObjectAttributes } from './attributes.ts';
+import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
 import { together } from './comm/agreement.ts';
 import type { FileSession, NewDatasetOptions, RegularDataset } from './connector/file-session.ts';
 import { checkType, describeType, sameType } from './dtype/construct.ts';
@@ -38,6 +38,8 @@ export interface DatasetOptions<D extends DType> {
   fill?: ValueOf<D>;
   chunks?: readonly number[];
   filters?: readonly Filter[];
+  /** In a log there is no dataset if one of them cannot be set. Several ranks agree on all of them at once, which is faster than one after the other. */
+  attributes?: Readonly<Record<string, AttributeValue>>;
 }
 
 /** An n-dimensional array in a file. */

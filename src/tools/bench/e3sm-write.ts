@@ -1,3 +1,4 @@
+import type { AttributeValue } from '../../attributes.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import type { NumberType } from '../../dtype/model.ts';
 import { File } from '../../file.ts';
@@ -12,6 +13,8 @@ interface Post {
   readonly record: number;
   readonly data: NumberArray | string[];
 }
+
+type Described = Readonly<Record<string, AttributeValue>>;
 
 /** Milliseconds of the parts of writing files. */
 export interface Phases {
@@ -34,6 +37,7 @@ export class FileWriter {
   readonly #file: PlannedFile;
   readonly #posts: Post[] = [];
   readonly #selections: RankSelections;
+  readonly #attributes: readonly Described[];
   /** Contiguous runs of elements of this rank. */
   requests = 0;
   bytes = 0;
@@ -42,6 +46,9 @@ export class FileWriter {
     this.#comm = comm;
     this.#file = file;
     this.#selections = selections;
+    this.#attributes = file.variables.map(({ attributes }) =>
+      Object.fromEntries(attributes.map(({ name, value }) => [name, value])),
+    );
     for (const [i, variable] of file.variables.entries()) this.#prepare(variable, i);
   }
 
@@ -77,16 +84,15 @@ export class FileWriter {
       const made = file.createGroup(group.name);
       for (const { name, value } of group.attributes) made.attributes.set(name, value);
     }
-    const datasets = variables.map((variable) => {
+    const datasets = variables.map((variable, i) => {
       const { path: where, shape, maxShape, fill } = variable;
-      const dataset = file.createDataset(where, {
+      return file.createDataset(where, {
         dtype: dtypeOf(variable),
         shape,
         maxShape,
         ...(fill !== undefined && { fill }),
+        attributes: this.#attributes[i] as Described,
       });
-      for (const { name, value } of variable.attributes) dataset.attributes.set(name, value);
-      return dataset;
     });
     took('define');
     for (const { variable: number, record, data } of this.#posts) {
