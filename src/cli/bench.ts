@@ -43,8 +43,7 @@ export default command({
       says: 'without any file: a header and a map that are made up',
     },
     {
-      command:
-        'bench e3sm --header f_case_h0.txt --header f_case_h1.txt --map map_f_case_16p.h5 --double --records 1,2',
+      command: 'bench e3sm --header h0.txt --header h1.txt --map map.h5 --double --records 1,2',
       says: 'the published benchmark of the F case, 33.4 MiB',
     },
   ],
