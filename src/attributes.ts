@@ -89,6 +89,12 @@ export class ObjectAttributes implements Attributes {
     const { session, path } = this.#owner;
     session.writable();
     session.collective('attributes.set', () => ({ path, name, value, ...options }));
+    this.put(name, value, options);
+  }
+
+  /** @internal Sets it on ranks that have agreed to do so. */
+  put(name: string, value: AttributeValue, options: { dtype?: DType; shape?: readonly number[] } = {}): void {
+    const { session, path } = this.#owner;
     const dtype = options.dtype === undefined ? typeOf(name, value) : checkType(options.dtype);
     const space = spaceOf(name, value, dtype, options.shape);
     const stored = this.#stored(name);

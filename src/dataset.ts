@@ -1,5 +1,5 @@
 import { loadLibrary } from '#native';
-import { type Attributes, ObjectAttributes } from './attributes.ts';
+import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
 import { together } from './comm/agreement.ts';
 import type { FileSession, NewDatasetOptions, RegularDataset } from './connector/file-session.ts';
 import { checkType, describeType, sameType } from './dtype/construct.ts';
@@ -38,6 +38,8 @@ export interface DatasetOptions<D extends DType> {
   fill?: ValueOf<D>;
   chunks?: readonly number[];
   filters?: readonly Filter[];
+  /** In a log there is no dataset if one of them cannot be set. Several ranks agree on all of them at once, which is faster than one after the other. */
+  attributes?: Readonly<Record<string, AttributeValue>>;
 }
 
 /** An n-dimensional array in a file. */
@@ -288,7 +290,7 @@ export function defineDataset<D extends DType>(
     create(session, parent, name) {
       const log = session.beginLog();
       const node = session.now(createAnchor(session.structure, parent, name, log.datasets, anchor));
-      log.datasets++;
+      log.made(node, { ...anchor, fill });
       return node;
     },
   };

@@ -1,4 +1,4 @@
-import { type Attributes, ObjectAttributes } from './attributes.ts';
+import { type AttributeOwner, type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
 import type { FileSession, Found } from './connector/file-session.ts';
 import { Dataset, type DatasetOptions, defineDataset } from './dataset.ts';
 import type { DType } from './dtype/model.ts';
@@ -133,13 +133,24 @@ export class Group {
     this.#collective('createDataset', path, { ...options });
     const { direct } = this.session;
     const definition = defineDataset(this.#absolute(checkedPath(path)), options, direct === null);
+    const { attributes } = options;
     if (direct) {
       direct.createDataset(this.#absolute(path), definition.options);
-      return this.dataset(path) as unknown as Dataset<D>;
+      const dataset = this.dataset(path) as unknown as Dataset<D>;
+      // The library cannot take a dataset back.
+      if (attributes) describe(dataset, attributes, () => {});
+      return dataset;
     }
     const { parent, name } = this.#place(path);
     const node = definition.create(this.session, parent, name);
-    return new Dataset<D>(this.session, this.file, this.#absolute(path), node);
+    const dataset = new Dataset<D>(this.session, this.file, this.#absolute(path), node);
+    if (attributes) {
+      describe(dataset, attributes, () => {
+        this.session.structure.removeLink(parent, name);
+        this.session.dropped();
+      });
+    }
+    return dataset;
   }
 
   createSoftLink(path: string, target: string): void {
@@ -259,6 +270,21 @@ export class Group {
 
   #error(code: ErrorCode, message: string, path: string): H5LogError {
     return new H5LogError(code, message, { file: this.session.storage.name, object: this.#absolute(path) });
+  }
+}
+
+/** Gives a new dataset its attributes; if one of them cannot be set, what was made is undone. */
+function describe(
+  dataset: AttributeOwner,
+  attributes: Readonly<Record<string, AttributeValue>>,
+  undo: () => void,
+): void {
+  const owned = new ObjectAttributes(dataset);
+  try {
+    for (const [name, value] of Object.entries(attributes)) owned.put(name, value);
+  } catch (error) {
+    undo();
+    throw error;
   }
 }
 

@@ -66,6 +66,13 @@ export class FlushBuilder {
       // Blocks of a scalar take no bytes in a table: a list of them could not be told from damage.
       const single = rank === 0 || (!merge && !run.shared);
       const most = mostBlocks(rank);
+      // Most selections are one entry: their blocks, which many datasets may share, are not counted again for each of them.
+      if (run.shared && run.bytes <= MOST_DATA_BYTES && run.to - run.from <= most && !single) {
+        const blocks = { rank, starts, counts, from: run.from, to: run.to };
+        this.#entry(dataset, blocks, run.shared, offset, run.bytes, 0);
+        offset += run.bytes;
+        continue;
+      }
       for (let from = run.from; from < run.to; ) {
         let to = from;
         let bytes = 0;

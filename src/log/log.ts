@@ -2,7 +2,7 @@ import { H5LogError } from '../errors.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
 import type { Structure } from '../hdf5/structure.ts';
 import { complete, type Io } from '../storage/drive.ts';
-import { ID, readAnchor } from './anchor.ts';
+import { type Anchor, ID, readAnchor } from './anchor.ts';
 import { ArenaPool } from './arena.ts';
 import type { LogData } from './box-read.ts';
 import type { SubfileState } from './commit-record.ts';
@@ -51,6 +51,8 @@ export class Log {
   /** Datasets that were resized since the last flush, on ranks that leave it to another to post fill. */
   readonly resized = new Set<LogDataset>();
   readonly #datasets = new Map<ObjectNode, LogDataset>();
+  /** Anchors just made: whoever writes next need not take them apart again, which costs more than to make them. */
+  readonly #made = new WeakMap<ObjectNode, Anchor>();
   readonly #byId = new Map<number, LogDataset>();
   /** Of the numbers below this, those that are not known belong to datasets that are gone. */
   #searched = 0;
@@ -103,11 +105,17 @@ export class Log {
     };
   }
 
+  /** A dataset was made, with the next number. */
+  made(node: ObjectNode, anchor: Omit<Anchor, 'id'>): void {
+    this.#made.set(node, { ...anchor, id: this.datasets });
+    this.datasets++;
+  }
+
   /** What a dataset node is in the log, or undefined for a dataset of another kind. */
   *dataset(node: ObjectNode, path: string): Io<LogDataset | undefined> {
     const known = this.#datasets.get(node);
     if (known) return known;
-    const anchor = yield* readAnchor(this.structure, node);
+    const anchor = this.#made.get(node) ?? (yield* readAnchor(this.structure, node));
     if (!anchor) return undefined;
     const dataset = new LogDataset(this, node, path, anchor);
     this.#datasets.set(node, dataset);

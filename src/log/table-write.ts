@@ -18,6 +18,8 @@ interface Selection {
 interface Shared {
   readonly at: number;
   readonly rank: number;
+  /** Whether it was made for a dataset of records: if it is no record then, its blocks lie in several. */
+  readonly records: boolean;
   readonly selection: Selection;
 }
 
@@ -61,17 +63,19 @@ export class TableWriter {
         this.#reference(entry, { ...same, selection });
         return;
       }
-      const shared = { at: this.#at, rank, selection };
+      const shared = { at: this.#at, rank, records: entry.records, selection };
       this.#remember(entry, shared, hash);
     }
     this.#full(entry, selection, true);
   }
 
   #find(list: readonly Shared[] | undefined, entry: NewEntry): Shared | undefined {
-    return list?.find(({ rank, selection }) => {
+    return list?.find(({ rank, records, selection }) => {
       if (rank !== entry.shape.length) return false;
       const isRecord = (selection.flags & ENTRY.record) !== 0;
-      return isRecord === isRecordEntry(entry) && fitsSteps(selection, entry);
+      // The blocks are the same ones, so they need not be looked at if it is known whether they lie in one record.
+      const isKnown = isRecord || records;
+      return isRecord === (isKnown ? isRecord && entry.records : isRecordEntry(entry)) && fitsSteps(selection, entry);
     });
   }
 

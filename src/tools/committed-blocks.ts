@@ -63,6 +63,14 @@ export class CommittedBlocks {
     const index = this.#whole;
     if (!index) return null;
     const range = new Float64Array(2);
+    if (begins.length === 1) {
+      // The one piece gets them all, also those that lie outside: no need to look where each of the others is.
+      let reaching = 0;
+      while (reaching < index.length && !places(index, reaching, range)) reaching++;
+      const all = new Uint32Array(reaching < index.length ? index.length : 0);
+      for (let block = 0; block < all.length; block++) all[block] = block;
+      return () => all;
+    }
     const tally = new Uint32Array(begins.length + 1);
     const each = (visit: (piece: number, block: number) => void): void => {
       for (let block = 0; block < index.length; block++) {

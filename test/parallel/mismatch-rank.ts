@@ -43,6 +43,7 @@ const cases: readonly Case[] = [
   pair('chunks', { chunks: [2, 2] }, { chunks: [2, 3] }),
   pair('filters', { chunks: [2, 2], filters: ['shuffle'] }, { chunks: [2, 2], filters: ['fletcher32'] }),
   pair('level', { chunks: [2, 2], filters: [{ deflate: 1 }] }, { chunks: [2, 2], filters: [{ deflate: 2 }] }),
+  pair('attributes', { attributes: { a: 1, b: 'K' } }, { attributes: { a: 1, b: 'C' } }),
   pair('bad shape on one', {}, { shape: [-1] }),
   pair('no options on one', {}, { dtype: undefined }),
   { name: 'dataset name', others: (f) => f.createDataset('/new', plain), odd: (f) => f.createDataset('/nex', plain) },
