@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 // Tests run against the sources: `h5log` and `#platform` resolve through this condition of the package's own maps.
@@ -10,6 +11,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // A process a file: tests kill children, exhaust memory limits and hold locks.
     pool: 'forks',
+    // Much of the time goes by waiting for processes, threads and disks of others: two at a time even on two cores.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     globalSetup: './test/build.ts',
     execArgv: ['--conditions=h5log-source'],
     testTimeout: 60_000,
