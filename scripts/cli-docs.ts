@@ -1,13 +1,11 @@
 // Runs the commands that docs/cli.md shows and puts what they print today below them. Usage: tsx scripts/cli-docs.ts
 //
 // A block that begins with ```console consists of lines `$ command`, each followed by its output. Commands are run by bash, one after the
-// other in one folder, with h5log from the sources.
+// other in one folder, with h5log as it was built.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { File } from 'h5log';
 import { runThreads } from 'h5log/threads';
 import { replay } from 'h5log/tools';
@@ -43,8 +41,7 @@ async function makeSamples(folder: string): Promise<void> {
 }
 
 function output(command: string, folder: string): string {
-  const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
-  const program = [process.execPath, '--conditions=h5log-source', '--import', tsx, join(root, 'src', 'cli', 'main.ts')];
+  const program = [process.execPath, join(root, 'dist', 'cli', 'main.js')];
   const script = `h5log() { ${program.map((word) => `'${word}'`).join(' ')} "$@"; }\n${command}`;
   const { stdout, stderr } = spawnSync('bash', ['-c', script], { cwd: folder, encoding: 'utf8' });
   // When it was run is the only thing that changes from run to run.

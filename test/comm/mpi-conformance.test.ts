@@ -15,7 +15,7 @@ withEachMpi('the MPI communicator', (mpi) => {
     process.stdout.write(`${mpi}, ${stdout.trim()} in ${Math.round(milliseconds)} ms\n`);
   });
 
-  test('compares the calls of all ranks where that is asked for', async () => {
+  test.runIf(full)('compares the calls of all ranks where that is asked for', async () => {
     const env = { H5LOG_MPI_CHECK: '1' };
     const { code, stdout } = await runMpi({ mpi, ranks: 2, program: conformance, timeout: 280_000, env });
     expect(stdout.trim()).toMatch(/^2 ranks passed \d+ checks$/);

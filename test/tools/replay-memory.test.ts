@@ -66,7 +66,7 @@ test('memory is bounded by the option, whatever the datasets hold', { timeout: 6
   const [input, output] = [join(folder, 'large.h5'), join(folder, 'large.out.h5')];
   const mebibytes = full ? 512 : 128;
   large(input, mebibytes);
-  for (const memory of [48 * MIB, 128 * MIB]) {
+  for (const memory of full ? [48 * MIB, 128 * MIB] : [48 * MIB]) {
     const { beyond, seconds } = await peakOf(input, output, memory);
     process.stdout.write(
       `replay of ${(statSync(input).size / MIB).toFixed(0)} MiB with memory ${memory / MIB} MiB: peak ${(beyond / MIB).toFixed(0)} MiB beyond idle, ${seconds.toFixed(1)} s\n`,
