@@ -7,6 +7,7 @@ import type { DemoReport } from '../../src/tools/demo.ts';
 import { startNode } from '../child.ts';
 import { runMpi, withEachMpi } from '../comm/mpi-job.ts';
 import { type Ended, runNode } from '../process.ts';
+import { full } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 const program = new URL('../../src/cli/main.ts', import.meta.url);
@@ -22,7 +23,7 @@ async function demo(...args: string[]): Promise<Ended> {
 }
 
 describe('h5log demo', () => {
-  test.each([1, 2, 5])('on %i threads', slow, async (ranks) => {
+  test.each(full ? [1, 2, 5] : [1, 5])('on %i threads', slow, async (ranks) => {
     const { code, stdout, stderr } = await demo('--ranks', String(ranks), '--size', '37', '--steps', '4', '--json');
     expect(stderr).toBe('');
     const report = JSON.parse(stdout) as DemoReport & { seconds: number };

@@ -64,7 +64,7 @@ function large(path: string, mebibytes: number): void {
 
 test('memory is bounded by the option, whatever the datasets hold', { timeout: 600_000 }, async () => {
   const [input, output] = [join(folder, 'large.h5'), join(folder, 'large.out.h5')];
-  const mebibytes = full ? 512 : 128;
+  const mebibytes = full ? 512 : 64;
   large(input, mebibytes);
   for (const memory of full ? [48 * MIB, 128 * MIB] : [48 * MIB]) {
     const { beyond, seconds } = await peakOf(input, output, memory);

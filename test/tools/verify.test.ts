@@ -306,7 +306,7 @@ describe('files of several ranks', () => {
 });
 
 describe('files without checksums', () => {
-  test.each(readable)('of the original: %s', async (name) => {
+  test.each(readable.filter((_, i) => full || i % 3 === 0))('of the original: %s', async (name) => {
     const result = await verify(join(fixtures, name));
     expect(result.problems).toEqual([]);
     expect(result).toMatchObject({ sound: true, checksums: false });
