@@ -99,7 +99,7 @@ export class NativeDataset {
         object: path,
       });
     }
-    const packed: Packed = { bytes: new Uint8Array(blocks.size * elements.size), contents: [] };
+    const packed: Packed = { bytes: roomFor(path, blocks.size, elements.size), contents: [] };
     readBlocks(transfer, blocks, packed);
     let { bytes } = packed;
     let count = blocks.size;
@@ -225,6 +225,18 @@ export class NativeDataset {
       filters: parts.filters,
       cost: { size: this.elements.size, chunk: layout?.kind === 'chunked' ? layout.chunk : null },
     };
+  }
+}
+
+/** Memory for so many elements. A damaged file may claim more than there can be. */
+function roomFor(path: string, count: number, size: number): Uint8Array<ArrayBuffer> {
+  try {
+    return new Uint8Array(count * size);
+  } catch (cause) {
+    throw new H5LogError('SELECTION', `${path}: ${count} elements of ${size} bytes are too many to read at once`, {
+      object: path,
+      cause,
+    });
   }
 }
 
