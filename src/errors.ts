@@ -56,6 +56,13 @@ export function isH5LogError(error: unknown, code?: ErrorCode): error is H5LogEr
   );
 }
 
+/** Says which file it was, if the error does not say so itself. */
+export function inFile(error: unknown, file: string): unknown {
+  if (!(error instanceof H5LogError) || error.file !== undefined) return error;
+  const { code, message, offset, object, rank } = error;
+  return new H5LogError(code, `${file}: ${message}`, { file, offset, object, rank, cause: error.cause ?? error });
+}
+
 /** The file is not what it claims to be; `offset` is the byte at which that was noticed. */
 export function formatError(message: string, offset?: number): H5LogError {
   return new H5LogError('FORMAT', offset === undefined ? message : `${message} (at byte ${offset})`, { offset });

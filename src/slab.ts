@@ -33,3 +33,14 @@ export function allocateNumbers(count: number): Float64Array {
   numbersUsed += count;
   return numbers.subarray(numbersUsed - count, numbersUsed);
 }
+
+/** The parts one after the other, in a buffer of their own. */
+export function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}

@@ -53,20 +53,27 @@ function hashOf(text: string): [number, number] {
   return [a >>> 0, b >>> 0];
 }
 
+/** How something ended on this rank. */
+export type Outcome<T> = { readonly result: T } | { readonly error: unknown };
+
 /** Does something on every rank; when it fails on one, the same error is thrown on all. */
 export function together<T>(comm: Communicator, work: () => T): T {
   if (comm.size === 1) return work();
-  let error: unknown;
-  let failed = false;
-  let result: T | undefined;
+  let outcome: Outcome<T>;
   try {
-    result = work();
-  } catch (thrown) {
-    error = thrown;
-    failed = true;
+    outcome = { result: work() };
+  } catch (error) {
+    outcome = { error };
   }
-  if (comm.allreduce(Float64Array.of(failed ? 1 : 0), 'max')[0] === 0) return result as T;
-  throw agreedError(comm, failed, error);
+  return agreed(comm, outcome);
+}
+
+/** Called by all ranks, each with its own outcome: the result, or the error of the first rank that failed. */
+export function agreed<T>(comm: Communicator, outcome: Outcome<T>): T {
+  const failed = 'error' in outcome;
+  const anywhere = comm.allreduce(Float64Array.of(failed ? 1 : 0), 'max')[0] !== 0;
+  if (!anywhere && !failed) return outcome.result;
+  throw agreedError(comm, failed, failed ? outcome.error : undefined);
 }
 
 /** Called by all ranks when at least one of them failed: the error of the first of those, for all to throw. */

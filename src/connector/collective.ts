@@ -1,21 +1,17 @@
-import { agreedError, type CallDescription } from '../comm/agreement.ts';
+import { agreed, type CallDescription, type Outcome } from '../comm/agreement.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import type { Io } from '../storage/drive.ts';
 
 /** Does something on every rank; when it fails on one, the same error is thrown on all. */
 export function* jointly<T>(comm: Communicator, io: Io<T>): Io<T> {
   if (comm.size === 1) return yield* io;
-  let failed = false;
-  let error: unknown;
-  let result: T | undefined;
+  let outcome: Outcome<T>;
   try {
-    result = yield* io;
-  } catch (thrown) {
-    failed = true;
-    error = thrown;
+    outcome = { result: yield* io };
+  } catch (error) {
+    outcome = { error };
   }
-  if (comm.allreduce(Float64Array.of(failed ? 1 : 0), 'max')[0] === 0) return result as T;
-  throw agreedError(comm, failed, error);
+  return agreed(comm, outcome);
 }
 
 /** What a call was called with, in a form that can be compared between ranks. */

@@ -1,6 +1,6 @@
 import { createTarget, joinTarget, openTarget, pathOf, readTarget, subfilesOf } from '#platform';
 import type { Communicator } from '../comm/communicator.ts';
-import { H5LogError } from '../errors.ts';
+import { H5LogError, inFile } from '../errors.ts';
 import { blobStorage } from '../storage/blob.ts';
 import { httpStorage } from '../storage/http.ts';
 import { checkStorage, isPath } from '../storage/source.ts';
@@ -72,15 +72,7 @@ export class Opening {
   failed(error: unknown): unknown {
     this.giveUp();
     if (this.isShared) this.session.comm.close();
-    if (!(error instanceof H5LogError) || error.file !== undefined) return error;
-    const { offset, object, rank, cause } = error;
-    return new H5LogError(error.code, `${this.storage.name}: ${error.message}`, {
-      file: this.storage.name,
-      offset,
-      object,
-      rank,
-      cause: cause ?? error,
-    });
+    return inFile(error, this.storage.name);
   }
 }
 

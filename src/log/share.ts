@@ -1,3 +1,4 @@
+import { joined } from '../slab.ts';
 import type { FlushBuilder, Lent } from './flush-data.ts';
 import { type LogStore, SMALL } from './store.ts';
 import { nextOffset } from './store-plan.ts';
@@ -59,14 +60,4 @@ export function placeTogether(store: LogStore, builder: FlushBuilder): Placed {
   const table = sizes && tableHeader(sizes.map((bytes) => new Float64Array(bytes.slice().buffer)[0] as number));
   const place = { bytes: section, offset: start + dataSize + header + (before[1] as number) };
   return { share: { ...share, section: place }, dataSize, tableSize, table, isWhole: false };
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
 }

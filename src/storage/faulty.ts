@@ -1,4 +1,5 @@
 import { H5LogError } from '../errors.ts';
+import { joined } from '../slab.ts';
 import { Contents } from './contents.ts';
 import { Delays } from './delays.ts';
 import { DiskModel, land, type Operation, type Piece, type Variant } from './disk-model.ts';
@@ -266,14 +267,4 @@ class FaultyDisk {
     const code = fault.code ?? 'EIO';
     return storageFailure(this.name, doing, Object.assign(new Error(`${code}: injected, ${doing}`), { code }), offset);
   }
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.byteLength, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.byteLength;
-  }
-  return bytes;
 }

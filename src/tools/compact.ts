@@ -1,7 +1,7 @@
 import { createTarget, realFile, subfilesOf } from '#platform';
 import { tableOptions } from '../connector/environment.ts';
 import { TOKEN } from '../connector/subfiles.ts';
-import { H5LogError } from '../errors.ts';
+import { H5LogError, inFile } from '../errors.ts';
 import { File } from '../file.ts';
 import { simpleSpace } from '../hdf5/dataspace.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
@@ -94,7 +94,7 @@ export async function compact(
     } catch (error) {
       await target.storage.close();
       target.discard();
-      throw named(error, storage.name);
+      throw inFile(error, storage.name);
     } finally {
       target.release();
     }
@@ -193,11 +193,4 @@ function checked(options: CompactOptions): CompactOptions {
   if (progress !== undefined && typeof progress !== 'function')
     throw new H5LogError('OPTION', `progress must be a function, got ${String(progress)}`);
   return options;
-}
-
-/** Says which file it was. */
-function named(error: unknown, file: string): unknown {
-  if (!(error instanceof H5LogError) || error.file !== undefined) return error;
-  const { code, message, offset, object, rank } = error;
-  return new H5LogError(code, `${file}: ${message}`, { file, offset, object, rank, cause: error.cause ?? error });
 }

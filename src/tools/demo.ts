@@ -5,6 +5,8 @@ import { type DemoReport, type DemoTask, demoRank } from './demo-rank.ts';
 
 export type { DemoReport, WrongElement } from './demo-rank.ts';
 
+import { rankModule } from './rank-module.ts';
+
 export interface DemoOptions {
   /** Ranks that call this together; without it threads are started. */
   comm?: Communicator;
@@ -58,15 +60,9 @@ export async function demo(path: string, options: DemoOptions = {}): Promise<Dem
   const count = new Int32Array(new SharedArrayBuffer(4));
   const timer = setInterval(() => onProgress(Atomics.load(count, 0), of), INTERVAL);
   try {
-    const [report] = await runThreads<DemoReport>(ranks, rankModule(), task(count));
+    const [report] = await runThreads<DemoReport>(ranks, rankModule('demo-rank', import.meta.url), task(count));
     return report as DemoReport;
   } finally {
     clearInterval(timer);
   }
-}
-
-/** Built and source files differ in their extension alone. */
-function rankModule(): URL {
-  const here = import.meta.url;
-  return new URL(`./demo-rank${/\.[a-z]+$/.exec(here)?.[0] ?? '.js'}`, here);
 }

@@ -1,4 +1,5 @@
 import { runThreads } from '../comm/threads.ts';
+import { rankModule } from './rank-module.ts';
 import type { ReplayOptions, ReplayResult } from './replay.ts';
 
 /** How often the progress of the threads is looked at, in milliseconds. */
@@ -35,7 +36,7 @@ export async function replayOnThreads(
     progress?.({ bytes: state[0] as number, total: state[1] as number, dataset: '' });
   }, INTERVAL);
   try {
-    const [result] = await runThreads<ReplayResult>(threads, rankModule(), task);
+    const [result] = await runThreads<ReplayResult>(threads, rankModule('replay-rank', import.meta.url), task);
     return result as ReplayResult;
   } catch (error) {
     signal?.throwIfAborted();
@@ -43,10 +44,4 @@ export async function replayOnThreads(
   } finally {
     clearInterval(timer);
   }
-}
-
-/** Built and source files differ in their extension alone. */
-function rankModule(): URL {
-  const here = import.meta.url;
-  return new URL(`./replay-rank${/\.[a-z]+$/.exec(here)?.[0] ?? '.js'}`, here);
 }

@@ -1,9 +1,9 @@
 import { createTarget, nodeStorage, realFile } from '#platform';
-import { agreedError } from '../comm/agreement.ts';
+import { agreed, type Outcome } from '../comm/agreement.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import type { FileSession } from '../connector/file-session.ts';
-import { H5LogError } from '../errors.ts';
+import { H5LogError, inFile } from '../errors.ts';
 import { File } from '../file.ts';
 import { Appender } from '../hdf5/appender.ts';
 import { Committer } from '../hdf5/commit.ts';
@@ -95,7 +95,7 @@ export async function replay(
       await raw.abandon();
       await target.storage.close();
       target.discard();
-      throw named(error, file.session.storage.name);
+      throw inFile(error, file.session.storage.name);
     } finally {
       target.release();
     }
@@ -107,17 +107,13 @@ export async function replay(
 /** Does something on every rank; when it fails on one, the same error is thrown on all. */
 async function onAll<T>(comm: Communicator, work: () => Promise<T>): Promise<T> {
   if (comm.size === 1) return work();
-  let result: T | undefined;
-  let failed = false;
-  let error: unknown;
+  let outcome: Outcome<T>;
   try {
-    result = await work();
-  } catch (thrown) {
-    failed = true;
-    error = thrown;
+    outcome = { result: await work() };
+  } catch (error) {
+    outcome = { error };
   }
-  if (comm.allreduce(Float64Array.of(failed ? 1 : 0), 'max')[0] === 0) return result as T;
-  throw agreedError(comm, failed, error);
+  return agreed(comm, outcome);
 }
 
 /** The first rank makes the new file, the others write into it as well. */
@@ -292,11 +288,4 @@ function checked(options: ReplayOptions): ReplayOptions {
 function refuseSame(input: string | URL, output: string | URL): void {
   if (/^https?:\/\//i.test(String(input)) || realFile(input) !== realFile(output)) return;
   throw new H5LogError('OPTION', `${String(output)} is the input itself; a file cannot be replayed into itself`);
-}
-
-/** Says which file it was. */
-function named(error: unknown, file: string): unknown {
-  if (!(error instanceof H5LogError) || error.file !== undefined) return error;
-  const { code, message, offset, object, rank } = error;
-  return new H5LogError(code, `${file}: ${message}`, { file, offset, object, rank, cause: error.cause ?? error });
 }

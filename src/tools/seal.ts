@@ -1,5 +1,5 @@
 import { createTarget, openTarget, realFile } from '#platform';
-import { H5LogError } from '../errors.ts';
+import { H5LogError, inFile } from '../errors.ts';
 import { File } from '../file.ts';
 import { readSuperblock } from '../hdf5/superblock.ts';
 import { driveAsync, type Io } from '../storage/drive.ts';
@@ -55,7 +55,7 @@ export async function seal(path: string | URL, options: SealOptions = {}): Promi
   } catch (error) {
     await target.storage.close();
     if (isCopy) target.discard();
-    throw named(error, String(path));
+    throw inFile(error, String(path));
   } finally {
     target.release();
   }
@@ -117,11 +117,4 @@ function checked(options: SealOptions): SealOptions {
   if (progress !== undefined && typeof progress !== 'function')
     throw new H5LogError('OPTION', `progress must be a function, got ${String(progress)}`);
   return options;
-}
-
-/** Says which file it was. */
-function named(error: unknown, file: string): unknown {
-  if (!(error instanceof H5LogError) || error.file !== undefined) return error;
-  const { code, message, offset, object, rank } = error;
-  return new H5LogError(code, `${file}: ${message}`, { file, offset, object, rank, cause: error.cause ?? error });
 }

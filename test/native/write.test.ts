@@ -1,8 +1,8 @@
 import { copyFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import type { NewDatasetOptions } from '../../src/connector/file-session.ts';
 import { NativeFile } from '../../src/connector/native/native-file.ts';
-import type { NewNative } from '../../src/connector/native/new-objects.ts';
 import { T } from '../../src/dtype/construct.ts';
 import { sameType } from '../../src/dtype/describe.ts';
 import type { DType } from '../../src/dtype/model.ts';
@@ -39,7 +39,7 @@ function create(work: (file: NativeFile) => void): string {
   return path;
 }
 
-const plain = (dtype: DType, shape: readonly number[], more: Partial<NewNative> = {}): NewNative => ({
+const plain = (dtype: DType, shape: readonly number[], more: Partial<NewDatasetOptions> = {}): NewDatasetOptions => ({
   dtype,
   shape,
   maxShape: shape,

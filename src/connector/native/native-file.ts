@@ -8,11 +8,12 @@ import { openStructure } from '../../hdf5/open.ts';
 import type { Structure } from '../../hdf5/structure.ts';
 import { driveSync, type Io } from '../../storage/drive.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
+import type { NewDatasetOptions } from '../file-session.ts';
 import { ACCESS, type Library, libraryError } from './library.ts';
 import { linkedFile } from './linked-file.ts';
 import { memoryForm } from './memory-form.ts';
 import { NativeDataset } from './native-dataset.ts';
-import { attributeRequest, datasetRequest, type NewNative } from './new-objects.ts';
+import { attributeRequest, datasetRequest } from './new-objects.ts';
 import { Placed, packValues } from './packed.ts';
 import { closeIn, createPlace, openIn, openPlace, type Place } from './place.ts';
 
@@ -207,7 +208,7 @@ export class NativeFile {
     this.#make('group', path, (calls, id) => calls.create_group(id, path, true));
   }
 
-  createDataset(path: string, given: NewNative): void {
+  createDataset(path: string, given: NewDatasetOptions): void {
     const form = memoryForm(given.dtype, path);
     const request = datasetRequest(given, form, path);
     this.#makeRoom(path);

@@ -4,18 +4,9 @@ import { H5LogError } from '../../errors.ts';
 import { FILTER } from '../../hdf5/filter-message.ts';
 import type { Filter } from '../../log/dataset-shape.ts';
 import { sizeOf } from '../../space/shape.ts';
+import type { NewDatasetOptions } from '../file-session.ts';
 import { CLASS, type ObjectRequest, type TypeRequest } from './library.ts';
 import type { Form } from './memory-form.ts';
-
-/** A dataset to be made; everything in it has been checked on its own. */
-export interface NewNative {
-  readonly dtype: DType;
-  readonly shape: readonly number[];
-  readonly maxShape: readonly (number | null)[];
-  readonly chunks: readonly number[] | null;
-  readonly filters: readonly Filter[];
-  readonly fill?: unknown;
-}
 
 const CHARSET = { ascii: 0, utf8: 1 } as const;
 const UNLIMITED = 2n ** 64n - 1n;
@@ -69,7 +60,7 @@ export function typeRequest(dtype: DType, form: Form, path: string): TypeRequest
   }
 }
 
-export function datasetRequest(given: NewNative, form: Form, path: string): ObjectRequest {
+export function datasetRequest(given: NewDatasetOptions, form: Form, path: string): ObjectRequest {
   const { shape, maxShape } = given;
   if (given.fill !== undefined)
     throw new H5LogError('UNSUPPORTED', `${path}: h5wasm cannot set a fill value`, { object: path });

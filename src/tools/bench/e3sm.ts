@@ -9,6 +9,8 @@ import e3smRank, { type E3smReport, type E3smTask } from './e3sm-rank.ts';
 
 export type { E3smFile, E3smReport, E3smTimes } from './e3sm-rank.ts';
 
+import { rankModule } from '../rank-module.ts';
+
 export interface E3smOptions extends Partial<PlanOptions> {
   /** CDL texts, a file each. Without: one that is made up. */
   headers?: readonly string[];
@@ -48,12 +50,6 @@ export async function e3sm(paths: readonly string[], options: E3smOptions = {}):
   const files = planFiles(texts.map(parseCdl), map, { records, sizes, double });
   const task: E3smTask = { files, paths, map, repeat, read, copy, compress };
   if (comm) return e3smRank(comm, task);
-  const [report] = await runThreads<E3smReport>(ranks, rankModule(), task);
+  const [report] = await runThreads<E3smReport>(ranks, rankModule('e3sm-rank', import.meta.url), task);
   return report as E3smReport;
-}
-
-/** Built and source files differ in their extension alone. */
-function rankModule(): URL {
-  const here = import.meta.url;
-  return new URL(`./e3sm-rank${/\.[a-z]+$/.exec(here)?.[0] ?? '.js'}`, here);
 }
