@@ -231,6 +231,8 @@ export interface Binding {
   cells(count: number): HandleCell;
   /** Gives the core to whoever else wants it. */
   yieldCore(): void;
+  /** How many bytes written to a pipe its reader has not taken yet; undefined where the system does not tell. */
+  unread(pipe: number): number | undefined;
   errorText(code: number): string;
   /** The handler with which calls give their error code instead of ending the job; only between MPI_Init and MPI_Finalize. */
   errorsReturn(): Handle;
@@ -243,6 +245,7 @@ interface Koffi {
 }
 interface Library {
   func(name: string, result: string, args: string[]): (...args: unknown[]) => number;
+  func(prototype: string): (...args: unknown[]) => number;
   symbol(name: string): unknown;
 }
 
@@ -297,6 +300,8 @@ function findLibrary(koffi: Koffi, named: string | undefined, launcher: Launcher
   throw new H5LogError('COMM', `no MPI library found; install one or set MPI_LIB to its path. Tried:${tried}`);
 }
 
+const ioctlType = 'int ioctl(int descriptor, unsigned long request, ...)';
+
 function bind(koffi: Koffi, library: Library, name: string, origin: string | undefined): Binding {
   if (!has(library, 'MPI_Init_thread')) {
     const which = origin === undefined ? name : `${origin} is ${name}, which`;
@@ -334,6 +339,9 @@ function bind(koffi: Koffi, library: Library, name: string, origin: string | und
   const calls = lookup<Calls>(signatures);
   let fileCalls: FileCalls | undefined;
   const yieldCore = has(library, 'sched_yield') ? library.func('sched_yield', 'int', []) : () => 0;
+  // FIONREAD, which Linux answers at the writing end as well.
+  const ioctl = process.platform === 'linux' && has(library, 'ioctl') ? library.func(ioctlType) : undefined;
+  const pending = new Int32Array(1);
   const constants = constantsOf(koffi, library, abi);
   const cells = (count: number): HandleCell => {
     const memory = new ArrayBuffer(8 * count);
@@ -352,6 +360,9 @@ function bind(koffi: Koffi, library: Library, name: string, origin: string | und
     },
     cells,
     yieldCore,
+    unread(pipe) {
+      return ioctl?.(pipe, 0x541b, 'int *', pending) === 0 ? pending[0] : undefined;
+    },
     errorText(code) {
       const text = new Uint8Array(8192);
       const length = new Int32Array(1);
