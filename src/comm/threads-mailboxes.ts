@@ -1,6 +1,14 @@
 import { availableParallelism } from 'node:os';
 import { H5LogError } from '../errors.ts';
-import { blockSize, inlineLimit, mailboxHeader, mailboxOffset, type SharedRun } from './threads-memory.ts';
+import {
+  arrivals,
+  blockSize,
+  inlineLimit,
+  mailboxHeader,
+  mailboxOffset,
+  meeting,
+  type SharedRun,
+} from './threads-memory.ts';
 
 /** What a header says that a rank has called. `fault` is a call with a bad argument; `next` goes on with the call before. */
 export const operation = {
@@ -32,8 +40,9 @@ const spinsOnBusyCores = 50;
 
 /**
  * The mailboxes of one communicator. Each collective has one or more tickets; under each, every rank fills its mailbox, then
- * publishes the ticket, then waits for the tickets of all the others. A rank has two mailboxes and uses them in turn: it can
- * only come to ticket t + 2 after all have published t + 1, and so have read what it left under t.
+ * publishes the ticket, then waits for the last one to come, which tells all others at once: each rank sleeps at most once.
+ * A rank has two mailboxes and uses them in turn: it can only come to ticket t + 2 after all have published t + 1, and so have
+ * read what it left under t.
  */
 export class Mailboxes {
   readonly run: SharedRun;
@@ -97,7 +106,10 @@ export class Mailboxes {
     this.words[word + 2] = argument;
     this.numbers[(at >> 3) + 2] = length;
     Atomics.store(this.words, word, this.#ticket);
-    Atomics.notify(this.words, word);
+    if (Atomics.add(this.words, arrivals, 1) + 1 < this.members.length) return;
+    Atomics.store(this.words, arrivals, 0);
+    Atomics.store(this.words, meeting, this.#ticket);
+    Atomics.notify(this.words, meeting);
   }
 
   /** Waits until all ranks have published, and compares what they have called. */
@@ -105,14 +117,14 @@ export class Mailboxes {
     const { words, numbers, rank: me } = this;
     const ticket = this.#ticket;
     const called = operation[calling];
+    let spins = this.#spins;
+    while (Atomics.load(words, meeting) !== ticket && spins > 0) spins--;
+    if (spins === 0) this.#sleep();
     let agreed = true;
     for (let rank = 0; rank < this.members.length; rank++) {
       if (rank === me) continue;
       const at = mailboxOffset(rank, ticket);
       const word = at >> 2;
-      let spins = this.#spins;
-      while (Atomics.load(words, word) !== ticket && spins > 0) spins--;
-      if (spins === 0) this.#sleep(rank, word);
       if (
         words[word + 1] !== called ||
         (argument !== any && words[word + 2] !== argument) ||
@@ -151,27 +163,35 @@ export class Mailboxes {
     this.run.release(this.#block, this.members.length);
   }
 
-  #sleep(rank: number, word: number): void {
-    const { words, run } = this;
+  #sleep(): void {
+    const { words, run, members } = this;
     const ticket = this.#ticket;
-    const member = this.members[rank] as number;
     const from = performance.now();
     while (true) {
       // First: once it has been seen to have ended, what it had published is there.
-      const ended = run.hasEnded(member);
-      const seen = Atomics.load(words, word);
+      const ended = members.filter((member) => run.hasEnded(member));
+      const seen = Atomics.load(words, meeting);
       if (seen === ticket) return;
       this.#throwIfFailed();
-      if (ended) throw this.#error(`${this.#name(rank)} has ended, its function returned`, member);
+      const gone = ended.find((member) => !this.#hasCome(members.indexOf(member)));
+      if (gone !== undefined)
+        throw this.#error(`${this.#name(members.indexOf(gone))} has ended, its function returned`, gone);
       const left = this.timeout - (performance.now() - from);
-      if (left <= 0) this.#giveUp(rank);
-      Atomics.wait(words, word, seen, Math.min(slice, left));
+      if (left <= 0) this.#giveUp();
+      Atomics.wait(words, meeting, seen, Math.min(slice, left));
     }
   }
 
-  #giveUp(rank: number): never {
+  /** Whether a rank has published its mailbox under the present ticket. */
+  #hasCome(rank: number): boolean {
+    return Atomics.load(this.words, mailboxOffset(rank, this.#ticket) >> 2) === this.#ticket;
+  }
+
+  #giveUp(): void {
     const owner = this.members[this.rank] as number;
-    const missing = this.members[rank] as number;
+    const missing = this.members.find((_, rank) => !this.#hasCome(rank));
+    // The last one has come just now.
+    if (missing === undefined) return;
     const reason = `rank ${owner} waited ${this.timeout} ms in ${this.#calling} for rank ${missing}, which did not come`;
     if (this.run.fail({ owner, rank: missing, kind: 'error', reason })) {
       throw new H5LogError('COMM', `${this.#calling}: ${reason}`, { rank: missing });
