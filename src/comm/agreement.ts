@@ -1,27 +1,34 @@
 import { H5LogError } from '../errors.ts';
+import { type CallDescription, describeCall } from './call-description.ts';
+import { digestOf } from './call-digest.ts';
 import type { Communicator } from './communicator.ts';
 import { decodeError, encodeError } from './error-message.ts';
-
-/** What a collective call was called with, by name; the same on all ranks, or it is a mistake. */
-export type CallDescription = Readonly<Record<string, string>>;
 
 /**
  * Makes sure that all ranks make the same call, in one small exchange of a fixed form, so that ranks which make different
  * calls find out instead of waiting for each other.
  */
-export function sameCall(comm: Communicator, describe: () => CallDescription): void {
-  let mine: CallDescription;
+export function sameCall(comm: Communicator, call: string, details: () => Readonly<Record<string, unknown>>): void {
+  let digest: [number, number];
+  let describe: () => CallDescription;
   try {
-    mine = describe();
+    const given = details();
+    digest = digestOf(call, given);
+    describe = () => describeCall(call, given);
   } catch (error) {
-    mine = { arguments: `that cannot be used (${(error as Error).message})` };
+    const bad = { arguments: `that cannot be used (${(error as Error).message})` };
+    digest = digestOf('', bad);
+    describe = () => bad;
   }
-  const text = JSON.stringify(mine);
-  const [low, high] = hashOf(text);
+  const [low, high] = digest;
   const least = comm.allreduce(Float64Array.of(low, -low, high, -high), 'min');
   if (least[0] === -(least[1] as number) && least[2] === -(least[3] as number)) return;
+  const text = JSON.stringify(describe());
   const all = comm.allgather(new TextEncoder().encode(text)).map((bytes) => new TextDecoder().decode(bytes));
-  const rank = all.findIndex((other) => other !== all[0]);
+  const rank = Math.max(
+    all.findIndex((other) => other !== all[0]),
+    0,
+  );
   const first = JSON.parse(all[0] as string) as CallDescription;
   const other = JSON.parse(all[rank] as string) as CallDescription;
   throw new H5LogError('MISMATCH', `the ranks do not make the same call: ${difference(first, other, rank)}`, { rank });
@@ -40,18 +47,6 @@ function difference(first: CallDescription, other: CallDescription, rank: number
 
 const said = ({ call, arguments: bad, path }: CallDescription): string =>
   call ? `calls ${call}${path ? ` (${path})` : ''}` : `passes arguments ${bad ?? ''}`;
-
-/** Two 32-bit numbers: texts that differ in both by chance are not to be expected. */
-function hashOf(text: string): [number, number] {
-  let a = 0x811c9dc5;
-  let b = 0x9e3779b9;
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    a = Math.imul(a ^ code, 0x01000193);
-    b = Math.imul(b ^ code, 0x85ebca6b) ^ (b >>> 15);
-  }
-  return [a >>> 0, b >>> 0];
-}
 
 /** How something ended on this rank. */
 export type Outcome<T> = { readonly result: T } | { readonly error: unknown };

@@ -28,6 +28,7 @@ export interface Calls {
   Comm_rank(comm: Handle, rank: Int32Array): number;
   Comm_size(comm: Handle, size: Int32Array): number;
   Comm_dup(comm: Handle, result: HandleCell): number;
+  Comm_idup(comm: Handle, result: HandleCell, request: HandleCell): number;
   Comm_split(comm: Handle, color: number, key: number, result: HandleCell): number;
   Comm_free(comm: HandleCell): number;
   Comm_set_errhandler(comm: Handle, handler: Handle): number;
@@ -120,6 +121,7 @@ const signatures: Readonly<Record<keyof Calls, string>> = {
   Comm_rank: 'handle at',
   Comm_size: 'handle at',
   Comm_dup: 'handle cell',
+  Comm_idup: 'handle cell cell',
   Comm_split: 'handle int int cell',
   Comm_free: 'cell',
   Comm_set_errhandler: 'handle handle',
@@ -338,6 +340,7 @@ function bind(koffi: Koffi, library: Library, name: string, origin: string | und
   };
   const calls = lookup<Calls>(signatures);
   let fileCalls: FileCalls | undefined;
+  let handler: Handle | undefined;
   const yieldCore = has(library, 'sched_yield') ? library.func('sched_yield', 'int', []) : () => 0;
   // FIONREAD, which Linux answers at the writing end as well.
   const ioctl = process.platform === 'linux' && has(library, 'ioctl') ? library.func(ioctlType) : undefined;
@@ -370,15 +373,17 @@ function bind(koffi: Koffi, library: Library, name: string, origin: string | und
       return new TextDecoder().decode(text.subarray(0, length[0]));
     },
     errorsReturn() {
-      if (constants.ERRORS_RETURN !== undefined && !has(library, 'MPI_File_get_errhandler'))
-        return constants.ERRORS_RETURN;
-      // It is what files begin with, says the standard, and so MPI_FILE_NULL tells it.
-      const cell = cells(1);
-      const ask = library.func('MPI_File_get_errhandler', 'int', ['intptr_t', 'void *']);
-      ask(constants.FILE_NULL, cell);
-      return Number(cell[0]);
+      handler ??= errorsReturn(library, constants, cells(1));
+      return handler;
     },
   };
+}
+
+function errorsReturn(library: Library, constants: Constants, cell: HandleCell): Handle {
+  if (constants.ERRORS_RETURN !== undefined && !has(library, 'MPI_File_get_errhandler')) return constants.ERRORS_RETURN;
+  // It is what files begin with, says the standard, and so MPI_FILE_NULL tells it.
+  library.func('MPI_File_get_errhandler', 'int', ['intptr_t', 'void *'])(constants.FILE_NULL, cell);
+  return Number(cell[0]);
 }
 
 /** How the library names itself; the call may be made before MPI_Init. */

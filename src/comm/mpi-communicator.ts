@@ -13,6 +13,7 @@ import type { Handle, HandleCell } from './mpi-binding.ts';
 import { Departures, type Member } from './mpi-departures.ts';
 import { openMpiFile } from './mpi-file.ts';
 import type { Job } from './mpi-job.ts';
+import { Spares } from './mpi-spares.ts';
 
 /** Counts are int32 in MPI: larger messages go in pieces. */
 const piece = 2 ** 30;
@@ -50,7 +51,8 @@ export class MpiCommunicator implements BoundedCommunicator, FileCommunicator, M
   readonly #members: readonly number[];
   readonly #cell: HandleCell;
   readonly #request: HandleCell;
-  readonly #isWorld: boolean;
+  readonly #free: ((cell: HandleCell) => void) | null;
+  readonly #spares = new Spares();
   readonly #checked = process.env.H5LOG_MPI_CHECK === '1';
   readonly #bytes = new Uint8Array(new ArrayBuffer(bcastBlock));
   readonly #length = new DataView(this.#bytes.buffer);
@@ -59,14 +61,17 @@ export class MpiCommunicator implements BoundedCommunicator, FileCommunicator, M
   #blocks: Uint8Array | undefined;
   #closed = false;
 
-  /** `cell` holds the MPI communicator, which nobody else uses; `open` are all that the end of the process has to tell others of. */
+  /**
+   * `cell` holds the MPI communicator, which nobody else uses; `open` are all that the end of the process has to tell others of; `free` takes
+   * the cell back when the communicator is closed, and is null for that of all ranks, which cannot be.
+   */
   constructor(
     job: Job,
     cell: HandleCell,
     members: readonly number[],
     open: Set<Member>,
     timeout: number,
-    isWorld: boolean,
+    free: ((cell: HandleCell) => void) | null,
   ) {
     this.job = job;
     this.#cell = cell;
@@ -75,7 +80,7 @@ export class MpiCommunicator implements BoundedCommunicator, FileCommunicator, M
     this.rank = members.indexOf(job.rank);
     this.size = members.length;
     this.#timeout = timeout;
-    this.#isWorld = isWorld;
+    this.#free = free;
     this.#request = job.binding.cells(1);
     this.departures = new Departures(job);
     this.#open = open;
@@ -213,17 +218,43 @@ export class MpiCommunicator implements BoundedCommunicator, FileCommunicator, M
 
   split(color: number): BoundedCommunicator {
     this.#begin('split', 0, problemOfColor(color));
+    const spares = this.#spares;
     // All colours are known to all before MPI_Comm_split, which blocks: whoever has not come is missed here.
-    const colors = this.#allgather(new Uint8Array(Int32Array.of(color).buffer)).map(
-      (bytes) => new Int32Array(bytes.buffer)[0],
+    const told = this.#allgather(new Uint8Array(Int32Array.of(color, spares.first).buffer)).map(
+      ({ buffer }) => new Int32Array(buffer),
     );
+    const members = this.#members.filter((_, rank) => told[rank]?.[0] === color);
+    if (members.length < this.size) return this.#made(this.#part(color), members, undefined);
+    const free = told.every((one) => one[1] === spares.first) ? spares.first : -1;
+    const number = free < 0 ? spares.number() : free;
+    const cell = free < 0 ? this.#copy() : spares.take(free);
+    return this.#made(cell, members, (closed) => spares.give(number, closed));
+  }
+
+  #part(color: number): HandleCell {
     const { binding } = this.job;
     const cell = binding.cells(1);
     this.job.check(binding.calls.Comm_split(this.handle, color, this.rank, cell), 'MPI_Comm_split');
-    const handler = binding.errorsReturn();
-    this.job.check(binding.calls.Comm_set_errhandler(Number(cell[0]), handler), 'MPI_Comm_set_errhandler');
-    const members = this.#members.filter((_, rank) => colors[rank] === color);
-    return new MpiCommunicator(this.job, cell, members, this.#open, this.timeout, false);
+    return cell;
+  }
+
+  #copy(): HandleCell {
+    const { binding } = this.job;
+    const cell = binding.cells(1);
+    this.#post(binding.calls.Comm_idup(this.handle, cell, this.#request), 'split');
+    return cell;
+  }
+
+  #made(
+    cell: HandleCell,
+    members: readonly number[],
+    giveBack: ((cell: HandleCell) => void) | undefined,
+  ): MpiCommunicator {
+    const { binding } = this.job;
+    const code = binding.calls.Comm_set_errhandler(Number(cell[0]), binding.errorsReturn());
+    this.job.check(code, 'MPI_Comm_set_errhandler');
+    const free = giveBack ?? ((closed) => this.job.check(binding.calls.Comm_free(closed), 'MPI_Comm_free'));
+    return new MpiCommunicator(this.job, cell, members, this.#open, this.timeout, free);
   }
 
   abort(code: number): never {
@@ -232,10 +263,13 @@ export class MpiCommunicator implements BoundedCommunicator, FileCommunicator, M
 
   /** The communicator of all ranks stays as it is until the process ends. */
   close(): void {
-    if (this.#closed || this.#isWorld || this.job.ended) return;
+    if (this.#closed || this.#free === null || this.job.ended) return;
     this.#closed = true;
     this.#open.delete(this);
-    this.job.check(this.job.binding.calls.Comm_free(this.#cell), 'MPI_Comm_free');
+    for (const spare of this.#spares.empty()) {
+      this.job.check(this.job.binding.calls.Comm_free(spare), 'MPI_Comm_free');
+    }
+    this.#free(this.#cell);
   }
 
   #allgather(bytes: Uint8Array): Uint8Array[] {

@@ -83,7 +83,7 @@ function start(binding: Binding, started: Launcher | undefined): MpiCommunicator
   const open = new Set<Member>();
   endWith(job, open, Number(farewell[0]), ours);
   const members = Array.from({ length: size }, (_, index) => index);
-  return new MpiCommunicator(job, cell, members, open, Number.POSITIVE_INFINITY, true);
+  return new MpiCommunicator(job, cell, members, open, Number.POSITIVE_INFINITY, null);
 }
 
 const launchers: Readonly<Record<Launcher['kind'], string>> = {

@@ -4,7 +4,6 @@ import { type Communicator, canBeBounded } from '../comm/communicator.ts';
 import { launcher } from '../comm/launcher.ts';
 import { solo } from '../comm/solo.ts';
 import { H5LogError } from '../errors.ts';
-import { describeCall } from './collective.ts';
 import type { CommonOptions } from './options.ts';
 
 /** What a file is opened with: as it was asked for, and with what the environment adds. */
@@ -108,7 +107,7 @@ class SeveralRanks implements Ranks {
     const { options, effective } = settings;
     const where = typeof source === 'string' || source instanceof URL ? String(source) : 'a storage';
     try {
-      sameCall(comm, () => describeCall(call, { path: where, ...options, comm: undefined, ...effective() }));
+      sameCall(comm, call, () => ({ path: where, ...options, comm: undefined, ...effective() }));
     } catch (error) {
       comm.close();
       throw error;

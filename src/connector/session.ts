@@ -21,7 +21,7 @@ import { LogStore } from '../log/store.ts';
 import { complete, driveSync, type Io } from '../storage/drive.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import type { WriteTarget } from '../storage/target.ts';
-import { describeCall, jointly } from './collective.ts';
+import { jointly } from './collective.ts';
 import type { Commit, FileSession, Found, RegularDataset } from './file-session.ts';
 import type { NativeFile } from './native/native-file.ts';
 import { findIn, storedIn, storedPath } from './paths.ts';
@@ -290,7 +290,7 @@ export class Session implements FileSession<CommitInProgress> {
 
   /** A call that all ranks make alike; throws MISMATCH on all of them if they do not. */
   collective(call: string, details: () => Readonly<Record<string, unknown>>): void {
-    if (this.comm.size > 1) sameCall(this.comm, () => describeCall(call, details()));
+    if (this.comm.size > 1) sameCall(this.comm, call, details);
   }
 
   #appender(superblock: { base: number; end: number; bytes: Uint8Array }): Appender {

@@ -1,0 +1,93 @@
+/**
+ * Two 32-bit numbers that stand for what a call was called with: calls that differ have others, as far as chance allows (2^-64). Objects
+ * count by their entries, in whatever order; what is undefined or a function does not count. Nothing is turned into text for it: it
+ * is made for every call that ranks make together.
+ */
+export function digestOf(call: string, details: Readonly<Record<string, unknown>>): [number, number] {
+  low = 0x811c9dc5;
+  high = 0x9e3779b9;
+  addText(call);
+  addEntries(details);
+  return [low >>> 0, high >>> 0];
+}
+
+// Plain variables: the walk is deep, and nothing of it is asynchronous.
+let low = 0;
+let high = 0;
+
+const KINDS = { null: 1, true: 2, false: 3, number: 4, bigint: 5, string: 6, list: 7, object: 8, bytes: 9 };
+
+const float = new Float64Array(1);
+const halves = new Int32Array(float.buffer);
+
+function add(word: number): void {
+  low = Math.imul(low ^ word, 0xcc9e2d51);
+  low ^= low >>> 15;
+  high = Math.imul((high + word) | 0, 0x85ebca6b);
+  high ^= high >>> 13;
+}
+
+function addText(text: string): void {
+  add(KINDS.string);
+  add(text.length);
+  for (let i = 0; i < text.length; i++) add(text.charCodeAt(i));
+}
+
+function addNumber(value: number): void {
+  add(KINDS.number);
+  // -0 is not 0, and every NaN is the same.
+  float[0] = Number.isNaN(value) ? Number.NaN : value;
+  add(halves[0] as number);
+  add(halves[1] as number);
+}
+
+function addBytes(view: ArrayBufferView): void {
+  add(KINDS.bytes);
+  addText(view.constructor.name);
+  add(view.byteLength);
+  const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+  for (let i = 0; i < bytes.length; i++) add(bytes[i] as number);
+}
+
+function addValue(value: unknown): void {
+  if (typeof value === 'string') addText(value);
+  else if (typeof value === 'number') addNumber(value);
+  else if (typeof value === 'boolean') add(value ? KINDS.true : KINDS.false);
+  else if (typeof value === 'bigint') {
+    add(KINDS.bigint);
+    addText(String(value));
+  } else if (ArrayBuffer.isView(value)) addBytes(value);
+  else if (Array.isArray(value)) {
+    add(KINDS.list);
+    add(value.length);
+    for (const item of value) addValue(item);
+  } else if (typeof value === 'object' && value !== null) addObject(value);
+  // In a list undefined and functions are null, as in JSON.
+  else add(KINDS.null);
+}
+
+function addObject(value: object): void {
+  // As JSON has it: a URL is its text.
+  if ('toJSON' in value && typeof value.toJSON === 'function') addValue((value.toJSON as () => unknown)());
+  else addEntries(value as Record<string, unknown>);
+}
+
+function addEntries(entries: Readonly<Record<string, unknown>>): void {
+  add(KINDS.object);
+  const [before, above] = [low, high];
+  let [sum, other] = [0, 0];
+  for (const name in entries) {
+    const value = entries[name];
+    if (value === undefined || typeof value === 'function') continue;
+    low = before;
+    high = above;
+    addText(name);
+    addValue(value);
+    sum = (sum + low) | 0;
+    other = (other + high) | 0;
+  }
+  low = before;
+  high = above;
+  add(sum);
+  add(other);
+}
