@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/longest-first.ts';
 
 // Tests run against the sources: `h5log` and `#platform` resolve through this condition of the package's own maps.
 const conditions = ['h5log-source', 'module', 'node', 'development|production'];
@@ -13,6 +14,7 @@ export default defineConfig({
     pool: 'forks',
     // Much of the time goes by waiting for processes, threads and disks of others: two at a time even on two cores.
     maxWorkers: Math.max(2, availableParallelism() - 1),
+    sequence: { sequencer: LongestFirst },
     globalSetup: './test/build.ts',
     execArgv: ['--conditions=h5log-source'],
     testTimeout: 60_000,
