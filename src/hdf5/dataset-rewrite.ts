@@ -1,7 +1,8 @@
 import { announce } from './connect.ts';
-import { draftDataset, type MessageDraft, type NewDataset } from './dataset-messages.ts';
+import { draftDataset, type NewDataset } from './dataset-messages.ts';
 import { provisionalHeapIds } from './heap-reader.ts';
 import { MESSAGE } from './message-types.ts';
+import type { MessageDraft } from './new-layout.ts';
 import { HeaderMessage, type ObjectNode } from './object-node.ts';
 import type { Structure } from './structure.ts';
 

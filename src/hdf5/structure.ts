@@ -4,12 +4,13 @@ import { H5LogError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
 import { encodeAttribute, encodeTypedAttribute } from './attribute-message.ts';
 import { announce, inSharedTable, renounce } from './connect.ts';
-import { draftDataset, draftType, type MessageDraft, type NewDataset } from './dataset-messages.ts';
+import { draftDataset, draftType, type NewDataset } from './dataset-messages.ts';
 import { type Dataspace, elementCount } from './dataspace.ts';
 import { drop, loosen } from './header-blocks.ts';
 import { provisionalHeapIds } from './heap-reader.ts';
 import { encodeLink, type LinkTarget } from './link-message.ts';
 import { MESSAGE, MESSAGE_FLAG } from './message-types.ts';
+import type { MessageDraft } from './new-layout.ts';
 import {
   type Attribute,
   HeaderMessage,

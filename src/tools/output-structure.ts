@@ -4,11 +4,12 @@ import { formatError, H5LogError } from '../errors.ts';
 import { parseAttribute } from '../hdf5/attribute-message.ts';
 import { attributeParts } from '../hdf5/attribute-value.ts';
 import { Cursor } from '../hdf5/cursor.ts';
-import type { NewLayout } from '../hdf5/dataset-messages.ts';
 import { type Dataspace, SCALAR_SPACE, simpleSpace } from '../hdf5/dataspace.ts';
 import { parseDatatype } from '../hdf5/datatype-message.ts';
 import type { FilterEntry } from '../hdf5/filter-message.ts';
 import { MESSAGE, MESSAGE_FLAG } from '../hdf5/message-types.ts';
+import type { NewLayout } from '../hdf5/new-layout.ts';
+import { unallocated } from '../hdf5/new-layout.ts';
 import type { Attribute, HeaderMessage, ObjectNode } from '../hdf5/object-node.ts';
 import { newStructure } from '../hdf5/open.ts';
 import { parseShared } from '../hdf5/shared-message.ts';
@@ -86,7 +87,7 @@ class Builder {
 
   #createDataset(group: ObjectNode, name: string, object: InputObject, message: HeaderMessage): ObjectNode {
     const { node, logged } = object;
-    const layout = this.#layouts.get(object) ?? { kind: 'unallocated' };
+    const layout = this.#layouts.get(object) ?? unallocated;
     const parts = this.#session.structure.dataset(node);
     const shared = (message.flags & MESSAGE_FLAG.shared) !== 0;
     const committed = shared ? this.#committed(new Cursor(message.bytes, message.offset)) : undefined;

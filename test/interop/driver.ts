@@ -8,6 +8,7 @@ import { Committer } from '../../src/hdf5/commit.ts';
 import type { NewDataset } from '../../src/hdf5/dataset-messages.ts';
 import type { Dataspace } from '../../src/hdf5/dataspace.ts';
 import type { FilterEntry } from '../../src/hdf5/filter-message.ts';
+import { contiguous } from '../../src/hdf5/new-layout.ts';
 import { type ObjectNode, Region } from '../../src/hdf5/object-node.ts';
 import { newStructure, openStructure, prepareWriting } from '../../src/hdf5/open.ts';
 import type { Structure } from '../../src/hdf5/structure.ts';
@@ -113,7 +114,7 @@ export class Draft {
 
   /** A small contiguous dataset of whatever type is given. */
   numbers(path: string, dtype: DType, space: Dataspace, values: ArrayLike<unknown>): ObjectNode {
-    const layout = { kind: 'contiguous', data: regionOf(encodeValues(dtype, values, values.length).bytes) } as const;
+    const layout = contiguous(regionOf(encodeValues(dtype, values, values.length).bytes));
     return this.dataset(path, { dtype, space, layout }, dtype, values);
   }
 

@@ -4,6 +4,7 @@ import { afterAll, expect, test } from 'vitest';
 import { T } from '../../src/dtype/construct.ts';
 import { File } from '../../src/file.ts';
 import { SCALAR_SPACE, simpleSpace } from '../../src/hdf5/dataspace.ts';
+import { unallocated } from '../../src/hdf5/new-layout.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { h5pyDescribe } from './describe.ts';
@@ -105,12 +106,7 @@ withOracle('python', 'changes that are refused', () => {
       if (draft.at(target).kind === 'group') refused(() => draft.group(`${target}/new`));
       if (draft.at(target).kind === 'datatype') {
         refused(() =>
-          draft.dataset(
-            '/more',
-            { dtype: draft.at(target), space: simpleSpace([1]), layout: { kind: 'unallocated' } },
-            'int8',
-            [],
-          ),
+          draft.dataset('/more', { dtype: draft.at(target), space: simpleSpace([1]), layout: unallocated }, 'int8', []),
         );
       }
     }
@@ -146,12 +142,10 @@ withOracle('python', 'changes that are refused', () => {
     const target = draft.group('/target');
     draft.commit();
     const fill = new Uint8Array(BigUint64Array.of(BigInt(target.address)).buffer);
-    draft.dataset(
-      '/refs',
-      { dtype: T.reference, space: simpleSpace([2]), layout: { kind: 'unallocated' }, fill },
-      T.reference,
-      ['/target', '/target'],
-    );
+    draft.dataset('/refs', { dtype: T.reference, space: simpleSpace([2]), layout: unallocated, fill }, T.reference, [
+      '/target',
+      '/target',
+    ]);
     draft.close();
     expect(h5pyDescribe(path)['/refs']?.dataset?.values).toEqual(['/target', '/target']);
     const again = Draft.open(path);
