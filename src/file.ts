@@ -1,6 +1,5 @@
 import { createNative, loadLibrary, openNative, readyLibrary } from '#native';
 import { watchProcess } from '#platform';
-import { together } from './comm/agreement.ts';
 import type { Communicator } from './comm/communicator.ts';
 import type { Commit, FileSession } from './connector/file-session.ts';
 import { beginCreate, beginOpen, type Opening, wantsNative } from './connector/opening.ts';
@@ -225,11 +224,10 @@ export class File extends Group {
 
   closeSync(): void {
     if (this.#released) return;
-    const { comm } = this.session;
     this.session.collective('close', () => ({}));
     if (this.mode === 'r+' && !this.session.closed) this.flushSync();
     // When one rank's call returns the file has its size and the lock is gone, whichever rank had it.
-    together(comm, () => this.#end());
+    this.session.together(() => this.#end());
     this.session.leave();
   }
 

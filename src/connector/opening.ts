@@ -1,5 +1,7 @@
 import { createTarget, joinTarget, openTarget, pathOf, readTarget, subfilesOf } from '#platform';
+import { mustMeanOneRank, severalRanks } from '#several';
 import type { Communicator } from '../comm/communicator.ts';
+import { solo } from '../comm/solo.ts';
 import { H5LogError, inFile } from '../errors.ts';
 import { blobStorage } from '../storage/blob.ts';
 import { httpStorage } from '../storage/http.ts';
@@ -9,7 +11,7 @@ import type { Subfiles } from '../storage/subfiles.ts';
 import { plainTarget, type WriteTarget } from '../storage/target.ts';
 import { connectorFromEnvironment, indexLimit, subfileCount, tableOptions } from './environment.ts';
 import { type CommonOptions, type CreateOptions, checkOptions, type OpenOptions } from './options.ts';
-import { type Ranks, ranksFor } from './ranks.ts';
+import { OneRank, type Ranks } from './ranks.ts';
 import type { SessionOptions } from './session-options.ts';
 
 /** Whether the native connector was asked for. Without being asked, an ordinary file is opened with our own structure. */
@@ -37,7 +39,7 @@ export class Opening {
     this.session = {
       storage,
       target,
-      comm: ranks.comm,
+      ranks,
       power: options.durability === 'power',
       asOf: (options as OpenOptions).asOf,
       subfiles: source.subfiles,
@@ -58,7 +60,7 @@ export class Opening {
 
   /** Whether there are other ranks, so that everything is done in blocking calls. */
   get isShared(): boolean {
-    return this.session.comm.size > 1;
+    return this.session.ranks.comm.size > 1;
   }
 
   /** Gives everything back. */
@@ -71,7 +73,7 @@ export class Opening {
   /** Gives everything back, and says in the error which file it was. */
   failed(error: unknown): unknown {
     this.giveUp();
-    if (this.isShared) this.session.comm.close();
+    if (this.isShared) this.session.ranks.comm.close();
     return inFile(error, this.storage.name);
   }
 }
@@ -87,6 +89,13 @@ interface Source {
   readonly subfiles: Subfiles | null;
   readonly isNew: boolean;
   readonly ownsStorage: boolean;
+}
+
+/** The ranks of a file: those of the communicator that was given, else one. */
+function ranksFor(options: CommonOptions, writing: boolean): Ranks {
+  const given = options?.comm;
+  if (!given && writing) mustMeanOneRank();
+  return given && given.size > 1 ? severalRanks(given, options) : new OneRank(given ?? solo());
 }
 
 export function beginCreate(target: string | URL | ByteStorage, options: CreateOptions): Opening {

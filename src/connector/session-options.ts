@@ -1,16 +1,16 @@
-import type { Communicator } from '../comm/communicator.ts';
 import type { PlannedCommit } from '../hdf5/commit.ts';
 import type { FlushPlan } from '../log/flush.ts';
 import type { LogOptions } from '../log/log.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import type { Subfiles } from '../storage/subfiles.ts';
 import type { WriteTarget } from '../storage/target.ts';
+import type { Ranks } from './ranks.ts';
 
 /** What a session is opened with. */
 export interface SessionOptions {
   readonly storage: ByteStorage;
   readonly target: WriteTarget | null;
-  readonly comm: Communicator;
+  readonly ranks: Ranks;
   readonly power: boolean;
   readonly log: LogOptions;
   /** Open the state of that commit. */

@@ -1,11 +1,9 @@
-import { agreedError } from '../comm/agreement.ts';
-import type { Communicator } from '../comm/communicator.ts';
 import { blockBytes } from './block-index.ts';
-import { FlushBuilder, type IndexPart, inOrder } from './flush-data.ts';
+import { FlushBuilder, type IndexPart } from './flush-data.ts';
 import { CONFIG, type LogCounts } from './layout.ts';
 import type { Log } from './log.ts';
 import { clipReturned } from './resize.ts';
-import { type Placed, placeAlone, placeTogether, type Share } from './share.ts';
+import { type Placed, placeAlone, type Share } from './share.ts';
 import { Stage } from './stage.ts';
 import type { LogStore } from './store.ts';
 import { type Addition, nextOffset, planStore, type StorePlan, stateOf, storeDone, storeFailed } from './store-plan.ts';
@@ -33,67 +31,55 @@ export interface FlushPlan {
   readonly rewrote: boolean;
 }
 
-/**
- * Everything that waits becomes one append: data, table, commit record, structure. With several ranks it is planned together: each
- * says how much it has and learns where that goes. Undefined: there is nothing to commit.
- */
-export function planFlush(log: Log, comm: Communicator, sequence: number, now: number): FlushPlan | undefined {
-  const alone = comm.size === 1;
-  let time = now;
+/** What waits for a flush. */
+export interface Waiting {
+  readonly stages: readonly Stage[];
+  readonly requests: number;
+  /** The structure has changed. */
+  readonly isDirty: boolean;
+}
+
+export function waitingIn(log: Log): Waiting {
   const stages = [...log.waiting, log.current].filter((stage) => !stage.isEmpty);
-  const isDirty = log.main.committer?.pending ?? false;
-  let requests = stages.reduce((sum, stage) => sum + stage.requests, 0);
-  if (alone && requests === 0 && !isDirty) return undefined;
-  const builder = new FlushBuilder(log, alone ? nextOffset(log.own) : 0);
-  const trouble = attempt(alone, () => {
-    for (const part of inOrder(stages)) if (!part.dataset.deleted) builder.add(part);
-  });
-  if (!alone) {
-    // The time is that of the first rank: the records of one commit in several files must say the same.
-    const told = Float64Array.of(trouble ? 1 : 0, isDirty ? 1 : 0, requests, comm.rank === 0 ? now : 0);
-    const sums = comm.allreduce(told, 'sum');
-    if ((sums[0] as number) > 0) throw agreedError(comm, trouble !== null, trouble?.error);
-    requests = sums[2] as number;
-    time = sums[3] as number;
-    if (requests === 0 && sums[1] === 0) return undefined;
-  }
-  const placed = alone ? placeAlone(log.own, builder) : placeTogether(log.own, builder);
-  let plans: { store: StorePlan | null; main: StorePlan | null } = { store: null, main: null };
-  const failure = attempt(alone, () => {
-    plans = planStores(log, placed, alone);
-  });
+  const requests = stages.reduce((sum, stage) => sum + stage.requests, 0);
+  return { stages, requests, isDirty: log.main.committer?.pending ?? false };
+}
+
+/** Everything that waits becomes one append: data, table, commit record, structure. Undefined: there is nothing to commit. */
+export function planAlone(log: Log, sequence: number, time: number): FlushPlan | undefined {
+  const { stages, requests, isDirty } = waitingIn(log);
+  if (requests === 0 && !isDirty) return undefined;
+  const builder = new FlushBuilder(log, nextOffset(log.own));
+  builder.addAll(stages);
+  const placed = placeAlone(log.own, builder);
+  const plans = planStores(log, placed);
+  const isAlone = log.stores.length === 1;
+  const parts = isAlone ? builder.parts : [];
+  const { share, dataSize } = placed;
+  const begun = beginFlush(log, stages);
+  return { sequence, time, requests, share, hasData: dataSize > 0, ...plans, failure: null, isAlone, parts, ...begun };
+}
+
+/** The posts are on their way. */
+export function beginFlush(log: Log, stages: readonly Stage[]): Pick<FlushPlan, 'stages' | 'rewrote'> {
   const rewrote = log.rewrite;
   log.rewrite = false;
   log.underWay.push(...stages);
   log.waiting = [];
   if (!log.current.isEmpty) log.current = new Stage();
-  const { share, dataSize } = placed;
-  const isAlone = alone && log.stores.length === 1;
-  const indexing = { isAlone, parts: isAlone ? builder.parts : [] };
-  return { sequence, time, requests, stages, share, hasData: dataSize > 0, ...plans, failure, ...indexing, rewrote };
-}
-
-/** Alone, an error is thrown at once; among others it is kept, because they wait. */
-function attempt(alone: boolean, work: () => void): { readonly error: unknown } | null {
-  try {
-    work();
-    return null;
-  } catch (error) {
-    if (alone) throw error;
-    return { error };
-  }
+  return { stages, rewrote };
 }
 
 /** The commits that this rank writes. */
-function planStores(log: Log, placed: Placed, alone: boolean): { store: StorePlan | null; main: StorePlan | null } {
+export function planStores(log: Log, placed: Placed): Pick<FlushPlan, 'store' | 'main'> {
   const { own, main } = log;
   if (!log.hasSubfiles) {
-    const store = main.committer && planStore(main, main.committer, addition(log, main, placed, log.rewrite, alone));
+    const store = main.committer && planStore(main, main.committer, addition(log, main, placed, log.rewrite));
     return { store, main: null };
   }
   // The original cannot read subfiles, so references to entries of deleted datasets may stay in them.
   const writer = placed.dataSize > 0 ? own.committer : null;
-  const store = writer && planStore(own, writer, addition(log, own, placed, false, alone));
+  const store = writer && planStore(own, writer, addition(log, own, placed, false));
   try {
     return { store, main: main.committer && planStore(main, main.committer, bareAddition(log)) };
   } catch (error) {
@@ -102,15 +88,15 @@ function planStores(log: Log, placed: Placed, alone: boolean): { store: StorePla
   }
 }
 
-function addition(log: Log, store: LogStore, placed: Placed, rewrite: boolean, alone: boolean): Addition {
-  const { share, dataSize, table, tableSize, isWhole } = placed;
+function addition(log: Log, store: LogStore, placed: Placed, rewrite: boolean): Addition {
+  const { dataSize, data, table, tableSize, isWhole, parts } = placed;
   return {
     dataSize,
-    data: alone ? share.data : [],
+    data,
     table: isWhole ? table : null,
     tableSize,
     header: isWhole ? null : table,
-    parts: alone ? 1 : dataSize > 0 ? store.comm.size : 0,
+    parts,
     rewrite,
     options: log.options.table,
     shapeOf: (id) => log.shapeOf(id),

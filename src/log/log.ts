@@ -13,7 +13,7 @@ import { DatasetStage, Stage } from './stage.ts';
 import type { LogStore } from './store.ts';
 import type { TableOptions } from './table-format.ts';
 import { Tables } from './tables.ts';
-import { WriteOrder } from './write-order.ts';
+import type { WriteOrder } from './write-order.ts';
 
 export interface LogOptions {
   readonly table: TableOptions;
@@ -40,6 +40,8 @@ export class Log {
   datasets: number;
   /** With subfiles: the states of them that count. */
   states: readonly SubfileState[] = [];
+  /** With several stores: when their bytes were written. */
+  order: (() => WriteOrder) | null = null;
   /** A dataset was deleted: entries that others refer to may be its own, so the tables are written anew. */
   rewrite = false;
   /** Flushes, for posts that find no room. */
@@ -100,7 +102,7 @@ export class Log {
     this.tables.committed = {
       items: stores.flatMap(({ committed }) => committed.tables),
       ends,
-      order: stores.length > 1 ? new WriteOrder(stores.map((store) => store.historyLater())) : null,
+      order: this.order?.() ?? null,
       coverage: isKept ? coverage : { ends },
     };
   }

@@ -1,4 +1,4 @@
-import { nothing } from '../connector/stores.ts';
+import { nothing } from '../connector/open-log.ts';
 import { decodeValues, visitHeapIds } from '../dtype/values.ts';
 import { formatError, type H5LogError } from '../errors.ts';
 import { attributeParts } from '../hdf5/attribute-value.ts';

@@ -1,5 +1,5 @@
 import type { FileSession } from '../connector/file-session.ts';
-import { TOKEN } from '../connector/subfiles.ts';
+import { TOKEN } from '../connector/several/subfiles.ts';
 import { H5LogError } from '../errors.ts';
 import type { LinkTarget } from '../hdf5/link-message.ts';
 import { MESSAGE } from '../hdf5/message-types.ts';

@@ -1,18 +1,4 @@
-import { agreed, type CallDescription, type Outcome } from '../comm/agreement.ts';
-import type { Communicator } from '../comm/communicator.ts';
-import type { Io } from '../storage/drive.ts';
-
-/** Does something on every rank; when it fails on one, the same error is thrown on all. */
-export function* jointly<T>(comm: Communicator, io: Io<T>): Io<T> {
-  if (comm.size === 1) return yield* io;
-  let outcome: Outcome<T>;
-  try {
-    outcome = { result: yield* io };
-  } catch (error) {
-    outcome = { error };
-  }
-  return agreed(comm, outcome);
-}
+import type { CallDescription } from '../../comm/agreement.ts';
 
 /** What a call was called with, in a form that can be compared between ranks. */
 export function describeCall(call: string, details: Readonly<Record<string, unknown>>): CallDescription {
