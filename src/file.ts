@@ -25,14 +25,12 @@ export class File extends Group {
     this.#jobs = new JobQueue(session.storage);
     session.makeRoom = () => this.flushSync();
     if (session.mode !== 'r+') return;
-    const alone = session.comm.size === 1;
+    const { rank, size } = session.comm;
     this.#unwatch = watchProcess({
-      exit: () => {
-        if (!alone) return this.#leave();
-        this.closeSync();
-        return undefined;
-      },
-      crash: () => this.#abandon(),
+      describe: () => ({ name: session.storage.name, rank, size, sequence: this.sequence, ...this.pending }),
+      close: () => this.closeSync(),
+      end: () => this.#end(),
+      abandon: () => this.#abandon(),
       onSignal: commitOnSignal ? () => this.flushSync() : null,
     });
   }
@@ -242,22 +240,9 @@ export class File extends Group {
     return this.session.comm.size > 1;
   }
 
-  /** The process ends and the file is open: the other ranks may not be there any more, so nothing can be committed. */
-  #leave(): string {
-    const { rank, size } = this.session.comm;
-    const { requests } = this.pending;
-    attemptTo(() => this.#end());
-    const lost = requests === 0 ? '' : `; ${requests} requests after commit ${this.sequence} were not committed`;
-    return `h5log: rank ${rank} of ${size} ended without closing ${this.session.storage.name}${lost}`;
-  }
-
-  /** The process ends because of an exception: what was not flushed is lost, and somebody should know. */
-  #abandon(): string | undefined {
-    const { requests, bytes } = this.pending;
+  #abandon(): void {
     this.session.giveUp();
     this.#release();
-    if (requests === 0) return undefined;
-    return `h5log: ${this.session.storage.name}: ${requests} requests (${bytes} bytes) posted after commit ${this.sequence} were not committed`;
   }
 
   /**
@@ -267,8 +252,7 @@ export class File extends Group {
   discard(): void {
     if (this.#released) return;
     this.#jobs.cancel(new H5LogError('CLOSED', `${this.session.storage.name} was closed without a flush`));
-    this.session.giveUp();
-    this.#release();
+    this.#abandon();
     for (const storage of this.session.storages) storage.blocking?.close();
     // Other ranks that still call something learn that this one is gone.
     this.session.leave();
@@ -301,12 +285,4 @@ function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<v
       resolve();
     }
   });
-}
-
-function attemptTo(work: () => void): void {
-  try {
-    work();
-  } catch {
-    // The process ends; there is a more important message to print.
-  }
 }

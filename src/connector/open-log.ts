@@ -1,5 +1,4 @@
 import type { Structure } from '../hdf5/structure.ts';
-import { subfileState } from '../log/commit-record.ts';
 import { CONFIG, type LogCounts } from '../log/layout.ts';
 import { Log, type LogOptions } from '../log/log.ts';
 import type { LogStore } from '../log/store.ts';
@@ -38,9 +37,7 @@ export class OpenLog {
 
   /** Nothing is beside a Blob: the structure of its log can be looked at, the data in subfiles cannot. */
   static unreachable(structure: Structure, main: LogStore, options: StoreOptions): OpenLog {
-    const log = new Log(structure, main, [], 0, options.log);
-    log.states = committedStates(main);
-    return new OpenLog(log, options);
+    return new OpenLog(new Log(structure, main, [], 0, options.log), options);
   }
 
   /** For ranks that write data into a file which another has made. */
@@ -62,8 +59,3 @@ export class OpenLog {
 export function* nothing(): Io<void> {}
 
 export const hasSubfiles = ({ config }: LogCounts): boolean => (config & CONFIG.subfiling) !== 0;
-
-/** The states of the subfiles that the last commit names. */
-export function committedStates(main: LogStore): Log['states'] {
-  return (main.commit()?.ranks ?? []).map(subfileState);
-}

@@ -195,6 +195,8 @@ export class Session implements FileSession<CommitInProgress> {
     const options = this.#storeOptions;
     const { subfiles } = options;
     if (!hasSubfiles(main.counts)) return OpenLog.plain(this.structure, main, options);
+    if (!subfiles && this.target)
+      throw new H5LogError('UNSUPPORTED', 'a file with subfiles can only be written when it is opened by its path');
     if (!subfiles) return OpenLog.unreachable(this.structure, main, options);
     return yield* openSubfiled(this.structure, main, group, { ...options, subfiles });
   }

@@ -1,7 +1,7 @@
 import { announce } from './connect.ts';
 import { draftDataset, type NewDataset } from './dataset-messages.ts';
 import { provisionalHeapIds } from './heap-reader.ts';
-import { MESSAGE } from './message-types.ts';
+import * as MESSAGE from './message-numbers.ts';
 import type { MessageDraft } from './new-layout.ts';
 import { HeaderMessage, type ObjectNode } from './object-node.ts';
 import type { Structure } from './structure.ts';

@@ -4,7 +4,7 @@ import type { Budget } from './budget.ts';
 import { lookup3 } from './checksum.ts';
 import type { Cursor } from './cursor.ts';
 import type { FileBytes } from './file-bytes.ts';
-import { MESSAGE } from './message-types.ts';
+import * as MESSAGE from './message-numbers.ts';
 
 /** One message of an object header, as it lies in the file. */
 export interface RawMessage {

@@ -2,7 +2,7 @@ import { UNDEFINED } from './cursor.ts';
 import { type Dataspace, elementCount } from './dataspace.ts';
 import type { AllocationTime } from './fill.ts';
 import { encodeContiguous, type Layout } from './layout-message.ts';
-import { MESSAGE } from './message-types.ts';
+import * as MESSAGE from './message-numbers.ts';
 import type { HeapSlot, Region, TargetSlot } from './object-node.ts';
 
 /** A message still without an owner. */

@@ -9,7 +9,7 @@ import { FileBytes } from './file-bytes.ts';
 import { type RawMessage, readHeader } from './header-read.ts';
 import { ObjectLoader } from './load.ts';
 import { located } from './located.ts';
-import { MESSAGE } from './message-types.ts';
+import * as MESSAGE from './message-numbers.ts';
 import { HeaderMessage, ObjectNode } from './object-node.ts';
 import { rawReferences } from './raw-references.ts';
 import { SharedTable } from './shared-message.ts';

@@ -37,7 +37,7 @@ export function* commitTogether(log: Log, comm: Communicator, plan: FlushPlan, o
   const { own } = log;
   const written = yield* writeData(log, comm, plan, options);
   const reports = collect(own.comm.gather(written, 0));
-  if (!log.hasSubfiles) {
+  if (!log.spread) {
     return yield* conclude(comm, reports, function* (parts) {
       const store = plan.store as StorePlan;
       yield* writeRest(log, plan, store, parts.map(decodePart));

@@ -2,12 +2,12 @@ import { checksummer } from '#platform';
 import type { Append } from '../hdf5/appender.ts';
 import type { Io } from '../storage/drive.ts';
 import { goneBuffer } from './arena.ts';
-import { type ChecksumKind, encodeRecord, type RankPart, statePart } from './commit-record.ts';
+import { type ChecksumKind, encodeRecord, type RankPart } from './commit-record.ts';
 import type { FlushPlan } from './flush.ts';
 import type { Lent } from './flush-data.ts';
 import type { Log } from './log.ts';
 import type { Share } from './share.ts';
-import { type StorePlan, stateOf } from './store-plan.ts';
+import type { StorePlan } from './store-plan.ts';
 
 /** Data is written in pieces of this size; while one is on its way, its checksum is computed. */
 const PIECE = 4 * 2 ** 20;
@@ -51,14 +51,10 @@ export function* writeShare(
 
 /** A flush of one rank; gives the bytes it added. May be started again from the beginning. */
 export function* commitAlone(log: Log, plan: FlushPlan): Io<number> {
-  const { store, main } = plan;
+  const { store } = plan;
   if (store) yield* store.store.run(writeAlone(log, plan, store));
-  if (main) {
-    const states = [...log.states];
-    if (store) states[store.store.place] = stateOf(store);
-    yield* writeRest(log, plan, main, states.map(statePart));
-  }
-  return (store?.planned.bytes ?? 0) + (main?.planned.bytes ?? 0);
+  const rest = log.spread ? yield* log.spread.conclude(log, plan) : 0;
+  return (store?.planned.bytes ?? 0) + rest;
 }
 
 /** Data and all the rest of a store. */

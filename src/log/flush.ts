@@ -6,7 +6,7 @@ import { clipReturned } from './resize.ts';
 import { type Placed, placeAlone, type Share } from './share.ts';
 import { Stage } from './stage.ts';
 import type { LogStore } from './store.ts';
-import { type Addition, nextOffset, planStore, type StorePlan, stateOf, storeDone, storeFailed } from './store-plan.ts';
+import { type Addition, nextOffset, planStore, type StorePlan, storeDone, storeFailed } from './store-plan.ts';
 
 /** A flush whose bytes and places are fixed. */
 export interface FlushPlan {
@@ -30,6 +30,8 @@ export interface FlushPlan {
   /** Tables with references to deleted datasets were to be written anew. */
   readonly rewrote: boolean;
 }
+
+export type StorePlans = Pick<FlushPlan, 'store' | 'main'>;
 
 /** What waits for a flush. */
 export interface Waiting {
@@ -71,24 +73,15 @@ export function beginFlush(log: Log, stages: readonly Stage[]): Pick<FlushPlan, 
 }
 
 /** The commits that this rank writes. */
-export function planStores(log: Log, placed: Placed): Pick<FlushPlan, 'store' | 'main'> {
-  const { own, main } = log;
-  if (!log.hasSubfiles) {
-    const store = main.committer && planStore(main, main.committer, addition(log, main, placed, log.rewrite));
-    return { store, main: null };
-  }
-  // The original cannot read subfiles, so references to entries of deleted datasets may stay in them.
-  const writer = placed.dataSize > 0 ? own.committer : null;
-  const store = writer && planStore(own, writer, addition(log, own, placed, false));
-  try {
-    return { store, main: main.committer && planStore(main, main.committer, bareAddition(log)) };
-  } catch (error) {
-    if (store) storeFailed(store);
-    throw error;
-  }
+export function planStores(log: Log, placed: Placed): StorePlans {
+  const { main, spread } = log;
+  if (spread) return spread.plan(log, placed);
+  const store = main.committer && planStore(main, main.committer, additionTo(log, main, placed, log.rewrite));
+  return { store, main: null };
 }
 
-function addition(log: Log, store: LogStore, placed: Placed, rewrite: boolean): Addition {
+/** What the ranks add to a store. */
+export function additionTo(log: Log, store: LogStore, placed: Placed, rewrite: boolean): Addition {
   const { dataSize, data, table, tableSize, isWhole, parts } = placed;
   return {
     dataSize,
@@ -104,23 +97,7 @@ function addition(log: Log, store: LogStore, placed: Placed, rewrite: boolean): 
   };
 }
 
-/** What the main file adds when the data is in subfiles: a record that says which state of each of them counts. */
-function bareAddition(log: Log): Addition {
-  return {
-    dataSize: 0,
-    data: [],
-    table: null,
-    tableSize: 0,
-    header: null,
-    parts: log.stores.length,
-    rewrite: false,
-    options: log.options.table,
-    shapeOf: () => undefined,
-    counts: { ...log.main.counts, datasets: log.datasets, config: configOf(log, log.main.counts) },
-  };
-}
-
-function configOf(log: Log, { config }: LogCounts): number {
+export function configOf(log: Log, { config }: LogCounts): number {
   const { table } = log.options;
   // What is in the file already stays; the original looks for references only where the bit for them is set. That a file was
   // written by passing everything through says nothing about its bytes, but keeps the original from reading it.
@@ -136,11 +113,7 @@ function configOf(log: Log, { config }: LogCounts): number {
 export function flushDone(log: Log, plan: FlushPlan, overtaken: boolean): void {
   if (plan.store) storeDone(plan.store);
   if (plan.main) storeDone(plan.main);
-  if (plan.store && log.hasSubfiles) {
-    const states = [...log.states];
-    states[plan.store.store.place] = stateOf(plan.store);
-    log.states = states;
-  }
+  log.spread?.done(log, plan);
   for (const { dataset, blocks, offset, stored } of plan.parts) {
     const { index } = dataset;
     if (!index) continue;

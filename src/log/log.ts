@@ -9,11 +9,11 @@ import type { SubfileState } from './commit-record.ts';
 import { CONFIG } from './layout.ts';
 import { LogDataset } from './log-dataset.ts';
 import { logNames } from './names.ts';
+import type { Spread } from './spread.ts';
 import { DatasetStage, Stage } from './stage.ts';
 import type { LogStore } from './store.ts';
 import type { TableOptions } from './table-format.ts';
 import { Tables } from './tables.ts';
-import type { WriteOrder } from './write-order.ts';
 
 export interface LogOptions {
   readonly table: TableOptions;
@@ -34,14 +34,14 @@ export class Log {
   /** Where the data of this rank goes. */
   readonly own: LogStore;
   readonly options: LogOptions;
+  /** null: everything is in one file, or cannot be reached. */
+  readonly spread: Spread | null;
   readonly pool = new ArenaPool();
   readonly tables: Tables;
   /** How many datasets there ever were: the next one's number. */
   datasets: number;
   /** With subfiles: the states of them that count. */
   states: readonly SubfileState[] = [];
-  /** With several stores: when their bytes were written. */
-  order: (() => WriteOrder) | null = null;
   /** A dataset was deleted: entries that others refer to may be its own, so the tables are written anew. */
   rewrite = false;
   /** Flushes, for posts that find no room. */
@@ -60,7 +60,15 @@ export class Log {
   #searched = 0;
   #held = 0;
 
-  constructor(structure: Structure, main: LogStore, stores: readonly LogStore[], own: number, options: LogOptions) {
+  constructor(
+    structure: Structure,
+    main: LogStore,
+    stores: readonly LogStore[],
+    own: number,
+    options: LogOptions,
+    spread: Spread | null = null,
+  ) {
+    this.spread = spread;
     this.structure = structure;
     this.main = main;
     this.stores = stores;
@@ -102,7 +110,7 @@ export class Log {
     this.tables.committed = {
       items: stores.flatMap(({ committed }) => committed.tables),
       ends,
-      order: this.order?.() ?? null,
+      order: this.spread?.order(stores) ?? null,
       coverage: isKept ? coverage : { ends },
     };
   }

@@ -12,7 +12,7 @@ import { loosen } from '../hdf5/header-blocks.ts';
 import type { HeapContents } from '../hdf5/heap-reader.ts';
 import { encodeLayout } from '../hdf5/layout-encode.ts';
 import type { Layout } from '../hdf5/layout-message.ts';
-import { MESSAGE } from '../hdf5/message-types.ts';
+import * as MESSAGE from '../hdf5/message-numbers.ts';
 import type { Attribute, HeapSlot, ObjectNode, Relocatable, TargetSlot } from '../hdf5/object-node.ts';
 import { openStructure, prepareWriting } from '../hdf5/open.ts';
 import type { Structure } from '../hdf5/structure.ts';

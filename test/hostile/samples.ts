@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { T } from '../../src/dtype/construct.ts';
 import { File } from '../../src/file.ts';
+import { createDatatype } from '../../src/hdf5/committed-types.ts';
 import { simpleSpace } from '../../src/hdf5/dataspace.ts';
 import { contiguous, unallocated } from '../../src/hdf5/new-layout.ts';
 import { Region } from '../../src/hdf5/object-node.ts';
@@ -106,7 +107,7 @@ function ours(): Uint8Array {
   file.createHardLink('hard', '/group');
   const { structure } = file.session;
   const space = simpleSpace([2]);
-  const type = structure.createDatatype(structure.root, 'type', point);
+  const type = createDatatype(structure, structure.root, 'type', point);
   structure.createDataset(structure.root, 'typed', { dtype: type, space, layout: unallocated });
   structure.createDataset(structure.root, 'compact', {
     dtype: 'int16',

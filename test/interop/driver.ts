@@ -5,6 +5,7 @@ import { applyFilters } from '../../src/filter/pipeline.ts';
 import { Appender } from '../../src/hdf5/appender.ts';
 import type { ChunkPlace } from '../../src/hdf5/chunk-index.ts';
 import { Committer } from '../../src/hdf5/commit.ts';
+import { createDatatype } from '../../src/hdf5/committed-types.ts';
 import type { NewDataset } from '../../src/hdf5/dataset-messages.ts';
 import type { Dataspace } from '../../src/hdf5/dataspace.ts';
 import type { FilterEntry } from '../../src/hdf5/filter-message.ts';
@@ -99,7 +100,7 @@ export class Draft {
   }
 
   datatype(path: string, dtype: DType): ObjectNode {
-    return this.structure.createDatatype(...this.#place(path), dtype);
+    return createDatatype(this.structure, ...this.#place(path), dtype);
   }
 
   /** Makes a dataset; `values` is what its elements should be when others read it. */

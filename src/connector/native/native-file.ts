@@ -2,7 +2,7 @@ import type { DType } from '../../dtype/model.ts';
 import { H5LogError, isH5LogError } from '../../errors.ts';
 import type { DatasetParts } from '../../hdf5/dataset-messages.ts';
 import { type Dataspace, encodeDataspace } from '../../hdf5/dataspace.ts';
-import { MESSAGE } from '../../hdf5/message-types.ts';
+import * as MESSAGE from '../../hdf5/message-numbers.ts';
 import type { Link, ObjectNode } from '../../hdf5/object-node.ts';
 import { openStructure } from '../../hdf5/open.ts';
 import type { Structure } from '../../hdf5/structure.ts';

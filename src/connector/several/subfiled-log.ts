@@ -1,13 +1,13 @@
 import type { Communicator } from '../../comm/communicator.ts';
 import { solo } from '../../comm/solo.ts';
 import type { Structure } from '../../hdf5/structure.ts';
-import type { SubfileState } from '../../log/commit-record.ts';
+import { type SubfileState, subfileState } from '../../log/commit-record.ts';
+import { inSubfiles } from '../../log/in-subfiles.ts';
 import { Log } from '../../log/log.ts';
 import { LogStore } from '../../log/store.ts';
-import { WriteOrder } from '../../log/write-order.ts';
 import type { Io } from '../../storage/drive.ts';
 import type { Subfiles } from '../../storage/subfiles.ts';
-import { committedStates, nothing, OpenLog, type StoreOptions } from '../open-log.ts';
+import { nothing, OpenLog, type StoreOptions } from '../open-log.ts';
 import {
   createSubfile,
   findSubfile,
@@ -84,7 +84,7 @@ export class NewSubfiles {
 
   /** The log of the new file. */
   open(structure: Structure, main: LogStore): SubfiledLog {
-    const log = new Log(structure, main, this.stores, this.own.place, this.#options.log);
+    const log = new Log(structure, main, this.stores, this.own.place, this.#options.log, inSubfiles);
     log.states = this.states;
     return new SubfiledLog(log, this.#options, this.token);
   }
@@ -123,8 +123,8 @@ export function* openSubfiled(
   const token = yield* readToken(structure);
   const { mine } = groupingOf(ranks.comm, count);
   const stores = storesOf(count, mine, group ?? solo());
-  const log = new Log(structure, main, stores, mine, options.log);
-  const states = committedStates(main);
+  const log = new Log(structure, main, stores, mine, options.log, inSubfiles);
+  const states = (main.commit()?.ranks ?? []).map(subfileState);
   log.states = states;
   const open = new SubfiledLog(log, options, token);
   if (writing) yield* open.openOwn();
@@ -147,7 +147,6 @@ export class SubfiledLog extends OpenLog {
     super(log, options);
     this.#options = options;
     this.#token = token;
-    if (log.stores.length > 1) log.order = () => new WriteOrder(log.stores.map((store) => store.historyLater()));
   }
 
   *openOwn(): Io<void> {
