@@ -3,7 +3,7 @@ import { watchProcess } from '#platform';
 import type { Communicator } from './comm/communicator.ts';
 import type { Commit, FileSession } from './connector/file-session.ts';
 import { beginCreate, beginOpen, type Opening, wantsNative } from './connector/opening.ts';
-import type { CreateOptions, OpenOptions } from './connector/options.ts';
+import type { CommonOptions, CreateOptions, OpenOptions } from './connector/options.ts';
 import { Session } from './connector/session.ts';
 import { H5LogError } from './errors.ts';
 import { Group } from './group.ts';
@@ -35,51 +35,47 @@ export class File extends Group {
     });
   }
 
+  static #of({ session, comm }: { session: FileSession; comm: Communicator }, options: CommonOptions): File {
+    return new File(session, comm, options.commitOnSignal);
+  }
+
   /** Makes a new file, replacing what is at that path once the new one is whole. */
   static async create(target: string | URL | ByteStorage, options: CreateOptions = {}): Promise<File> {
-    if (wantsNative(options)) {
-      const made = createNative(await loadLibrary(), target, options);
-      return new File(made.session, made.comm, options.commitOnSignal);
-    }
+    if (wantsNative(options)) return File.#of(createNative(await loadLibrary(), target, options), options);
     const opening = beginCreate(target, options);
     if (opening.isShared) return File.#createNow(opening, options);
     const session = await File.#settled(opening, driveAsync(opening.storage, Session.create(opening.session)));
-    return new File(session, opening.given, options.commitOnSignal);
+    return File.#of({ session, comm: opening.given }, options);
   }
 
   static createSync(target: string | URL | ByteStorage, options: CreateOptions = {}): File {
     if (!wantsNative(options)) return File.#createNow(beginCreate(target, options), options);
-    const made = createNative(readyLibrary(), target, options);
-    return new File(made.session, made.comm, options.commitOnSignal);
+    return File.#of(createNative(readyLibrary(), target, options), options);
   }
 
   static #createNow(opening: Opening, options: CreateOptions): File {
     const session = File.#done(opening, () => driveSync(opening.storage, Session.create(opening.session)));
-    return new File(session, opening.given, options.commitOnSignal);
+    return File.#of({ session, comm: opening.given }, options);
   }
 
   static async open(source: string | URL | Blob | ByteStorage, options: OpenOptions = {}): Promise<File> {
-    if (wantsNative(options)) {
-      const opened = openNative(await loadLibrary(), source, options);
-      return new File(opened.session, opened.comm, options.commitOnSignal);
-    }
+    if (wantsNative(options)) return File.#of(openNative(await loadLibrary(), source, options), options);
     const opening = beginOpen(source, options);
     if (opening.isShared) return File.#openNow(opening, options);
     const session = await File.#settled(opening, driveAsync(opening.storage, Session.open(opening.session)));
     // So that blocking reads of it work as well. Without the package its structure can still be looked at.
     if (session.connector === 'native' && session.storage.blocking) await loadLibrary().catch(() => {});
-    return new File(session, opening.given, options.commitOnSignal);
+    return File.#of({ session, comm: opening.given }, options);
   }
 
   static openSync(source: string | URL | ByteStorage, options: OpenOptions = {}): File {
     if (!wantsNative(options)) return File.#openNow(beginOpen(source, options), options);
-    const opened = openNative(readyLibrary(), source, options);
-    return new File(opened.session, opened.comm, options.commitOnSignal);
+    return File.#of(openNative(readyLibrary(), source, options), options);
   }
 
   static #openNow(opening: Opening, options: OpenOptions): File {
     const session = File.#done(opening, () => driveSync(opening.storage, Session.open(opening.session)));
-    return new File(session, opening.given, options.commitOnSignal);
+    return File.#of({ session, comm: opening.given }, options);
   }
 
   static async #settled(opening: Opening, work: Promise<Session>): Promise<Session> {

@@ -1,5 +1,6 @@
 import type { Structure } from '../hdf5/structure.ts';
-import { CONFIG, type LogCounts } from '../log/layout.ts';
+import * as CONFIG from '../log/config-bits.ts';
+import type { LogCounts } from '../log/layout.ts';
 import { Log, type LogOptions } from '../log/log.ts';
 import type { LogStore } from '../log/store.ts';
 import type { Io } from '../storage/drive.ts';

@@ -6,6 +6,7 @@ import type { RankOptions } from '../log/flush-ranks.ts';
 import { commitAlone } from '../log/flush-write.ts';
 import type { Log } from '../log/log.ts';
 import type { Io } from '../storage/drive.ts';
+import type { Source } from '../storage/source.ts';
 import type { CommonOptions } from './options.ts';
 
 /** What a file is opened with: as it was asked for, and with what the environment adds. */
@@ -39,8 +40,8 @@ export interface Ranks {
   stateToTake(sequence: number): number | undefined;
   /** Those that write into the same one of so many subfiles. */
   groupFor(subfiles: number): Communicator;
-  /** The file at that path as the ranks of a group write it together; null for one rank, which has nobody to write with. */
-  openTogether(group: Communicator, path: string): CollectiveFile | null;
+  /** The file that this rank's data goes to, as all its ranks write it together; null for one rank, which has nobody to write with. */
+  openTogether(log: Log, source: Source): CollectiveFile | null;
   /** Undefined: there is nothing to commit. */
   plan(log: Log, sequence: number, time: number): FlushPlan | undefined;
   /** Gives the time of the commit and the bytes it added, in all files together. */

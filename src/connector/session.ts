@@ -1,4 +1,4 @@
-import { openShared, RegularData } from '#native';
+import { RegularData, rawReferences } from '#native';
 import { createSubfiles, openSubfiled } from '#several';
 import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
@@ -10,8 +10,9 @@ import { loadEverything, newStructure, openStructure, prepareWriting } from '../
 import type { Structure } from '../hdf5/structure.ts';
 import { readSuperblock, SUPERBLOCK_SIZE } from '../hdf5/superblock.ts';
 import type { CommitRecord } from '../log/commit-record.ts';
+import * as CONFIG from '../log/config-bits.ts';
 import { flushDone, flushFailed } from '../log/flush.ts';
-import { beginLog, CONFIG, type LogCounts, readCounts } from '../log/layout.ts';
+import { beginLog, type LogCounts, readCounts } from '../log/layout.ts';
 import type { Log } from '../log/log.ts';
 import type { LogDataset } from '../log/log-dataset.ts';
 import { logNames, type Names, plainNames } from '../log/names.ts';
@@ -20,7 +21,6 @@ import { complete, driveSync, type Io } from '../storage/drive.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import type { WriteTarget } from '../storage/target.ts';
 import type { Commit, FileSession, Found, RegularDataset } from './file-session.ts';
-import type { NativeFile } from './native/native-file.ts';
 import { hasSubfiles, nothing, OpenLog, type StoreOptions } from './open-log.ts';
 import { findIn, storedIn, storedPath } from './paths.ts';
 import { OneRank, type Ranks } from './ranks.ts';
@@ -169,7 +169,7 @@ export class Session implements FileSession<CommitInProgress> {
     const opened = yield* openStructure(root);
     const { structure, superblock, extension } = opened;
     if (this.target) {
-      yield* prepareWriting(opened);
+      yield* prepareWriting(opened, rawReferences);
       if (this.#ranks.leads) this.#committer = new Committer(structure, this.#appender(superblock), extension);
     } else if (!this.storage.blocking) yield* loadEverything(structure);
     this.structure = structure;
@@ -234,12 +234,8 @@ export class Session implements FileSession<CommitInProgress> {
 
   /** For `storage: 'mpi-io'`. */
   #useTogether(): void {
-    const { isTogether, subfiles, target } = this.#options;
-    const { log } = this;
-    if (!isTogether || !log || !target) return;
-    const { comm, place } = log.own;
-    const path = log.hasSubfiles && subfiles ? subfiles.name(place) : this.storage.name;
-    this.#together = this.#ranks.openTogether(comm, path);
+    const { isTogether, ranks, target } = this.#options;
+    if (isTogether && this.log && target) this.#together = ranks.openTogether(this.log, this.#options);
   }
 
   /** Where the numbering goes on. A state that other software made counts as a commit, too. */
@@ -370,14 +366,14 @@ export class Session implements FileSession<CommitInProgress> {
   }
 
   /** Another library changes the file: what waits is committed before, and everything is read anew after. */
-  #lend<T>(work: (open: (library: NativeFile['library']) => NativeFile) => T): T {
+  #lend<T>(work: () => T): T {
     this.writable();
     if (this.comm.size > 1)
       throw new H5LogError('UNSUPPORTED', 'several ranks can only read the data of ordinary datasets');
     this.makeRoom?.();
     this.now(this.finish());
     try {
-      return work((library) => openShared(library, this.#options.path ?? this.storage));
+      return work();
     } finally {
       this.now(this.#openState());
       this.#stamp++;

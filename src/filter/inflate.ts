@@ -179,10 +179,9 @@ class Inflater {
   }
 
   #checkAdler(): void {
-    const at = this.#at;
-    const [b3, b2, b1, b0] = [this.#input[at], this.#input[at + 1], this.#input[at + 2], this.#input[at + 3]];
-    if (b0 === undefined) throw formatError('compressed data ends too early');
-    const stored = (((b3 as number) << 24) | ((b2 as number) << 16) | ((b1 as number) << 8) | b0) >>> 0;
+    const { buffer, byteOffset, length } = this.#input;
+    if (this.#at + 4 > length) throw formatError('compressed data ends too early');
+    const stored = new DataView(buffer, byteOffset).getUint32(this.#at);
     if (stored !== adler32(this.out.subarray(0, this.length)))
       throw formatError('checksum of compressed data is wrong');
   }

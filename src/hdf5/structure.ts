@@ -150,25 +150,6 @@ export class Structure extends ObjectTree {
     if (type.linkCount > 0) this.touch(type);
   }
 
-  /** Replaces a message of the rest, e.g. a dataspace after a change of shape. */
-  replaceMessage(node: ObjectNode, type: number, bytes: Uint8Array): void {
-    const message = node.message(type);
-    if (!message) throw new H5LogError('UNSUPPORTED', `the object has no message of type ${type}`);
-    this.refuseShared(message);
-    this.touch(node);
-    loosen(message);
-    renounce(message);
-    Object.assign(message, {
-      bytes,
-      content: bytes,
-      owned: true,
-      targets: [],
-      heap: [],
-      changed: this.tick,
-      flags: message.flags & ~MESSAGE_FLAG.shared,
-    });
-  }
-
   refuseShared(message: HeaderMessage): void {
     if (inSharedTable(message, this.loader)) {
       throw new H5LogError(

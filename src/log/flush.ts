@@ -1,6 +1,7 @@
 import { blockBytes } from './block-index.ts';
+import * as CONFIG from './config-bits.ts';
 import { FlushBuilder, type IndexPart } from './flush-data.ts';
-import { CONFIG, type LogCounts } from './layout.ts';
+import type { LogCounts } from './layout.ts';
 import type { Log } from './log.ts';
 import { clipReturned } from './resize.ts';
 import { type Placed, placeAlone, type Share } from './share.ts';

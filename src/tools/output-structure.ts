@@ -5,6 +5,7 @@ import { parseAttribute } from '../hdf5/attribute-message.ts';
 import { attributeParts } from '../hdf5/attribute-value.ts';
 import { createDatatype, setEncodedAttribute } from '../hdf5/committed-types.ts';
 import { Cursor } from '../hdf5/cursor.ts';
+import { replaceMessage } from '../hdf5/dataset-rewrite.ts';
 import { type Dataspace, SCALAR_SPACE, simpleSpace } from '../hdf5/dataspace.ts';
 import { parseDatatype } from '../hdf5/datatype-message.ts';
 import type { FilterEntry } from '../hdf5/filter-message.ts';
@@ -83,7 +84,7 @@ class Builder {
     if (node.kind === 'dataset') return this.#createDataset(group, name, object, message);
     const { bytes, type } = describedType(message.content, message.offset);
     const made = createDatatype(this.structure, group, name, publicType(type));
-    this.structure.replaceMessage(made, MESSAGE.datatype, bytes);
+    replaceMessage(this.structure, made, MESSAGE.datatype, bytes);
     return made;
   }
 
@@ -106,7 +107,7 @@ class Builder {
     });
     // Byte for byte what the input says: some types (time, complex) are more than our own description of them.
     const { bytes } = describedType(message.content, message.offset);
-    if (!committed) this.structure.replaceMessage(made, MESSAGE.datatype, bytes);
+    if (!committed) replaceMessage(this.structure, made, MESSAGE.datatype, bytes);
     return made;
   }
 

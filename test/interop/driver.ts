@@ -12,6 +12,7 @@ import type { FilterEntry } from '../../src/hdf5/filter-message.ts';
 import { contiguous } from '../../src/hdf5/new-layout.ts';
 import { type ObjectNode, Region } from '../../src/hdf5/object-node.ts';
 import { newStructure, openStructure, prepareWriting } from '../../src/hdf5/open.ts';
+import { rawReferences } from '../../src/hdf5/raw-references.ts';
 import type { Structure } from '../../src/hdf5/structure.ts';
 import { SUPERBLOCK_SIZE } from '../../src/hdf5/superblock.ts';
 import { driveSync, type Io } from '../../src/storage/drive.ts';
@@ -57,7 +58,7 @@ export class Draft {
     const storage = nodeStorage(path, 'r+');
     try {
       const opened = driveSync(storage, openStructure());
-      driveSync(storage, prepareWriting(opened));
+      driveSync(storage, prepareWriting(opened, rawReferences));
       const appender = new Appender({ name: path, superblock: opened.superblock, power: false });
       return new Draft(storage, opened.structure, new Committer(opened.structure, appender, opened.extension));
     } catch (error) {

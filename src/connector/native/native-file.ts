@@ -408,8 +408,3 @@ export class NativeFile {
 }
 
 const giveUp = libraryError('STORAGE', 'closing failed', '', '/');
-
-/** Opens a file for writing whose lock the caller has. */
-export function openShared(library: Library, source: string | ByteStorage): NativeFile {
-  return NativeFile.openShared(library, source);
-}

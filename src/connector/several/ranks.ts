@@ -8,6 +8,7 @@ import { commitTogether, type RankOptions } from '../../log/flush-ranks.ts';
 import type { Log } from '../../log/log.ts';
 import { planTogether } from '../../log/plan-ranks.ts';
 import type { Io } from '../../storage/drive.ts';
+import type { Source } from '../../storage/source.ts';
 import type { CommonOptions } from '../options.ts';
 import { checkStorage, type Ranks, type Settings } from '../ranks.ts';
 import { describeCall } from './call-description.ts';
@@ -123,8 +124,8 @@ class SeveralRanks implements Ranks {
     return this.comm.split(groupingOf(this.comm, subfiles).mine);
   }
 
-  openTogether(group: Communicator, path: string): CollectiveFile {
-    if (canOpenFiles(group)) return group.openFile(path);
+  openTogether({ own, spread }: Log, { subfiles, storage }: Source): CollectiveFile {
+    if (canOpenFiles(own.comm)) return own.comm.openFile(spread && subfiles ? subfiles.name(own.place) : storage.name);
     throw new H5LogError('OPTION', `storage 'mpi-io' needs a communicator of MPI, not of ${this.comm.kind}`);
   }
 

@@ -1,3 +1,4 @@
+import { rawReferences } from '#native';
 import { hostName } from '#platform';
 import type { Communicator } from '../../comm/communicator.ts';
 import { formatError, H5LogError } from '../../errors.ts';
@@ -133,7 +134,7 @@ export function* openSubfile(store: LogStore, opening: SubfileOpening, power: bo
 
   function* open(): Io<void> {
     const opened = yield* openStructure(opening.state?.root);
-    yield* prepareWriting(opened);
+    yield* prepareWriting(opened, rawReferences);
     const { structure, superblock, extension } = opened;
     const counts = yield* readCounts(structure);
     if (!counts) throw formatError('the counts of the log are missing');
