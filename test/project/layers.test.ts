@@ -79,9 +79,13 @@ describe('a platform', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('offers the same names for node and for browsers', async () => {
-    const node: object = await import('../../src/platform-node.ts');
-    const browser: object = await import('../../src/platform-browser.ts');
+  test.each([
+    ['#platform', '../../src/platform-node.ts', '../../src/platform-browser.ts'],
+    ['#native', '../../src/connector/native/engine.ts', '../../src/connector/native/absent.ts'],
+    ['#several', '../../src/connector/several/engine.ts', '../../src/connector/several/absent.ts'],
+  ])('%s offers the same names for node and for browsers', async (_name, there, elsewhere) => {
+    const node = (await import(there)) as object;
+    const browser = (await import(elsewhere)) as object;
     expect(Object.keys(browser).sort()).toEqual(Object.keys(node).sort());
   });
 });
