@@ -4,8 +4,8 @@ import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { type BuildOptions, build } from 'esbuild';
 
-/** 90 kB: what a page may have to load for `import 'h5log'`. */
-const limit = 90_000;
+/** 80 kB: what a page may have to load for `import 'h5log'`. */
+const limit = 80_000;
 
 const options = {
   bundle: true,
@@ -24,8 +24,17 @@ export async function browserBundle(folder: string): Promise<{ raw: number; gzip
   return { raw: code.length, gzip: gzipSync(code, { level: 9 }).length, limit };
 }
 
+/** What web.ts found in a thread without Node. */
+interface Answer {
+  readonly lines: string[];
+  /** The code of the error for bytes that are no HDF5. */
+  readonly code: unknown;
+  /** The error for a communicator of several ranks. */
+  readonly ranks: string;
+}
+
 /** Bundles web.ts and runs it, on a Blob of the bytes, in a thread that has lost what only Node has. */
-export async function runWithoutNode(folder: string, bytes: Uint8Array): Promise<{ lines: string[]; code: unknown }> {
+export async function runWithoutNode(folder: string, bytes: Uint8Array): Promise<Answer> {
   const entryPoints = [join(folder, 'web.ts')];
   const code = await bundle({ ...options, entryPoints, format: 'iife', globalName: 'web' });
   const worker = new Worker(withoutNode, { eval: true, workerData: { code: Buffer.from(code).toString(), bytes } });
@@ -56,6 +65,9 @@ const withoutNode = `(() => {
     if (name in globalThis) throw new Error(name + ' is still there');
   }
   const web = evaluate(workerData.code + '; web');
-  Promise.all([web.listing(new Blob([workerData.bytes])), web.refusal(new Blob([new Uint8Array(4096)]))])
-    .then(([lines, code]) => parentPort.postMessage({ lines, code }));
+  Promise.all([
+    web.listing(new Blob([workerData.bytes])),
+    web.refusal(new Blob([new Uint8Array(4096)])),
+    web.refusalOfRanks(),
+  ]).then(([lines, code, ranks]) => parentPort.postMessage({ lines, code, ranks }));
 })()`;

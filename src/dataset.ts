@@ -1,6 +1,5 @@
 import { loadLibrary } from '#native';
 import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
-import { together } from './comm/agreement.ts';
 import type { FileSession, NewDatasetOptions, RegularDataset } from './connector/file-session.ts';
 import { checkType, describeType, sameType } from './dtype/construct.ts';
 import { containsReference, containsVlen } from './dtype/describe.ts';
@@ -177,7 +176,7 @@ export class Dataset<D extends DType = DType> {
     const sizes = checkShape(shape);
     checkMaxShape(dataset.maxShape, sizes);
     const leads = session.comm.rank === 0;
-    const resize = together(session.comm, () => {
+    const resize = session.together(() => {
       if (leads) session.catchUp();
       return session.now(planResize(dataset, sizes, leads));
     });

@@ -1,10 +1,9 @@
 import { createNative, loadLibrary, openNative, readyLibrary } from '#native';
 import { watchProcess } from '#platform';
-import { together } from './comm/agreement.ts';
 import type { Communicator } from './comm/communicator.ts';
 import type { Commit, FileSession } from './connector/file-session.ts';
 import { beginCreate, beginOpen, type Opening, wantsNative } from './connector/opening.ts';
-import type { CreateOptions, OpenOptions } from './connector/options.ts';
+import type { CommonOptions, CreateOptions, OpenOptions } from './connector/options.ts';
 import { Session } from './connector/session.ts';
 import { H5LogError } from './errors.ts';
 import { Group } from './group.ts';
@@ -26,63 +25,57 @@ export class File extends Group {
     this.#jobs = new JobQueue(session.storage);
     session.makeRoom = () => this.flushSync();
     if (session.mode !== 'r+') return;
-    const alone = session.comm.size === 1;
+    const { rank, size } = session.comm;
     this.#unwatch = watchProcess({
-      exit: () => {
-        if (!alone) return this.#leave();
-        this.closeSync();
-        return undefined;
-      },
-      crash: () => this.#abandon(),
+      describe: () => ({ name: session.storage.name, rank, size, sequence: this.sequence, ...this.pending }),
+      close: () => this.closeSync(),
+      end: () => this.#end(),
+      abandon: () => this.#abandon(),
       onSignal: commitOnSignal ? () => this.flushSync() : null,
     });
   }
 
+  static #of({ session, comm }: { session: FileSession; comm: Communicator }, options: CommonOptions): File {
+    return new File(session, comm, options.commitOnSignal);
+  }
+
   /** Makes a new file, replacing what is at that path once the new one is whole. */
   static async create(target: string | URL | ByteStorage, options: CreateOptions = {}): Promise<File> {
-    if (wantsNative(options)) {
-      const made = createNative(await loadLibrary(), target, options);
-      return new File(made.session, made.comm, options.commitOnSignal);
-    }
+    if (wantsNative(options)) return File.#of(createNative(await loadLibrary(), target, options), options);
     const opening = beginCreate(target, options);
     if (opening.isShared) return File.#createNow(opening, options);
     const session = await File.#settled(opening, driveAsync(opening.storage, Session.create(opening.session)));
-    return new File(session, opening.given, options.commitOnSignal);
+    return File.#of({ session, comm: opening.given }, options);
   }
 
   static createSync(target: string | URL | ByteStorage, options: CreateOptions = {}): File {
     if (!wantsNative(options)) return File.#createNow(beginCreate(target, options), options);
-    const made = createNative(readyLibrary(), target, options);
-    return new File(made.session, made.comm, options.commitOnSignal);
+    return File.#of(createNative(readyLibrary(), target, options), options);
   }
 
   static #createNow(opening: Opening, options: CreateOptions): File {
     const session = File.#done(opening, () => driveSync(opening.storage, Session.create(opening.session)));
-    return new File(session, opening.given, options.commitOnSignal);
+    return File.#of({ session, comm: opening.given }, options);
   }
 
   static async open(source: string | URL | Blob | ByteStorage, options: OpenOptions = {}): Promise<File> {
-    if (wantsNative(options)) {
-      const opened = openNative(await loadLibrary(), source, options);
-      return new File(opened.session, opened.comm, options.commitOnSignal);
-    }
+    if (wantsNative(options)) return File.#of(openNative(await loadLibrary(), source, options), options);
     const opening = beginOpen(source, options);
     if (opening.isShared) return File.#openNow(opening, options);
     const session = await File.#settled(opening, driveAsync(opening.storage, Session.open(opening.session)));
     // So that blocking reads of it work as well. Without the package its structure can still be looked at.
     if (session.connector === 'native' && session.storage.blocking) await loadLibrary().catch(() => {});
-    return new File(session, opening.given, options.commitOnSignal);
+    return File.#of({ session, comm: opening.given }, options);
   }
 
   static openSync(source: string | URL | ByteStorage, options: OpenOptions = {}): File {
     if (!wantsNative(options)) return File.#openNow(beginOpen(source, options), options);
-    const opened = openNative(readyLibrary(), source, options);
-    return new File(opened.session, opened.comm, options.commitOnSignal);
+    return File.#of(openNative(readyLibrary(), source, options), options);
   }
 
   static #openNow(opening: Opening, options: OpenOptions): File {
     const session = File.#done(opening, () => driveSync(opening.storage, Session.open(opening.session)));
-    return new File(session, opening.given, options.commitOnSignal);
+    return File.#of({ session, comm: opening.given }, options);
   }
 
   static async #settled(opening: Opening, work: Promise<Session>): Promise<Session> {
@@ -225,11 +218,10 @@ export class File extends Group {
 
   closeSync(): void {
     if (this.#released) return;
-    const { comm } = this.session;
     this.session.collective('close', () => ({}));
     if (this.mode === 'r+' && !this.session.closed) this.flushSync();
     // When one rank's call returns the file has its size and the lock is gone, whichever rank had it.
-    together(comm, () => this.#end());
+    this.session.together(() => this.#end());
     this.session.leave();
   }
 
@@ -244,22 +236,9 @@ export class File extends Group {
     return this.session.comm.size > 1;
   }
 
-  /** The process ends and the file is open: the other ranks may not be there any more, so nothing can be committed. */
-  #leave(): string {
-    const { rank, size } = this.session.comm;
-    const { requests } = this.pending;
-    attemptTo(() => this.#end());
-    const lost = requests === 0 ? '' : `; ${requests} requests after commit ${this.sequence} were not committed`;
-    return `h5log: rank ${rank} of ${size} ended without closing ${this.session.storage.name}${lost}`;
-  }
-
-  /** The process ends because of an exception: what was not flushed is lost, and somebody should know. */
-  #abandon(): string | undefined {
-    const { requests, bytes } = this.pending;
+  #abandon(): void {
     this.session.giveUp();
     this.#release();
-    if (requests === 0) return undefined;
-    return `h5log: ${this.session.storage.name}: ${requests} requests (${bytes} bytes) posted after commit ${this.sequence} were not committed`;
   }
 
   /**
@@ -269,8 +248,7 @@ export class File extends Group {
   discard(): void {
     if (this.#released) return;
     this.#jobs.cancel(new H5LogError('CLOSED', `${this.session.storage.name} was closed without a flush`));
-    this.session.giveUp();
-    this.#release();
+    this.#abandon();
     for (const storage of this.session.storages) storage.blocking?.close();
     // Other ranks that still call something learn that this one is gone.
     this.session.leave();
@@ -303,12 +281,4 @@ function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<v
       resolve();
     }
   });
-}
-
-function attemptTo(work: () => void): void {
-  try {
-    work();
-  } catch {
-    // The process ends; there is a more important message to print.
-  }
 }

@@ -223,9 +223,7 @@ export class Group {
 
   #existing(path: string): { parent: ObjectNode; name: string } {
     const { session } = this;
-    const components = checkedPath(path)
-      .split('/')
-      .filter((part) => part !== '' && part !== '.');
+    const components = namesIn(checkedPath(path));
     const last = components.pop();
     const above = session.find(path.startsWith('/') ? session.structure.root : this.node, components.join('/'))?.node;
     const name = last === undefined || !above ? undefined : session.storedIn(above, last);
@@ -238,9 +236,7 @@ export class Group {
   #place(path: string): { parent: ObjectNode; name: string } {
     const { session } = this;
     session.writable();
-    const components = checkedPath(path)
-      .split('/')
-      .filter((part) => part !== '' && part !== '.');
+    const components = namesIn(checkedPath(path));
     const last = components.pop();
     if (last === undefined) throw this.#error('EXISTS', `${this.#absolute(path)} exists already`, path);
     let parent = path.startsWith('/') ? session.structure.root : this.node;
@@ -290,9 +286,13 @@ function describe(
 
 /** A path from the path of a group, which is never taken apart: in a deep file that would add up. */
 function join(base: string, path: string): string {
-  const parts = path.split('/').filter((part) => part !== '' && part !== '.');
+  const parts = namesIn(path);
   if (parts.length === 0) return base;
   return `${base === '/' ? '' : base}/${parts.join('/')}`;
+}
+
+function namesIn(path: string): string[] {
+  return path.split('/').filter((part) => part !== '' && part !== '.');
 }
 
 function checkedPath(path: unknown): string {

@@ -1,51 +1,32 @@
 import { H5LogError } from './errors.ts';
 import { inflateZlib, storeZlib } from './filter/inflate.ts';
 import { mixedSum } from './filter/mixed-sum.ts';
-import type { ByteStorage } from './storage/storage.ts';
+import type { Asked } from './platform-asked.ts';
 
 // What a page cannot do says so; what it can is done without anything of Node.
 
-function needsNode(what: string): never {
+function needsPath(_path: string | URL, ..._more: readonly unknown[]): never {
   throw new H5LogError(
     'UNSUPPORTED',
-    `${what} needs Node.js; in a browser open a Blob, a URL or a storage of your own`,
+    'a file path needs Node.js; in a browser open a Blob, a URL or a storage of your own',
   );
 }
 
-export function nodeStorage(_path: string | URL, _mode: string): ByteStorage {
-  return needsNode('a file path');
-}
-
-export function readTarget(_path: string | URL): never {
-  return needsNode('a file path');
-}
-
-export function openTarget(_path: string | URL): never {
-  return needsNode('a file path');
-}
-
-export function createTarget(_path: string | URL, _exclusive: boolean): never {
-  return needsNode('a file path');
-}
-
-export function joinTarget(_path: string | URL): never {
-  return needsNode('a file path');
-}
-
-export function subfilesOf(_path: string | URL): never {
-  return needsNode('a file path');
-}
+export {
+  needsPath as createdSource,
+  needsPath as createTarget,
+  needsPath as joinTarget,
+  needsPath as nodeStorage,
+  needsPath as openedSource,
+  needsPath as openTarget,
+  needsPath as pathOf,
+  needsPath as readTarget,
+  needsPath as realFile,
+  needsPath as subfilesOf,
+};
 
 export function hostName(): string {
   return '';
-}
-
-export function pathOf(_path: string | URL): never {
-  return needsNode('a file path');
-}
-
-export function realFile(_path: string | URL): never {
-  return needsNode('a file path');
 }
 
 export const inflate = inflateZlib;
@@ -63,6 +44,8 @@ export function checksummer(): { readonly kind: 1 | 2; update(bytes: Uint8Array)
 export function environment(_name: string): string | undefined {
   return undefined;
 }
+
+export const asked: Asked = {};
 
 /** A page ends without asking. */
 export function watchProcess(_file: object): () => void {

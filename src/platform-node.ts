@@ -2,10 +2,12 @@ import { createCipheriv } from 'node:crypto';
 import { hostname } from 'node:os';
 import { deflateSync, inflateSync } from 'node:zlib';
 import { formatError } from './errors.ts';
+import { askedBy } from './platform-asked.ts';
 
 export { nodeStorage } from './storage/node-file.ts';
 export { watchProcess } from './storage/node-lifetime.ts';
 export { pathOf, realFile } from './storage/node-path.ts';
+export { createdSource, openedSource } from './storage/node-source.ts';
 export { subfilesOf } from './storage/node-subfiles.ts';
 export { createTarget, joinTarget, openTarget, readTarget } from './storage/node-target.ts';
 
@@ -49,6 +51,8 @@ const MOST = 2 ** 30;
 export function environment(name: string): string | undefined {
   return process.env[name];
 }
+
+export const asked = askedBy(environment);
 
 /** Ranks with the same one share a machine. */
 export function hostName(): string {

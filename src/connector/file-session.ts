@@ -93,6 +93,8 @@ export interface FileSession<Progress = unknown> {
   onAnyRank(holds: boolean): boolean;
   /** Gives the communicators up that were made for this file. */
   leave(): void;
+  /** Does something on every rank; when it fails on one, the same error is thrown on all. */
+  together<T>(work: () => T): T;
   collective(call: string, details: () => Readonly<Record<string, unknown>>): void;
   catchUp(): void;
   dropped(): void;

@@ -1,9 +1,12 @@
-import { environment } from '#platform';
-import { agreedError, sameCall } from '../comm/agreement.ts';
-import { type Communicator, canBeBounded } from '../comm/communicator.ts';
-import { launcher } from '../comm/launcher.ts';
+import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import { H5LogError } from '../errors.ts';
+import { type FlushPlan, planAlone } from '../log/flush.ts';
+import type { RankOptions } from '../log/flush-ranks.ts';
+import { commitAlone } from '../log/flush-write.ts';
+import type { Log } from '../log/log.ts';
+import type { Io } from '../storage/drive.ts';
+import type { Source } from '../storage/source.ts';
 import type { CommonOptions } from './options.ts';
 
 /** What a file is opened with: as it was asked for, and with what the environment adds. */
@@ -12,7 +15,10 @@ export interface Settings {
   readonly effective: () => Readonly<Record<string, unknown>>;
 }
 
-/** The ranks that open a file together. */
+/**
+ * The ranks that have a file open, and everything they do together: each call is made by all of them. One rank does it alone;
+ * what several do is behind `#several`, so that a page, which has only one, does not load it.
+ */
 export interface Ranks {
   /** As the user gave it. */
   readonly given: Communicator;
@@ -24,54 +30,25 @@ export interface Ranks {
   begin<T extends { giveUp(): void }>(call: string, source: unknown, settings: Settings, work: () => T): T;
   /** Throws for sources that only one rank can reach. */
   mustBeAlone(): void;
+  /** Throws MISMATCH on all of them if they do not make the same call. */
+  sameCall(call: string, details: () => Readonly<Record<string, unknown>>): void;
+  /** Does something on every rank; when it fails on one, the same error is thrown on all. */
+  together<T>(work: () => T): T;
+  jointly<T>(io: Io<T>): Io<T>;
+  onAny(holds: boolean): boolean;
+  /** The commit that the first rank saw, unless all saw the same. */
+  stateToTake(sequence: number): number | undefined;
+  /** Those that write into the same one of so many subfiles. */
+  groupFor(subfiles: number): Communicator;
+  /** The file that this rank's data goes to, as all its ranks write it together; null for one rank, which has nobody to write with. */
+  openTogether(log: Log, source: Source): CollectiveFile | null;
+  /** Undefined: there is nothing to commit. */
+  plan(log: Log, sequence: number, time: number): FlushPlan | undefined;
+  /** Gives the time of the commit and the bytes it added, in all files together. */
+  commit(log: Log, plan: FlushPlan, options: RankOptions): Io<{ readonly time: number; readonly bytes: number }>;
 }
 
-/** The communicator of a file: the one that was given, else one rank; but not by accident under a launcher of many. */
-export function ranksFor(options: CommonOptions, writing: boolean): Ranks {
-  const given = options?.comm ?? alone(writing);
-  if (given.size === 1) return new OneRank(given);
-  return new SeveralRanks(given, ownComm(given, options));
-}
-
-/** Bounded from here on: that all ranks come to open the file is waited for no longer than for what they do with it. */
-function ownComm(given: Communicator, { timeout }: CommonOptions): Communicator {
-  // One that cannot be used is complained of when all ranks can hear it.
-  if (typeof timeout !== 'number' || !(timeout > 0) || !canBeBounded(given)) return given.split(0);
-  const usual = given.timeout;
-  given.timeout = timeout;
-  try {
-    return given.split(0);
-  } finally {
-    given.timeout = usual;
-  }
-}
-
-/** Options that mean nothing, or something else, for several ranks. */
-function checkForSeveral({ onBufferFull, commitOnSignal }: CommonOptions): void {
-  if (onBufferFull === 'flush')
-    throw new H5LogError('OPTION', `onBufferFull 'flush' is for one rank: the others would have to flush as well`);
-  if (commitOnSignal)
-    throw new H5LogError('OPTION', 'commitOnSignal is for one rank: a signal does not reach the others');
-}
-
-function checkStorage(options: CommonOptions, { kind }: Communicator): void {
-  if (options.storage !== 'mpi-io' || kind === 'mpi') return;
-  throw new H5LogError('OPTION', `storage 'mpi-io' needs a communicator of MPI, this one is of kind ${kind}`);
-}
-
-function alone(writing: boolean): Communicator {
-  const found = launcher(environment);
-  if (found && found.size > 1 && writing) {
-    throw new H5LogError(
-      'COMM',
-      `rank ${found.rank} of ${found.size}: pass comm: mpi(), or solo() for a file of your own`,
-      { rank: found.rank },
-    );
-  }
-  return solo();
-}
-
-class OneRank implements Ranks {
+export class OneRank implements Ranks {
   readonly given: Communicator;
   readonly comm: Communicator;
   readonly leads = true;
@@ -87,48 +64,42 @@ class OneRank implements Ranks {
   }
 
   mustBeAlone(): void {}
+  sameCall(): void {}
+
+  together<T>(work: () => T): T {
+    return work();
+  }
+
+  jointly<T>(io: Io<T>): Io<T> {
+    return io;
+  }
+
+  onAny(holds: boolean): boolean {
+    return holds;
+  }
+
+  stateToTake(): undefined {
+    return undefined;
+  }
+
+  groupFor(): Communicator {
+    return solo();
+  }
+
+  openTogether(): null {
+    return null;
+  }
+
+  plan(log: Log, sequence: number, time: number): FlushPlan | undefined {
+    return planAlone(log, sequence, time);
+  }
+
+  *commit(log: Log, plan: FlushPlan): Io<{ time: number; bytes: number }> {
+    return { time: plan.time, bytes: yield* commitAlone(log, plan) };
+  }
 }
 
-class SeveralRanks implements Ranks {
-  readonly given: Communicator;
-  readonly comm: Communicator;
-
-  constructor(given: Communicator, comm: Communicator) {
-    this.given = given;
-    this.comm = comm;
-  }
-
-  get leads(): boolean {
-    return this.comm.rank === 0;
-  }
-
-  begin<T extends { giveUp(): void }>(call: string, source: unknown, settings: Settings, work: () => T): T {
-    const { comm } = this;
-    const { options, effective } = settings;
-    const where = typeof source === 'string' || source instanceof URL ? String(source) : 'a storage';
-    try {
-      sameCall(comm, call, () => ({ path: where, ...options, comm: undefined, ...effective() }));
-    } catch (error) {
-      comm.close();
-      throw error;
-    }
-    let opened: T | undefined;
-    let error: unknown;
-    try {
-      checkForSeveral(options);
-      checkStorage(options, comm);
-      opened = work();
-    } catch (thrown) {
-      error = thrown;
-    }
-    if (comm.allreduce(Float64Array.of(opened ? 0 : 1), 'max')[0] === 0) return opened as T;
-    opened?.giveUp();
-    const agreed = agreedError(comm, opened === undefined, error);
-    comm.close();
-    throw agreed;
-  }
-
-  mustBeAlone(): void {
-    throw new H5LogError('UNSUPPORTED', 'several ranks can only write a file that they all reach by its path');
-  }
+export function checkStorage(options: CommonOptions, { kind }: Communicator): void {
+  if (options.storage !== 'mpi-io' || kind === 'mpi') return;
+  throw new H5LogError('OPTION', `storage 'mpi-io' needs a communicator of MPI, this one is of kind ${kind}`);
 }

@@ -1,6 +1,6 @@
-import { openShared, RegularData } from '#native';
-import { sameCall, together } from '../comm/agreement.ts';
-import { type CollectiveFile, type Communicator, canOpenFiles } from '../comm/communicator.ts';
+import { RegularData, rawReferences } from '#native';
+import { createSubfiles, openSubfiled } from '#several';
+import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import { formatError, H5LogError } from '../errors.ts';
 import { Appender } from '../hdf5/appender.ts';
@@ -10,10 +10,9 @@ import { loadEverything, newStructure, openStructure, prepareWriting } from '../
 import type { Structure } from '../hdf5/structure.ts';
 import { readSuperblock, SUPERBLOCK_SIZE } from '../hdf5/superblock.ts';
 import type { CommitRecord } from '../log/commit-record.ts';
-import { type FlushPlan, flushDone, flushFailed, planFlush } from '../log/flush.ts';
-import { commitTogether } from '../log/flush-ranks.ts';
-import { commitAlone } from '../log/flush-write.ts';
-import { beginLog, CONFIG, type LogCounts, readCounts } from '../log/layout.ts';
+import * as CONFIG from '../log/config-bits.ts';
+import { flushDone, flushFailed } from '../log/flush.ts';
+import { beginLog, type LogCounts, readCounts } from '../log/layout.ts';
 import type { Log } from '../log/log.ts';
 import type { LogDataset } from '../log/log-dataset.ts';
 import { logNames, type Names, plainNames } from '../log/names.ts';
@@ -21,13 +20,12 @@ import { LogStore } from '../log/store.ts';
 import { complete, driveSync, type Io } from '../storage/drive.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import type { WriteTarget } from '../storage/target.ts';
-import { jointly } from './collective.ts';
 import type { Commit, FileSession, Found, RegularDataset } from './file-session.ts';
-import type { NativeFile } from './native/native-file.ts';
+import { hasSubfiles, nothing, OpenLog, type StoreOptions } from './open-log.ts';
 import { findIn, storedIn, storedPath } from './paths.ts';
+import { OneRank, type Ranks } from './ranks.ts';
 import type { CommitInProgress, SessionOptions } from './session-options.ts';
-import { groupOf, hasSubfiles, NewSubfiles, nothing, OpenLog, type StoreOptions } from './stores.ts';
-import { writeToken } from './subfiles.ts';
+import type { NewSubfiles } from './several/subfiled-log.ts';
 
 /** The counts of a log in which nothing is. */
 const NO_LOG: LogCounts = { datasets: 0, logs: 0, tables: 0, config: 0, subfiles: 1 };
@@ -66,7 +64,7 @@ export class Session implements FileSession<CommitInProgress> {
   private constructor(options: SessionOptions, structure: Structure) {
     this.storage = options.storage;
     this.target = options.target;
-    this.comm = options.comm;
+    this.comm = options.ranks.comm;
     this.#options = options;
     this.structure = structure;
   }
@@ -84,28 +82,29 @@ export class Session implements FileSession<CommitInProgress> {
     return this.#open?.log ?? null;
   }
 
-  /** Whether this is the rank that writes the structure. */
-  get #leads(): boolean {
-    return this.comm.rank === 0;
+  get #ranks(): Ranks {
+    return this.#options.ranks;
   }
 
   /** A new file, with its first commit written and under its name. */
   static *create(options: SessionOptions): Io<Session> {
-    const { comm, subfiles, newSubfiles, power } = options;
+    const { ranks, subfiles, newSubfiles, power } = options;
     const session = new Session(options, newStructure());
     const made =
-      newSubfiles === 0 || !subfiles ? null : yield* NewSubfiles.create(session.#storeOptions, subfiles, newSubfiles);
+      newSubfiles === 0 || !subfiles
+        ? null
+        : yield* createSubfiles({ ...session.#storeOptions, subfiles }, newSubfiles);
     try {
-      yield* jointly(comm, session.#leads ? session.#begin(made) : nothing());
+      yield* ranks.jointly(ranks.leads ? session.#begin(made) : nothing());
     } catch (error) {
       made?.discard();
       throw error;
     }
-    together(comm, () => made?.publish(power));
-    together(comm, () => {
-      if (session.#leads) subfiles?.tidy(made?.stores.length ?? 0);
+    ranks.together(() => made?.publish(power));
+    ranks.together(() => {
+      if (ranks.leads) subfiles?.tidy(made?.count ?? 0);
     });
-    yield* jointly(comm, session.#leads ? nothing() : session.#join(made));
+    yield* ranks.jointly(ranks.leads ? nothing() : session.#join(made));
     session.#useTogether();
     return session;
   }
@@ -115,16 +114,14 @@ export class Session implements FileSession<CommitInProgress> {
     yield { op: 'truncate', size: 0 };
     const empty = { base: 0, end: SUPERBLOCK_SIZE, bytes: new Uint8Array(0) };
     this.#committer = new Committer(this.structure, this.#appender(empty), null);
-    const counts = { ...NO_LOG, config: made ? CONFIG.subfiling : 0, subfiles: made?.stores.length ?? 1 };
+    const counts = { ...NO_LOG, config: made ? CONFIG.subfiling : 0, subfiles: made?.count ?? 1 };
     yield* beginLog(this.structure, counts);
-    if (made) yield* writeToken(this.structure, made.token);
+    if (made) yield* made.mark(this.structure);
     const main = this.#mainStore(this.structure, counts);
-    const options = this.#storeOptions;
-    this.#useLog(
-      made ? OpenLog.made(this.structure, main, made, options) : OpenLog.plain(this.structure, main, options),
-    );
-    const first = this.#plan(solo());
-    if (first) this.succeeded(first, yield* this.#writeAlone(first), false);
+    this.#useLog(this.#newLog(main, made));
+    const alone = new OneRank(solo());
+    const first = this.#plan(alone);
+    if (first) this.succeeded(first, yield* this.#write(first, alone), false);
     this.target?.publish(this.#options.power);
   }
 
@@ -134,21 +131,23 @@ export class Session implements FileSession<CommitInProgress> {
     if (!counts) throw formatError('a new file without a log');
     const main = this.#mainStore(this.structure, counts);
     yield* main.load();
-    const open = made
-      ? OpenLog.made(this.structure, main, made, this.#storeOptions)
-      : OpenLog.plain(this.structure, main, this.#storeOptions);
-    if (made) yield* open.join();
+    const open = this.#newLog(main, made);
+    yield* open.join();
     this.#useLog(open);
     this.#lookAtHistory();
   }
 
+  #newLog(main: LogStore, made: NewSubfiles | null): OpenLog {
+    return made ? made.open(this.structure, main) : OpenLog.plain(this.structure, main, this.#storeOptions);
+  }
+
   static *open(options: SessionOptions): Io<Session> {
-    const { comm, asOf } = options;
+    const { asOf } = options;
     const session = new Session(options, newStructure());
     try {
       yield* session.#openState();
       if (asOf !== undefined) yield* session.#goBack(asOf);
-      if (comm.size > 1) yield* session.#mustAgree();
+      yield* session.#mustAgree();
       session.#useTogether();
     } catch (error) {
       for (const storage of session.#subfiles.values()) storage.blocking?.close();
@@ -159,10 +158,10 @@ export class Session implements FileSession<CommitInProgress> {
 
   /** The present state of the file, or that whose root is given. What ranks do together stands between what may fail. */
   *#openState(root?: number): Io<void> {
-    const { comm } = this;
-    const counts = yield* jointly(comm, this.#look(root));
-    const group = counts && this.target && hasSubfiles(counts) ? groupOf(comm, counts) : null;
-    yield* jointly(comm, this.#useLogOf(counts, group));
+    const ranks = this.#ranks;
+    const counts = yield* ranks.jointly(this.#look(root));
+    const group = counts && this.target && hasSubfiles(counts) ? ranks.groupFor(counts.subfiles) : null;
+    yield* ranks.jointly(this.#useLogOf(counts, group));
   }
 
   /** Reads the structure. */
@@ -170,8 +169,8 @@ export class Session implements FileSession<CommitInProgress> {
     const opened = yield* openStructure(root);
     const { structure, superblock, extension } = opened;
     if (this.target) {
-      yield* prepareWriting(opened);
-      if (this.#leads) this.#committer = new Committer(structure, this.#appender(superblock), extension);
+      yield* prepareWriting(opened, rawReferences);
+      if (this.#ranks.leads) this.#committer = new Committer(structure, this.#appender(superblock), extension);
     } else if (!this.storage.blocking) yield* loadEverything(structure);
     this.structure = structure;
     if (root === undefined) this.#superblock = superblock.bytes;
@@ -185,28 +184,37 @@ export class Session implements FileSession<CommitInProgress> {
     if (counts) {
       const main = this.#mainStore(this.structure, counts);
       yield* main.load();
-      this.#useLog(yield* OpenLog.open(this.structure, main, group, this.#storeOptions));
+      this.#useLog(yield* this.#openLog(main, group));
     } else this.#useLog(null);
     this.#lookAtHistory();
     if (this.#committer) yield* this.#committer.appender.begin();
   }
 
+  /** With one store, or with subfiles, where they can be reached. */
+  *#openLog(main: LogStore, group: Communicator | null): Io<OpenLog> {
+    const options = this.#storeOptions;
+    const { subfiles } = options;
+    if (!hasSubfiles(main.counts)) return OpenLog.plain(this.structure, main, options);
+    if (!subfiles && this.target)
+      throw new H5LogError('UNSUPPORTED', 'a file with subfiles can only be written when it is opened by its path');
+    if (!subfiles) return OpenLog.unreachable(this.structure, main, options);
+    return yield* openSubfiled(this.structure, main, group, { ...options, subfiles });
+  }
+
   /** A file that is being written while several ranks open it: all of them take the state that the first one saw. */
   *#mustAgree(): Io<void> {
-    const { comm } = this;
-    const [seen] = comm.allreduce(Float64Array.of(this.#leads ? this.last.sequence : Infinity), 'min');
-    const differs = comm.allreduce(Float64Array.of(seen === this.last.sequence ? 0 : 1), 'max');
-    if (differs[0] === 0) return;
+    const seen = this.#ranks.stateToTake(this.last.sequence);
+    if (seen === undefined) return;
     // A rank that came too early looks again; one that came too late finds the earlier state on record.
     yield* this.#openState();
-    yield* this.#goBack(seen as number);
+    yield* this.#goBack(seen);
     // There is a newer state than this one: the next refresh must not take the superblock for one it knows.
     this.#superblock = new Uint8Array(0);
   }
 
   get #storeOptions(): StoreOptions {
-    const { comm, power, log, subfiles } = this.#options;
-    return { comm, power, log, subfiles, kept: this.#subfiles, writing: this.target !== null };
+    const { ranks, power, log, subfiles } = this.#options;
+    return { ranks, power, log, subfiles, kept: this.#subfiles, writing: this.target !== null };
   }
 
   #mainStore(structure: Structure, counts: LogCounts): LogStore {
@@ -226,14 +234,8 @@ export class Session implements FileSession<CommitInProgress> {
 
   /** For `storage: 'mpi-io'`. */
   #useTogether(): void {
-    const { isTogether, subfiles, comm, target } = this.#options;
-    const log = this.log;
-    // One rank has nobody to write with.
-    if (!isTogether || !log || !target || comm.size === 1) return;
-    const group = log.own.comm;
-    if (!canOpenFiles(group))
-      throw new H5LogError('OPTION', `storage 'mpi-io' needs a communicator of MPI, not of ${comm.kind}`);
-    this.#together = group.openFile(log.hasSubfiles && subfiles ? subfiles.name(log.own.place) : this.storage.name);
+    const { isTogether, ranks, target } = this.#options;
+    if (isTogether && this.log && target) this.#together = ranks.openTogether(this.log, this.#options);
   }
 
   /** Where the numbering goes on. A state that other software made counts as a commit, too. */
@@ -248,7 +250,7 @@ export class Session implements FileSession<CommitInProgress> {
 
   /** Moves to the state of an earlier commit. */
   *#goBack(sequence: number): Io<void> {
-    const root = together(this.comm, () => this.#rootOf(sequence));
+    const root = this.together(() => this.#rootOf(sequence));
     yield* this.#openState(root);
   }
 
@@ -261,11 +263,10 @@ export class Session implements FileSession<CommitInProgress> {
 
   /** For readers: moves to the newest state; false if there is none newer. */
   *refresh(): Io<boolean> {
-    const { comm } = this;
-    const isNew = yield* jointly(comm, this.#hasChanged());
+    const isNew = yield* this.#ranks.jointly(this.#hasChanged());
     if (!this.onAnyRank(isNew)) return false;
     yield* this.#openState();
-    if (comm.size > 1) yield* this.#mustAgree();
+    yield* this.#mustAgree();
     this.#stamp++;
     this.generation++;
     return true;
@@ -279,8 +280,7 @@ export class Session implements FileSession<CommitInProgress> {
 
   /** Whether one of the ranks says so. */
   onAnyRank(says: boolean): boolean {
-    const { comm } = this;
-    return comm.size > 1 ? comm.allreduce(Float64Array.of(says ? 1 : 0), 'max')[0] === 1 : says;
+    return this.#ranks.onAny(says);
   }
 
   /** Looks at what other ranks have committed, before something is read. */
@@ -290,7 +290,11 @@ export class Session implements FileSession<CommitInProgress> {
 
   /** A call that all ranks make alike; throws MISMATCH on all of them if they do not. */
   collective(call: string, details: () => Readonly<Record<string, unknown>>): void {
-    if (this.comm.size > 1) sameCall(this.comm, call, details);
+    this.#ranks.sameCall(call, details);
+  }
+
+  together<T>(work: () => T): T {
+    return this.#ranks.together(work);
   }
 
   #appender(superblock: { base: number; end: number; bytes: Uint8Array }): Appender {
@@ -362,14 +366,14 @@ export class Session implements FileSession<CommitInProgress> {
   }
 
   /** Another library changes the file: what waits is committed before, and everything is read anew after. */
-  #lend<T>(work: (open: (library: NativeFile['library']) => NativeFile) => T): T {
+  #lend<T>(work: () => T): T {
     this.writable();
     if (this.comm.size > 1)
       throw new H5LogError('UNSUPPORTED', 'several ranks can only read the data of ordinary datasets');
     this.makeRoom?.();
     this.now(this.finish());
     try {
-      return work((library) => openShared(library, this.#options.path ?? this.storage));
+      return work();
     } finally {
       this.now(this.#openState());
       this.#stamp++;
@@ -391,7 +395,7 @@ export class Session implements FileSession<CommitInProgress> {
   dropped(): void {
     const { log } = this;
     if (!log?.rewrite || log.hasSubfiles) return;
-    together(this.comm, () => {
+    this.together(() => {
       if (log.main.committer) this.now(log.main.loadTables());
     });
   }
@@ -401,38 +405,32 @@ export class Session implements FileSession<CommitInProgress> {
   /** Encodes what changed, or gives undefined if nothing did. */
   plan(): CommitInProgress | undefined {
     this.writable();
-    return this.#plan(this.comm);
+    return this.#plan(this.#ranks);
   }
 
-  #plan(comm: Communicator): CommitInProgress | undefined {
+  #plan(ranks: Ranks): CommitInProgress | undefined {
     const time = Date.now();
     const { log } = this;
     const committer = this.#committer;
     if (log) {
-      const flush = planFlush(log, comm, this.#next, time);
+      const flush = ranks.plan(log, this.#next, time);
       return flush && { sequence: this.#next++, time: flush.time, planned: null, flush };
     }
     if (!committer?.pending) return undefined;
     return { sequence: this.#next++, time, planned: committer.plan(), flush: null };
   }
 
-  *write(progress: CommitInProgress): Io<Commit> {
-    if (this.comm.size === 1) return yield* this.#writeAlone(progress);
-    const { flush, sequence } = progress;
-    const log = this.log as Log;
-    const options = { power: this.#options.power, file: this.#together };
-    const outcome = yield* commitTogether(log, this.comm, flush as FlushPlan, options);
-    log.states = outcome.states;
-    const { requests } = flush as FlushPlan;
-    return { sequence, time: new Date(outcome.time), bytes: outcome.bytes, requests };
+  write(progress: CommitInProgress): Io<Commit> {
+    return this.#write(progress, this.#ranks);
   }
 
-  *#writeAlone({ sequence, time, planned, flush }: CommitInProgress): Io<Commit> {
+  *#write({ sequence, time, planned, flush }: CommitInProgress, ranks: Ranks): Io<Commit> {
     const { log } = this;
-    let bytes = planned?.bytes ?? 0;
     if (planned) yield* (this.#committer as Committer).write(planned);
-    if (flush && log) bytes = yield* commitAlone(log, flush);
-    return { sequence, time: new Date(time), bytes, requests: flush?.requests ?? 0 };
+    if (!flush || !log) return { sequence, time: new Date(time), bytes: planned?.bytes ?? 0, requests: 0 };
+    const options = { power: this.#options.power, file: this.#together };
+    const done = yield* ranks.commit(log, flush, options);
+    return { sequence, time: new Date(done.time), bytes: done.bytes, requests: flush.requests };
   }
 
   succeeded({ flush }: CommitInProgress, commit: Commit, overtaken: boolean): void {

@@ -216,15 +216,10 @@ export const T: {
   bigEndian: <D extends NumberType>(of: D) => makeNumber(of, 'big') as Described<ValueOf<D>, ArrayOf<D>>,
   string: makeString,
   bool: makeEnum('int8', { FALSE: 0, TRUE: 1 }) as Described<boolean, Uint8Array<ArrayBuffer>>,
-  enum: <D extends NumberType>(base: D, members: Readonly<Record<string, number | bigint>>) =>
-    makeEnum(base, members) as Described<ValueOf<D>, ArrayOf<D>>,
-  compound: <const F extends Readonly<Record<string, DType>>>(
-    fields: F,
-    layout?: { offsets: Readonly<Record<keyof F, number>>; size: number },
-  ) => makeCompound(fields, layout) as Described<CompoundValue<F>, CompoundValue<F>[]>,
-  array: <D extends DType>(base: D, shape: readonly number[]) =>
-    makeArray(base, shape) as Described<ArrayOf<D>, ArrayOf<D>[]>,
-  vlen: <D extends DType>(base: D) => makeVlen(base) as Described<ArrayOf<D>, ArrayOf<D>[]>,
+  enum: makeEnum as (typeof T)['enum'],
+  compound: makeCompound as (typeof T)['compound'],
+  array: makeArray as (typeof T)['array'],
+  vlen: makeVlen as (typeof T)['vlen'],
   opaque: makeOpaque,
   bitfield: makeBitfield,
   reference: Object.freeze({ class: 'reference', size: REFERENCE_SIZE, to: 'object' } satisfies ReferenceType),

@@ -5,17 +5,24 @@ import { formatError } from '../errors.ts';
  * were asked to block cannot wait for it.
  */
 
-const LENGTH_BASE = [
-  3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258,
-];
-const LENGTH_EXTRA = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0];
-const DISTANCE_BASE = [
-  1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145,
-  8193, 12289, 16385, 24577,
-];
-const DISTANCE_EXTRA = [
-  0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13,
-];
+/** Lengths and distances have a base and extra bits: from the second row of `width` codes on, one bit more a row. */
+function ranges(first: number, codes: number, width: number): { base: number[]; extra: number[] } {
+  const base: number[] = [];
+  const extra: number[] = [];
+  for (let i = 0, next = first; i < codes; i++) {
+    const bits = Math.max(0, Math.floor(i / width) - 1);
+    base.push(next);
+    extra.push(bits);
+    next += 2 ** bits;
+  }
+  return { base, extra };
+}
+
+const LENGTHS = ranges(3, 28, 4);
+// The longest of all has a code of its own.
+LENGTHS.base.push(258);
+LENGTHS.extra.push(0);
+const DISTANCES = ranges(1, 30, 2);
 const CODE_ORDER = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
 /** A canonical Huffman code: how many codes of each length, and the symbols in order. */
@@ -158,13 +165,13 @@ class Inflater {
         continue;
       }
       const l = symbol - 257;
-      const length = LENGTH_BASE[l];
+      const length = LENGTHS.base[l];
       if (length === undefined) throw formatError('compressed data with an impossible length');
-      const count = length + this.#take(LENGTH_EXTRA[l] as number);
+      const count = length + this.#take(LENGTHS.extra[l] as number);
       const d = this.#symbol(distances);
-      const base = DISTANCE_BASE[d];
+      const base = DISTANCES.base[d];
       if (base === undefined) throw formatError('compressed data with an impossible distance');
-      const distance = base + this.#take(DISTANCE_EXTRA[d] as number);
+      const distance = base + this.#take(DISTANCES.extra[d] as number);
       if (distance > this.length) throw formatError('compressed data refers to before its start');
       this.#room(count);
       for (let i = 0; i < count; i++, this.length++) this.out[this.length] = this.out[this.length - distance] as number;
@@ -172,10 +179,9 @@ class Inflater {
   }
 
   #checkAdler(): void {
-    const at = this.#at;
-    const [b3, b2, b1, b0] = [this.#input[at], this.#input[at + 1], this.#input[at + 2], this.#input[at + 3]];
-    if (b0 === undefined) throw formatError('compressed data ends too early');
-    const stored = (((b3 as number) << 24) | ((b2 as number) << 16) | ((b1 as number) << 8) | b0) >>> 0;
+    const { buffer, byteOffset, length } = this.#input;
+    if (this.#at + 4 > length) throw formatError('compressed data ends too early');
+    const stored = new DataView(buffer, byteOffset).getUint32(this.#at);
     if (stored !== adler32(this.out.subarray(0, this.length)))
       throw formatError('checksum of compressed data is wrong');
   }

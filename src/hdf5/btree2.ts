@@ -2,7 +2,7 @@ import { formatError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
 import type { Budget } from './budget.ts';
 import { bytesFor } from './byte-writer.ts';
-import { lookup3 } from './checksum.ts';
+import { checkSum } from './checksum.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
 import type { FileBytes } from './file-bytes.ts';
 
@@ -104,10 +104,4 @@ function* readNode(
     yield* readNode(file, tree, child, childCount, depth - 1, records, budget);
     if (i < count) records.push(record(i));
   }
-}
-
-/** Compares the checksum stored at `at` with that of everything before it. */
-export function checkSum(cursor: Cursor, at: number, offset: number): void {
-  cursor.at = at;
-  if (cursor.u32() !== lookup3(cursor.bytes, 0, at)) throw formatError('checksum is wrong', offset);
 }

@@ -1,3 +1,6 @@
+import { formatError } from '../errors.ts';
+import type { Cursor } from './cursor.ts';
+
 /**
  * The checksum of HDF5 metadata: Bob Jenkins' lookup3 (hashlittle), initial value 0. Words are assembled from bytes because
  * structures lie at any offset.
@@ -55,4 +58,10 @@ function tail(bytes: Uint8Array, at: number, count: number): number {
   let value = 0;
   for (let i = 0; i < count; i++) value |= (bytes[at + i] as number) << (8 * i);
   return value;
+}
+
+/** Compares the checksum stored at `at` with that of everything before it; `offset` is where the bytes begin in the file. */
+export function checkSum(cursor: Cursor, at: number, offset: number, what = ''): void {
+  cursor.at = at;
+  if (cursor.u32() !== lookup3(cursor.bytes, 0, at)) throw formatError(`checksum${what} is wrong`, offset);
 }

@@ -9,7 +9,8 @@ import type { HeapContents, HeapReader } from './heap-reader.ts';
 import { parseLink } from './link-message.ts';
 import type { ObjectLoader } from './load.ts';
 import { located } from './located.ts';
-import { MESSAGE, MESSAGE_FLAG } from './message-types.ts';
+import * as MESSAGE_FLAG from './message-flags.ts';
+import * as MESSAGE from './message-numbers.ts';
 import {
   type Attribute,
   type HeaderMessage,

@@ -1,24 +1,16 @@
 import { type DType, type FullType, fullType, publicType } from '../dtype/model.ts';
 import { formatError, H5LogError } from '../errors.ts';
-import { buildChunkIndex, type ChunkPlace } from './chunk-index.ts';
-import { Cursor, UNDEFINED } from './cursor.ts';
-import { type Dataspace, elementCount, encodeDataspace, parseDataspace } from './dataspace.ts';
+import { Cursor } from './cursor.ts';
+import { type Dataspace, encodeDataspace, parseDataspace } from './dataspace.ts';
 import { encodeDatatype, parseDatatype } from './datatype-message.ts';
 import { type AllocationTime, encodeFill, type FillMessage, parseFill, parseOldFill } from './fill.ts';
 import { encodeFilters, type FilterEntry, parseFilters } from './filter-message.ts';
-import { encodeLayout, type Layout, type LayoutSizes, parseLayout } from './layout-message.ts';
-import { MESSAGE, MESSAGE_FLAG } from './message-types.ts';
-import { type HeapSlot, type ObjectNode, Region, type TargetSlot } from './object-node.ts';
+import { type Layout, type LayoutSizes, parseLayout } from './layout-message.ts';
+import * as MESSAGE_FLAG from './message-flags.ts';
+import * as MESSAGE from './message-numbers.ts';
+import type { MessageDraft, NewLayout } from './new-layout.ts';
+import type { ObjectNode, Region } from './object-node.ts';
 import { encodeSharedObject, SHARED_ADDRESS_AT } from './shared-message.ts';
-import { encodeMappings, type Mapping } from './virtual-layout.ts';
-
-/** Where a new dataset's data is. A region is appended with the commit that first writes the dataset. */
-export type NewLayout =
-  | { readonly kind: 'unallocated' }
-  | { readonly kind: 'compact'; readonly data: Uint8Array }
-  | { readonly kind: 'contiguous'; readonly data: number | Region }
-  | { readonly kind: 'chunked'; readonly chunk: readonly number[]; readonly chunks: readonly ChunkPlace[] }
-  | { readonly kind: 'virtual'; readonly mappings: readonly Mapping[] };
 
 export interface NewDataset {
   /** A type of its own, or a committed datatype. */
@@ -30,15 +22,6 @@ export interface NewDataset {
   readonly filters?: readonly FilterEntry[];
   /** Keeps no order of attributes: a few bytes less for datasets that have none. */
   readonly plain?: boolean;
-}
-
-/** A message still without an owner. */
-export interface MessageDraft {
-  readonly type: number;
-  readonly flags: number;
-  readonly bytes: Uint8Array;
-  readonly targets?: readonly TargetSlot[];
-  readonly heap?: readonly HeapSlot[];
 }
 
 /** What a dataset's header says about its data. */
@@ -84,9 +67,14 @@ export function draftDataset(dataset: NewDataset, fanout: number): { drafts: Mes
   const committed =
     typeof dataset.dtype === 'object' && 'links' in dataset.dtype ? (dataset.dtype as ObjectNode) : null;
   const dtype = committed ? committedType(committed) : (dataset.dtype as DType);
-  const { draft, regions } = draftLayout(dataset.layout, space, fullType(dtype).size, filters.length > 0, fanout);
+  const { draft, regions } = dataset.layout.draft({
+    space,
+    elementSize: fullType(dtype).size,
+    filtered: filters.length > 0,
+    fanout,
+  });
   const fill: FillMessage = {
-    allocation: dataset.allocation ?? defaultAllocation(dataset.layout),
+    allocation: dataset.allocation ?? dataset.layout.allocation,
     value: dataset.fill ?? 'default',
   };
   const drafts: MessageDraft[] = [
@@ -115,59 +103,4 @@ export function draftType(dtype: DType, committed: ObjectNode | null): MessageDr
     bytes: encodeSharedObject(committed.address),
     targets: [{ at: SHARED_ADDRESS_AT, node: committed }],
   };
-}
-
-function defaultAllocation(layout: NewLayout): AllocationTime {
-  if (layout.kind === 'chunked' || layout.kind === 'virtual') return 'incremental';
-  return layout.kind === 'compact' ? 'early' : 'late';
-}
-
-function draftLayout(
-  layout: NewLayout,
-  space: Dataspace,
-  elementSize: number,
-  filtered: boolean,
-  fanout: number,
-): { draft: MessageDraft; regions: Region[] } {
-  const size = elementCount(space) * elementSize;
-  const draft = (stored: Layout, extra: Partial<MessageDraft> = {}): MessageDraft => ({
-    type: MESSAGE.layout,
-    flags: 0,
-    bytes: encodeLayout(stored),
-    ...extra,
-  });
-  switch (layout.kind) {
-    case 'unallocated':
-      return { draft: draft({ kind: 'contiguous', address: UNDEFINED, size }), regions: [] };
-    case 'compact':
-      if (layout.data.length > 0xfff0)
-        throw new H5LogError('SHAPE', `compact data of ${layout.data.length} bytes; a header holds less than 64 KiB`);
-      return { draft: draft({ kind: 'compact', data: layout.data }), regions: [] };
-    case 'contiguous': {
-      // libhdf5 1.14 refuses an address for data of no size.
-      if (size === 0) return { draft: draft({ kind: 'contiguous', address: UNDEFINED, size }), regions: [] };
-      if (typeof layout.data === 'number')
-        return { draft: draft({ kind: 'contiguous', address: layout.data, size }), regions: [] };
-      const targets = [{ at: 2, node: layout.data }];
-      return {
-        draft: draft({ kind: 'contiguous', address: layout.data.address, size }, { targets }),
-        regions: [layout.data],
-      };
-    }
-    case 'chunked': {
-      if (space.kind !== 'simple') throw new H5LogError('SHAPE', 'only a dataset with dimensions can have chunks');
-      const { chunk, chunks } = layout;
-      const grid = { shape: space.shape, maxShape: space.maxShape, chunk, elementSize, filtered, fanout };
-      const { index, region } = buildChunkIndex(grid, chunks);
-      const bytes = encodeLayout({ kind: 'chunked', chunk, elementSize, index });
-      const targets = region ? [{ at: index.kind === 'btree1' ? 3 : bytes.length - 8, node: region }] : [];
-      const regions = chunks.flatMap(({ address }) => (address instanceof Region ? [address] : []));
-      if (region && !regions.includes(region)) regions.push(region);
-      return { draft: { type: MESSAGE.layout, flags: 0, bytes, targets }, regions };
-    }
-    case 'virtual': {
-      const content = { bytes: encodeMappings(layout.mappings), owned: true, targets: [], heap: [] };
-      return { draft: draft({ kind: 'virtual', heap: 0, index: 0 }, { heap: [{ at: 2, content }] }), regions: [] };
-    }
-  }
 }

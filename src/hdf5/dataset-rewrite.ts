@@ -1,7 +1,11 @@
-import { announce } from './connect.ts';
-import { draftDataset, type MessageDraft, type NewDataset } from './dataset-messages.ts';
+import { H5LogError } from '../errors.ts';
+import { announce, renounce } from './connect.ts';
+import { draftDataset, type NewDataset } from './dataset-messages.ts';
+import { loosen } from './header-blocks.ts';
 import { provisionalHeapIds } from './heap-reader.ts';
-import { MESSAGE } from './message-types.ts';
+import * as MESSAGE_FLAG from './message-flags.ts';
+import * as MESSAGE from './message-numbers.ts';
+import type { MessageDraft } from './new-layout.ts';
 import { HeaderMessage, type ObjectNode } from './object-node.ts';
 import type { Structure } from './structure.ts';
 
@@ -22,7 +26,7 @@ export function rewriteDataset(structure: Structure, node: ObjectNode, dataset: 
 
 function put(structure: Structure, node: ObjectNode, draft: MessageDraft): void {
   const known = node.message(draft.type);
-  if (known) structure.replaceMessage(node, draft.type, draft.bytes);
+  if (known) replaceMessage(structure, node, draft.type, draft.bytes);
   const message = known ?? new HeaderMessage(node, draft.type, draft.flags, 0, draft.bytes, true);
   message.targets = draft.targets ?? [];
   message.heap = draft.heap ?? [];
@@ -32,4 +36,23 @@ function put(structure: Structure, node: ObjectNode, draft: MessageDraft): void 
   message.changed = structure.tick;
   node.rest.push(message);
   node.hot.add(message);
+}
+
+/** Replaces a message of the rest, for example a datatype by the one that the input has. */
+export function replaceMessage(structure: Structure, node: ObjectNode, type: number, bytes: Uint8Array): void {
+  const message = node.message(type);
+  if (!message) throw new H5LogError('UNSUPPORTED', `the object has no message of type ${type}`);
+  structure.refuseShared(message);
+  structure.touch(node);
+  loosen(message);
+  renounce(message);
+  Object.assign(message, {
+    bytes,
+    content: bytes,
+    owned: true,
+    targets: [],
+    heap: [],
+    changed: structure.tick,
+    flags: message.flags & ~MESSAGE_FLAG.shared,
+  });
 }

@@ -1,3 +1,4 @@
+import { readUnusual, writeUnusual } from '../dtype/bits.ts';
 import {
   type ByteOrder,
   type CompoundField,
@@ -5,6 +6,7 @@ import {
   type EnumType,
   type FullType,
   fullType,
+  type IntegerType,
   publicType,
   type StringPad,
 } from '../dtype/model.ts';
@@ -205,16 +207,9 @@ function parseEnum(cursor: Cursor, version: number, count: number, size: number,
   if (base.size !== size) cursor.fail(`enum of ${size} bytes over an integer of ${base.size}`);
   const names: string[] = [];
   for (let i = 0; i < count; i++) names.push(memberName(cursor, version));
-  const members = names.map((name) => [name, enumValue(cursor.take(size), base.order, base.signed)] as const);
+  const values = readUnusual(base, cursor.take(count * size), 0, count);
+  const members = names.map((name, i) => [name, values[i] as number | bigint] as const);
   return { class: 'enum', size, base: publicType(base), members };
-}
-
-function enumValue(bytes: Uint8Array, order: ByteOrder, signed: boolean): number | bigint {
-  const ordered = order === 'little' ? bytes.slice().reverse() : bytes;
-  let value = 0n;
-  for (const byte of ordered) value = (value << 8n) | BigInt(byte);
-  if (signed) value = BigInt.asIntN(bytes.length * 8, value);
-  return bytes.length >= 8 ? value : Number(value);
 }
 
 // ------------------------------------------------------------------ writing
@@ -299,7 +294,10 @@ function putDatatype(out: ByteWriter, type: FullType, version: number): void {
       head(CLASS.enum, type.members.length);
       putDatatype(out, fullType(type.base), version);
       for (const [name] of type.members) out.text(name).u8(0);
-      for (const [, value] of type.members) putEnumValue(out, value, type);
+      const values = type.members.map(([, value]) => value);
+      const bytes = new Uint8Array(type.size * values.length);
+      writeUnusual(fullType(type.base) as IntegerType, values, 0, values.length, bytes, 0);
+      out.put(bytes);
       return;
     }
     case 'vlen':
@@ -313,12 +311,4 @@ function putDatatype(out: ByteWriter, type: FullType, version: number): void {
       putDatatype(out, fullType(type.base), version);
       return;
   }
-}
-
-function putEnumValue(out: ByteWriter, value: number | bigint, type: EnumType): void {
-  const base = fullType(type.base);
-  const bytes = new Uint8Array(type.size);
-  let rest = BigInt.asUintN(type.size * 8, BigInt(value));
-  for (let i = 0; i < bytes.length; i++, rest >>= 8n) bytes[i] = Number(rest & 255n);
-  out.put('order' in base && base.order === 'big' ? bytes.reverse() : bytes);
 }

@@ -1,9 +1,9 @@
 import { formatError, H5LogError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
-import { checkSum, readBtree2 } from './btree2.ts';
+import { readBtree2 } from './btree2.ts';
 import { Budget } from './budget.ts';
 import { bytesFor } from './byte-writer.ts';
-import { lookup3 } from './checksum.ts';
+import { checkSum, lookup3 } from './checksum.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
 import type { FileBytes } from './file-bytes.ts';
 

@@ -1,6 +1,6 @@
 import { putU64 } from './byte-writer.ts';
 import { lookup3 } from './checksum.ts';
-import { MESSAGE } from './message-types.ts';
+import * as MESSAGE from './message-numbers.ts';
 import { type HeaderMessage, type ObjectNode, PROVISIONAL } from './object-node.ts';
 
 /*

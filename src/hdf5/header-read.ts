@@ -1,10 +1,10 @@
 import { formatError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
 import type { Budget } from './budget.ts';
-import { lookup3 } from './checksum.ts';
+import { checkSum } from './checksum.ts';
 import type { Cursor } from './cursor.ts';
 import type { FileBytes } from './file-bytes.ts';
-import { MESSAGE } from './message-types.ts';
+import * as MESSAGE from './message-numbers.ts';
 
 /** One message of an object header, as it lies in the file. */
 export interface RawMessage {
@@ -50,20 +50,47 @@ export function* readHeader(file: FileBytes, address: number, budget: Budget): I
   return yield* readVersion1(file, address, cursor, budget);
 }
 
-interface Pending {
-  readonly address: number;
-  readonly size: number;
-  readonly parent: number;
-}
-
-/** Keeps the continuations still to be read and refuses one that was seen already: a cycle. */
-class Continuations {
-  readonly chunks: Pending[] = [];
+/** The messages of a header and the chunks they lie in, those that are still to be read as well. */
+class HeaderParts {
+  readonly messages: RawMessage[] = [];
+  readonly chunks: HeaderChunk[];
+  readonly #file: FileBytes;
+  readonly #budget: Budget;
   readonly #seen = new Set<number>();
 
-  add(body: Cursor, file: FileBytes, parent: number): void {
-    const address = body.address(file.addressSize);
-    const size = body.uint(file.lengthSize);
+  constructor(file: FileBytes, budget: Budget, address: number, size: number) {
+    this.#file = file;
+    this.#budget = budget;
+    this.chunks = [{ address, size, parent: 0 }];
+  }
+
+  /** Reads all chunks, also those that are found on the way; `parse` is given each with its number. */
+  *read(parse: (cursor: Cursor, chunk: number) => void): Io<void> {
+    for (const [i, { address, size }] of this.chunks.entries()) {
+      const cursor = yield* this.#file.cursor(address, size, i === 0 ? 'object header' : 'header continuation');
+      this.#budget.spend(size, address, 'object headers');
+      parse(cursor, i);
+    }
+  }
+
+  /** The message whose head was just read. */
+  add(cursor: Cursor, type: number, size: number, flags: number, order: number, chunk: number): void {
+    const { offset } = cursor;
+    if (type === MESSAGE.continuation) {
+      const stop = cursor.at + size;
+      if (size > cursor.left) cursor.fail(`continuation message of ${size} bytes where only ${cursor.left} are left`);
+      this.#addChunk(cursor, chunk);
+      cursor.at = stop;
+      return;
+    }
+    const body = cursor.take(size, 'header message');
+    if (type !== MESSAGE.nil) this.messages.push({ type, flags, order, body, offset, chunk });
+  }
+
+  /** Refuses one that was seen already: a cycle. */
+  #addChunk(body: Cursor, parent: number): void {
+    const address = body.address(this.#file.addressSize);
+    const size = body.uint(this.#file.lengthSize);
     if (this.#seen.has(address)) body.fail('a header continuation that points back');
     this.#seen.add(address);
     this.chunks.push({ address, size, parent });
@@ -78,82 +105,27 @@ function* readVersion2(file: FileBytes, address: number, cursor: Cursor, budget:
   const extras = cursor.take((flags & 0x20 ? 16 : 0) + (flags & 0x10 ? 4 : 0), 'times').slice();
   const size = cursor.uint(1 << (flags & 3));
   const prefix = cursor.at;
-  const total = prefix + size + 4;
-  const first = yield* file.cursor(address, total, 'object header');
-  budget.spend(total, address, 'object headers');
-  const continuations = new Continuations();
-  const messages: RawMessage[] = [];
-  verify(first, address + file.base);
-  first.at = prefix;
-  first.end = total - 4;
+  const parts = new HeaderParts(file, budget, address, prefix + size + 4);
   const orders = (flags & 4) !== 0;
-  parseChunk2(first, orders, 0, file, messages, continuations);
-  const chunks: HeaderChunk[] = [{ address, size: total, parent: 0 }];
-  for (const next of continuations.chunks) {
-    if (next.size < 8) throw formatError(`header continuation of ${next.size} bytes`, file.base + next.address);
-    const chunk = yield* file.cursor(next.address, next.size, 'header continuation');
-    budget.spend(next.size, next.address, 'object headers');
-    chunk.signature('OCHK');
-    verify(chunk, next.address + file.base);
-    chunk.at = 4;
-    chunk.end = next.size - 4;
-    chunks.push(next);
-    parseChunk2(chunk, orders, chunks.length - 1, file, messages, continuations);
-  }
+  yield* parts.read((chunk, number) => {
+    const from = chunk.base;
+    const end = chunk.bytes.length - 4;
+    if (number > 0) {
+      if (end < 4) throw formatError(`header continuation of ${end + 4} bytes`, from);
+      chunk.signature('OCHK');
+    }
+    checkSum(chunk, end, from, ' of an object header');
+    chunk.at = number === 0 ? prefix : 4;
+    chunk.end = end;
+    while (chunk.left >= (orders ? 6 : 4)) {
+      const type = chunk.u8();
+      const length = chunk.u16();
+      const how = chunk.u8();
+      parts.add(chunk, type, length, how, orders ? chunk.u16() : 0, number);
+    }
+  });
+  const { messages, chunks } = parts;
   return { address, version: 2, flags, extras, referenceCount: 1, messages, chunks };
-}
-
-function verify(cursor: Cursor, offset: number): void {
-  const end = cursor.bytes.length - 4;
-  const bytes = cursor.bytes;
-  const stored =
-    ((bytes[end] as number) |
-      ((bytes[end + 1] as number) << 8) |
-      ((bytes[end + 2] as number) << 16) |
-      ((bytes[end + 3] as number) << 24)) >>>
-    0;
-  if (stored !== lookup3(bytes, 0, end)) throw formatError('checksum of an object header is wrong', offset);
-}
-
-function parseChunk2(
-  cursor: Cursor,
-  orders: boolean,
-  chunk: number,
-  file: FileBytes,
-  messages: RawMessage[],
-  continuations: Continuations,
-): void {
-  const head = orders ? 6 : 4;
-  while (cursor.left >= head) {
-    const type = cursor.u8();
-    const size = cursor.u16();
-    const flags = cursor.u8();
-    const order = orders ? cursor.u16() : 0;
-    addMessage(cursor, type, size, flags, order, chunk, file, messages, continuations);
-  }
-}
-
-function addMessage(
-  cursor: Cursor,
-  type: number,
-  size: number,
-  flags: number,
-  order: number,
-  chunk: number,
-  file: FileBytes,
-  messages: RawMessage[],
-  continuations: Continuations,
-): void {
-  const offset = cursor.offset;
-  if (type === MESSAGE.continuation) {
-    const stop = cursor.at + size;
-    if (size > cursor.left) cursor.fail(`continuation message of ${size} bytes where only ${cursor.left} are left`);
-    continuations.add(cursor, file, chunk);
-    cursor.at = stop;
-    return;
-  }
-  const body = cursor.take(size, 'header message');
-  if (type !== MESSAGE.nil) messages.push({ type, flags, order, body, offset, chunk });
 }
 
 function* readVersion1(file: FileBytes, address: number, cursor: Cursor, budget: Budget): Io<RawHeader> {
@@ -161,41 +133,20 @@ function* readVersion1(file: FileBytes, address: number, cursor: Cursor, budget:
   cursor.skip(1);
   const count = cursor.u16();
   const referenceCount = cursor.u32();
-  const size = cursor.u32();
-  const first = yield* file.cursor(address, 16 + size, 'object header');
-  budget.spend(16 + size, address, 'object headers');
-  first.at = 16;
-  const continuations = new Continuations();
-  const messages: RawMessage[] = [];
-  const chunks: HeaderChunk[] = [{ address, size: 16 + size, parent: 0 }];
-  parseChunk1(first, 0, file, messages, continuations);
-  for (const next of continuations.chunks) {
-    const chunk = yield* file.cursor(next.address, next.size, 'header continuation');
-    budget.spend(next.size, next.address, 'object headers');
-    chunks.push(next);
-    parseChunk1(chunk, chunks.length - 1, file, messages, continuations);
-  }
-  if (messages.length + continuations.chunks.length > count) {
-    throw formatError(
-      `object header with ${messages.length + continuations.chunks.length} messages where ${count} are announced`,
-      file.base + address,
-    );
-  }
+  const parts = new HeaderParts(file, budget, address, 16 + cursor.u32());
+  yield* parts.read((chunk, number) => {
+    if (number === 0) chunk.at = 16;
+    while (chunk.left >= 8) {
+      const type = chunk.u16();
+      const length = chunk.u16();
+      const flags = chunk.u8();
+      chunk.skip(3);
+      parts.add(chunk, type, length, flags, 0, number);
+    }
+  });
+  const { messages, chunks } = parts;
+  const found = messages.length + chunks.length - 1;
+  if (found > count)
+    throw formatError(`object header with ${found} messages where ${count} are announced`, file.base + address);
   return { address, version: 1, flags: 0, extras: new Uint8Array(0), referenceCount, messages, chunks };
-}
-
-function parseChunk1(
-  cursor: Cursor,
-  chunk: number,
-  file: FileBytes,
-  messages: RawMessage[],
-  continuations: Continuations,
-): void {
-  while (cursor.left >= 8) {
-    const type = cursor.u16();
-    const size = cursor.u16();
-    const flags = cursor.u8();
-    cursor.skip(3);
-    addMessage(cursor, type, size, flags, 0, chunk, file, messages, continuations);
-  }
 }

@@ -1,6 +1,6 @@
 import type { HeaderBlock } from './header-blocks.ts';
 import { GROUP_INFO, type LinkTarget } from './link-message.ts';
-import { MESSAGE } from './message-types.ts';
+import * as MESSAGE from './message-numbers.ts';
 
 /** Objects that are not in the file yet have addresses from here on, so that references to them can be told apart. */
 export const PROVISIONAL = 2 ** 52;

@@ -1,3 +1,4 @@
+import { containsReference } from '../dtype/describe.ts';
 import { formatError, H5LogError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
 import { attributeParts } from './attribute-value.ts';
@@ -9,9 +10,9 @@ import { FileBytes } from './file-bytes.ts';
 import { type RawMessage, readHeader } from './header-read.ts';
 import { ObjectLoader } from './load.ts';
 import { located } from './located.ts';
-import { MESSAGE } from './message-types.ts';
+import * as MESSAGE from './message-numbers.ts';
 import { HeaderMessage, ObjectNode } from './object-node.ts';
-import { rawReferences } from './raw-references.ts';
+import type { RawReferences } from './raw-references.ts';
 import { SharedTable } from './shared-message.ts';
 import { Structure } from './structure.ts';
 import { type BtreeK, DEFAULT_K, readSuperblock, SUPERBLOCK_SIZE, type Superblock } from './superblock.ts';
@@ -60,8 +61,8 @@ export function* loadEverything(structure: Structure): Io<void> {
   }
 }
 
-/** Makes a structure ready for changes: who points to whom, and what must not move. */
-export function* prepareWriting(opened: OpenedStructure): Io<void> {
+/** Makes a structure ready for changes: who points to whom, and what must not move. `references` looks for them in data. */
+export function* prepareWriting(opened: OpenedStructure, references: RawReferences): Io<void> {
   const { structure, superblock } = opened;
   const { loader, heap, root } = structure;
   refuseWriting(superblock);
@@ -83,7 +84,9 @@ export function* prepareWriting(opened: OpenedStructure): Io<void> {
 
   function* referencesOf(node: ObjectNode): Io<Set<number> | string> {
     try {
-      return yield* rawReferences(loader.file, structure.dataset(node), heap, dataBytes);
+      const parts = structure.dataset(node);
+      if (!containsReference(parts.dtype)) return new Set();
+      return yield* references(loader.file, parts, heap, dataBytes);
     } catch (error) {
       throw located(error, loader.file.base + node.address);
     }

@@ -15,7 +15,7 @@ import {
   unwritten,
 } from './header-blocks.ts';
 import { encodeLinkInfo } from './link-message.ts';
-import { MESSAGE } from './message-types.ts';
+import * as MESSAGE from './message-numbers.ts';
 import { type HeaderMessage, type ObjectNode, PROVISIONAL, type Region, type Relocatable } from './object-node.ts';
 
 /** The structure of one commit, ready to be written at `at`. */

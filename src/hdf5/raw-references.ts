@@ -18,6 +18,8 @@ const MOST_BYTES = 256 * 2 ** 20;
  * The addresses of objects that a dataset's raw data refers to, or the reason why they cannot be found out. Objects that raw
  * data refers to must stay where they are, because data is never rewritten.
  */
+export type RawReferences = typeof rawReferences;
+
 export function* rawReferences(
   file: FileBytes,
   parts: DatasetParts,
@@ -26,7 +28,7 @@ export function* rawReferences(
 ): Io<Set<number> | string> {
   const found = new Set<number>();
   const { dtype, type, layout } = parts;
-  if (!containsReference(dtype) || !layout) return found;
+  if (!layout) return found;
   const count = elementCount(parts.space);
   if (count * type.size > MOST_BYTES) return `more than ${MOST_BYTES} bytes of references`;
   const look = function* (bytes: Uint8Array): Io<void> {

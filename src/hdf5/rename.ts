@@ -4,7 +4,7 @@ import { announce, renounce } from './connect.ts';
 import { Cursor } from './cursor.ts';
 import { drop } from './header-blocks.ts';
 import { encodeLink, type LinkTarget } from './link-message.ts';
-import { MESSAGE } from './message-types.ts';
+import * as MESSAGE from './message-numbers.ts';
 import { HeaderMessage, type HeapSlot, type ObjectNode, type TargetSlot } from './object-node.ts';
 import type { Structure } from './structure.ts';
 

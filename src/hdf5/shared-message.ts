@@ -1,7 +1,7 @@
 import { formatError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
-import { checkSum } from './btree2.ts';
 import { ByteWriter } from './byte-writer.ts';
+import { checkSum } from './checksum.ts';
 import { Cursor } from './cursor.ts';
 import type { FileBytes } from './file-bytes.ts';
 import { FractalHeap } from './fractal-heap.ts';

@@ -2,14 +2,16 @@ import type { DType } from '../dtype/model.ts';
 import { type Encoded, encodeValues } from '../dtype/values.ts';
 import { H5LogError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
-import { encodeAttribute, encodeTypedAttribute } from './attribute-message.ts';
+import { encodeAttribute } from './attribute-message.ts';
 import { announce, inSharedTable, renounce } from './connect.ts';
-import { draftDataset, draftType, type MessageDraft, type NewDataset } from './dataset-messages.ts';
+import { draftDataset, type NewDataset } from './dataset-messages.ts';
 import { type Dataspace, elementCount } from './dataspace.ts';
 import { drop, loosen } from './header-blocks.ts';
 import { provisionalHeapIds } from './heap-reader.ts';
 import { encodeLink, type LinkTarget } from './link-message.ts';
-import { MESSAGE, MESSAGE_FLAG } from './message-types.ts';
+import * as MESSAGE_FLAG from './message-flags.ts';
+import * as MESSAGE from './message-numbers.ts';
+import type { MessageDraft } from './new-layout.ts';
 import {
   type Attribute,
   HeaderMessage,
@@ -17,18 +19,17 @@ import {
   type Link,
   ObjectNode,
   type Region,
-  type Relocatable,
   type TargetSlot,
 } from './object-node.ts';
 import { ObjectTree } from './object-tree.ts';
 import { movingWith } from './plan.ts';
-import { encodeSharedObject, SHARED_ADDRESS_AT } from './shared-message.ts';
 import { DEFAULT_K } from './superblock.ts';
 
 /** A message is at most 64 KiB; libhdf5 stops a little earlier. */
 const MAX_MESSAGE = 0xffff;
 const NONE: readonly never[] = [];
-const KNOWN_MESSAGES: ReadonlySet<number> = new Set(Object.values(MESSAGE));
+/** Messages are numbered without gaps. */
+const isKnown = (type: number): boolean => type <= MESSAGE.cacheImage;
 
 /** The objects of a file as they shall be: changes are made here and become part of the file with the next commit. */
 export class Structure extends ObjectTree {
@@ -72,10 +73,7 @@ export class Structure extends ObjectTree {
     if (!this.writable) throw new H5LogError('READ_ONLY', 'the file is open for reading only');
     if (node.dirty) return;
     for (const message of node.rest) {
-      if (
-        !KNOWN_MESSAGES.has(message.type) &&
-        message.flags & (MESSAGE_FLAG.failIfUnknownOnWrite | MESSAGE_FLAG.failIfUnknown)
-      ) {
+      if (!isKnown(message.type) && message.flags & (MESSAGE_FLAG.failIfUnknownOnWrite | MESSAGE_FLAG.failIfUnknown)) {
         throw new H5LogError(
           'UNSUPPORTED',
           `the object has a message of type ${message.type} that forbids changes by programs that do not know it`,
@@ -96,28 +94,28 @@ export class Structure extends ObjectTree {
   }
 
   createGroup(parent: ObjectNode, name: string): ObjectNode {
-    this.#mayLink(parent, name);
-    return this.#adopt(parent, name, new ObjectNode('group'));
+    return this.create(parent, name, new ObjectNode('group'), []);
   }
 
   createDataset(parent: ObjectNode, name: string, dataset: NewDataset): ObjectNode {
     const { drafts, regions } = draftDataset(dataset, this.chunkFanout);
     for (const { bytes } of drafts) checkMessage(bytes, name);
-    this.#mayLink(parent, name);
     if (dataset.dtype instanceof ObjectNode) this.mayChange(dataset.dtype); // its count of uses grows
     const node = new ObjectNode('dataset');
     if (dataset.plain) keepNoOrder(node);
-    for (const draft of drafts) this.#addRest(node, draft);
+    this.create(parent, name, node, drafts);
     for (const region of regions) this.regions.add(region);
-    return this.#adopt(parent, name, node);
+    return node;
   }
 
-  /** A committed datatype: one that datasets and attributes can share. */
-  createDatatype(parent: ObjectNode, name: string, dtype: DType): ObjectNode {
+  /** Puts a new object of these messages into a group. */
+  create(parent: ObjectNode, name: string, node: ObjectNode, drafts: readonly MessageDraft[]): ObjectNode {
     this.#mayLink(parent, name);
-    const node = new ObjectNode('datatype');
-    this.#addRest(node, draftType(dtype, null));
-    return this.#adopt(parent, name, node);
+    for (const draft of drafts) this.#addRest(node, draft);
+    node.dirty = true;
+    this.dirty.add(node);
+    this.addLink(parent, name, { kind: 'hard', address: node.address }, node);
+    return node;
   }
 
   /** Before anything is made: the group may change, and the name is free and not too long. */
@@ -128,14 +126,7 @@ export class Structure extends ObjectTree {
     this.mayChange(group);
   }
 
-  #adopt(parent: ObjectNode, name: string, node: ObjectNode): ObjectNode {
-    node.dirty = true;
-    this.dirty.add(node);
-    this.addLink(parent, name, { kind: 'hard', address: node.address }, node);
-    return node;
-  }
-
-  #addRest(node: ObjectNode, draft: MessageDraft): HeaderMessage {
+  #addRest(node: ObjectNode, draft: MessageDraft): void {
     const message = new HeaderMessage(node, draft.type, draft.flags, 0, draft.bytes, true);
     if (draft.targets) message.targets = draft.targets;
     if (draft.heap) {
@@ -146,7 +137,6 @@ export class Structure extends ObjectTree {
     this.#countShared(message, 1);
     node.rest.push(message);
     node.hot.add(message);
-    return message;
   }
 
   /** libhdf5 counts every use of a committed datatype as a link to it. */
@@ -158,25 +148,6 @@ export class Structure extends ObjectTree {
   #countUse(type: ObjectNode, by: 1 | -1): void {
     type.linkCount += by;
     if (type.linkCount > 0) this.touch(type);
-  }
-
-  /** Replaces a message of the rest, e.g. a dataspace after a change of shape. */
-  replaceMessage(node: ObjectNode, type: number, bytes: Uint8Array): void {
-    const message = node.message(type);
-    if (!message) throw new H5LogError('UNSUPPORTED', `the object has no message of type ${type}`);
-    this.refuseShared(message);
-    this.touch(node);
-    loosen(message);
-    renounce(message);
-    Object.assign(message, {
-      bytes,
-      content: bytes,
-      owned: true,
-      targets: [],
-      heap: [],
-      changed: this.tick,
-      flags: message.flags & ~MESSAGE_FLAG.shared,
-    });
   }
 
   refuseShared(message: HeaderMessage): void {
@@ -307,37 +278,16 @@ export class Structure extends ObjectTree {
     const targets: TargetSlot[] = [];
     const heap: HeapSlot[] = [];
     yield* this.#slots(encoded, dataAt, targets, heap);
-    this.#putAttribute(node, name, body, targets, heap);
+    this.putAttribute(node, name, body, targets, heap);
   }
 
   /** An attribute without references and variable-length parts, its value already encoded. */
   setPlainAttribute(node: ObjectNode, name: string, dtype: DType, space: Dataspace, data: Uint8Array): void {
-    this.#putAttribute(node, name, encodeAttribute(name, dtype, space, data).body, NONE, NONE);
+    this.putAttribute(node, name, encodeAttribute(name, dtype, space, data).body, NONE, NONE);
   }
 
-  /**
-   * An attribute whose value is encoded already and says itself what it points to. Its type is one as the file describes it, or a
-   * committed one.
-   */
-  setEncodedAttribute(
-    node: ObjectNode,
-    name: string,
-    type: Uint8Array | ObjectNode,
-    space: Dataspace,
-    value: Relocatable,
-  ): void {
-    const committed = type instanceof ObjectNode ? type : null;
-    if (committed) this.mayChange(committed); // its count of uses grows
-    const described = type instanceof ObjectNode ? encodeSharedObject(type.address) : type;
-    const { body, typeAt, dataAt } = encodeTypedAttribute(name, described, committed !== null, space, value.bytes);
-    const targets = value.targets.map(({ at, node: target }) => ({ at: at + dataAt, node: target }));
-    if (committed) targets.push({ at: typeAt + SHARED_ADDRESS_AT, node: committed });
-    const heap = value.heap.map(({ at, content }) => ({ at: at + dataAt, content }));
-    this.#putAttribute(node, name, body, targets, heap, committed);
-    if (committed) this.#countUse(committed, 1);
-  }
-
-  #putAttribute(
+  /** An attribute from its message. A committed type is used once more by it. */
+  putAttribute(
     node: ObjectNode,
     name: string,
     body: Uint8Array,
@@ -363,6 +313,7 @@ export class Structure extends ObjectTree {
     node.hot.add(message);
     const sharedType = committed?.message(MESSAGE.datatype)?.content ?? null;
     node.attributes.set(name, { name, order, message, sharedType, sharedSpace: null, committed });
+    if (committed) this.#countUse(committed, 1);
   }
 
   /** Turns paths into objects and heap items into slots, all the way down. */

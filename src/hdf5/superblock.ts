@@ -1,7 +1,7 @@
 import { formatError, H5LogError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
 import { ByteWriter } from './byte-writer.ts';
-import { lookup3 } from './checksum.ts';
+import { checkSum, lookup3 } from './checksum.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
 
 const SIGNATURE = [0x89, 0x48, 0x44, 0x46, 0x0d, 0x0a, 0x1a, 0x0a];
@@ -118,7 +118,7 @@ function parseNew(cursor: Cursor, version: number, at: number, size: number): Su
   const end = cursor.address(addressSize);
   const root = cursor.address(addressSize);
   const length = cursor.at;
-  if (cursor.u32() !== lookup3(cursor.bytes, 0, length)) throw formatError('checksum of the superblock is wrong', at);
+  checkSum(cursor, length, at, ' of the superblock');
   return {
     version,
     base: at,

@@ -2,6 +2,7 @@ import { type DType, fullType } from '../dtype/model.ts';
 import { formatError } from '../errors.ts';
 import { putU64 } from '../hdf5/byte-writer.ts';
 import { NULL_SPACE, simpleSpace } from '../hdf5/dataspace.ts';
+import { unallocated } from '../hdf5/new-layout.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
 import type { Structure } from '../hdf5/structure.ts';
 import { allocate } from '../slab.ts';
@@ -45,7 +46,7 @@ export function* createAnchor(
   const node = structure.createDataset(parent, name, {
     dtype: anchor.dtype,
     space: NULL_SPACE,
-    layout: { kind: 'unallocated' },
+    layout: unallocated,
     ...fill,
   });
   writeSizes(structure, node, DIMS, anchor.shape);

@@ -22,7 +22,7 @@ export interface Lent {
 }
 
 /** The parts of all stages, datasets in the order of their first post, each dataset's posts in theirs. */
-export function inOrder(stages: readonly Stage[]): DatasetStage[] {
+function inOrder(stages: readonly Stage[]): DatasetStage[] {
   const byDataset = new Map<LogDataset, DatasetStage[]>();
   for (const stage of stages) {
     for (const part of stage.datasets) {
@@ -50,9 +50,12 @@ export class FlushBuilder {
     this.table = new TableWriter(log.options.table);
   }
 
-  add(stage: DatasetStage): void {
-    if (stage.dataset.filters.length > 0) this.#addFiltered(stage);
-    else this.#addPlain(stage);
+  addAll(stages: readonly Stage[]): void {
+    for (const part of inOrder(stages)) {
+      if (part.dataset.deleted) continue;
+      if (part.dataset.filters.length > 0) this.#addFiltered(part);
+      else this.#addPlain(part);
+    }
   }
 
   #addPlain(stage: DatasetStage): void {

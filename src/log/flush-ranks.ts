@@ -1,13 +1,16 @@
+import { checksummer } from '#platform';
 import { ofRank } from '../comm/agreement.ts';
 import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
 import { decodeError, encodeError } from '../comm/error-message.ts';
 import { ByteWriter } from '../hdf5/byte-writer.ts';
 import { Cursor } from '../hdf5/cursor.ts';
 import type { Io } from '../storage/drive.ts';
+import { goneBuffer } from './arena.ts';
 import { type RankPart, type SubfileState, statePart } from './commit-record.ts';
 import type { FlushPlan } from './flush.ts';
-import { sumShare, writeRest, writeShare } from './flush-write.ts';
+import { NO_SUM, writeRest, writeShare } from './flush-write.ts';
 import type { Log } from './log.ts';
+import type { Share } from './share.ts';
 import type { StorePlan } from './store-plan.ts';
 
 /** What every rank knows at the end of a flush. */
@@ -34,7 +37,7 @@ export function* commitTogether(log: Log, comm: Communicator, plan: FlushPlan, o
   const { own } = log;
   const written = yield* writeData(log, comm, plan, options);
   const reports = collect(own.comm.gather(written, 0));
-  if (!log.hasSubfiles) {
+  if (!log.spread) {
     return yield* conclude(comm, reports, function* (parts) {
       const store = plan.store as StorePlan;
       yield* writeRest(log, plan, store, parts.map(decodePart));
@@ -79,6 +82,23 @@ function* writeData(log: Log, comm: Communicator, plan: FlushPlan, options: Rank
     }
     return encodePart({ rank: comm.rank, end: share.offset + share.size, checksum });
   }
+}
+
+/** Writes the data of this rank by a call of its own, in one piece; gives the checksum. */
+function sumShare(
+  log: Log,
+  { data, lent, offset, section }: Share,
+  write: (parts: readonly Uint8Array[], offset: number) => void,
+): Uint8Array {
+  const gone = data.find((part) => lent.has(part) && part.length !== lent.get(part)?.size);
+  // The other ranks write as well: whatever is wrong here, the calls are made.
+  write(gone ? [] : data, offset);
+  if (section) write(gone ? [] : [section.bytes], section.offset);
+  if (gone) throw goneBuffer(lent.get(gone)?.path ?? '');
+  const sum = log.options.checksum ? checksummer() : null;
+  if (sum) for (const part of data) sum.update(part);
+  if (section) sum?.update(section.bytes);
+  return sum?.digest() ?? NO_SUM;
 }
 
 function* makeRoom({ committer, planned }: StorePlan): Io<Uint8Array> {

@@ -2,17 +2,18 @@ import { checksummer } from '#platform';
 import type { Append } from '../hdf5/appender.ts';
 import type { Io } from '../storage/drive.ts';
 import { goneBuffer } from './arena.ts';
-import { type ChecksumKind, encodeRecord, type RankPart, statePart } from './commit-record.ts';
+import { type ChecksumKind, encodeRecord, type RankPart } from './commit-record.ts';
 import type { FlushPlan } from './flush.ts';
 import type { Lent } from './flush-data.ts';
 import type { Log } from './log.ts';
 import type { Share } from './share.ts';
-import { type StorePlan, stateOf } from './store-plan.ts';
+import type { StorePlan } from './store-plan.ts';
 
 /** Data is written in pieces of this size; while one is on its way, its checksum is computed. */
 const PIECE = 4 * 2 ** 20;
 const SMALL_END = 64 * 1024;
-const NO_SUM = new Uint8Array(8);
+/** Where checksums are not wanted. */
+export const NO_SUM = new Uint8Array(8);
 
 /** Writes the data of this rank and gives the checksum of it. With `keepEnd` a small end is left to the caller. */
 export function* writeShare(
@@ -48,33 +49,12 @@ export function* writeShare(
   return { end: parts, at, checksum: sum?.digest() ?? NO_SUM };
 }
 
-/** The same by a call of its own, in one piece; gives the checksum. */
-export function sumShare(
-  log: Log,
-  { data, lent, offset, section }: Share,
-  write: (parts: readonly Uint8Array[], offset: number) => void,
-): Uint8Array {
-  const gone = data.find((part) => lent.has(part) && part.length !== lent.get(part)?.size);
-  // The other ranks write as well: whatever is wrong here, the calls are made.
-  write(gone ? [] : data, offset);
-  if (section) write(gone ? [] : [section.bytes], section.offset);
-  if (gone) throw goneBuffer(lent.get(gone)?.path ?? '');
-  const sum = log.options.checksum ? checksummer() : null;
-  if (sum) for (const part of data) sum.update(part);
-  if (section) sum?.update(section.bytes);
-  return sum?.digest() ?? NO_SUM;
-}
-
 /** A flush of one rank; gives the bytes it added. May be started again from the beginning. */
 export function* commitAlone(log: Log, plan: FlushPlan): Io<number> {
-  const { store, main } = plan;
+  const { store } = plan;
   if (store) yield* store.store.run(writeAlone(log, plan, store));
-  if (main) {
-    const states = [...log.states];
-    if (store) states[store.store.place] = stateOf(store);
-    yield* writeRest(log, plan, main, states.map(statePart));
-  }
-  return (store?.planned.bytes ?? 0) + (main?.planned.bytes ?? 0);
+  const rest = log.spread ? yield* log.spread.conclude(log, plan) : 0;
+  return (store?.planned.bytes ?? 0) + rest;
 }
 
 /** Data and all the rest of a store. */

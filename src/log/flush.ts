@@ -1,14 +1,13 @@
-import { agreedError } from '../comm/agreement.ts';
-import type { Communicator } from '../comm/communicator.ts';
 import { blockBytes } from './block-index.ts';
-import { FlushBuilder, type IndexPart, inOrder } from './flush-data.ts';
-import { CONFIG, type LogCounts } from './layout.ts';
+import * as CONFIG from './config-bits.ts';
+import { FlushBuilder, type IndexPart } from './flush-data.ts';
+import type { LogCounts } from './layout.ts';
 import type { Log } from './log.ts';
 import { clipReturned } from './resize.ts';
-import { type Placed, placeAlone, placeTogether, type Share } from './share.ts';
+import { type Placed, placeAlone, type Share } from './share.ts';
 import { Stage } from './stage.ts';
 import type { LogStore } from './store.ts';
-import { type Addition, nextOffset, planStore, type StorePlan, stateOf, storeDone, storeFailed } from './store-plan.ts';
+import { type Addition, nextOffset, planStore, type StorePlan, storeDone, storeFailed } from './store-plan.ts';
 
 /** A flush whose bytes and places are fixed. */
 export interface FlushPlan {
@@ -33,84 +32,65 @@ export interface FlushPlan {
   readonly rewrote: boolean;
 }
 
-/**
- * Everything that waits becomes one append: data, table, commit record, structure. With several ranks it is planned together: each
- * says how much it has and learns where that goes. Undefined: there is nothing to commit.
- */
-export function planFlush(log: Log, comm: Communicator, sequence: number, now: number): FlushPlan | undefined {
-  const alone = comm.size === 1;
-  let time = now;
+export type StorePlans = Pick<FlushPlan, 'store' | 'main'>;
+
+/** What waits for a flush. */
+export interface Waiting {
+  readonly stages: readonly Stage[];
+  readonly requests: number;
+  /** The structure has changed. */
+  readonly isDirty: boolean;
+}
+
+export function waitingIn(log: Log): Waiting {
   const stages = [...log.waiting, log.current].filter((stage) => !stage.isEmpty);
-  const isDirty = log.main.committer?.pending ?? false;
-  let requests = stages.reduce((sum, stage) => sum + stage.requests, 0);
-  if (alone && requests === 0 && !isDirty) return undefined;
-  const builder = new FlushBuilder(log, alone ? nextOffset(log.own) : 0);
-  const trouble = attempt(alone, () => {
-    for (const part of inOrder(stages)) if (!part.dataset.deleted) builder.add(part);
-  });
-  if (!alone) {
-    // The time is that of the first rank: the records of one commit in several files must say the same.
-    const told = Float64Array.of(trouble ? 1 : 0, isDirty ? 1 : 0, requests, comm.rank === 0 ? now : 0);
-    const sums = comm.allreduce(told, 'sum');
-    if ((sums[0] as number) > 0) throw agreedError(comm, trouble !== null, trouble?.error);
-    requests = sums[2] as number;
-    time = sums[3] as number;
-    if (requests === 0 && sums[1] === 0) return undefined;
-  }
-  const placed = alone ? placeAlone(log.own, builder) : placeTogether(log.own, builder);
-  let plans: { store: StorePlan | null; main: StorePlan | null } = { store: null, main: null };
-  const failure = attempt(alone, () => {
-    plans = planStores(log, placed, alone);
-  });
+  const requests = stages.reduce((sum, stage) => sum + stage.requests, 0);
+  return { stages, requests, isDirty: log.main.committer?.pending ?? false };
+}
+
+/** Everything that waits becomes one append: data, table, commit record, structure. Undefined: there is nothing to commit. */
+export function planAlone(log: Log, sequence: number, time: number): FlushPlan | undefined {
+  const { stages, requests, isDirty } = waitingIn(log);
+  if (requests === 0 && !isDirty) return undefined;
+  const builder = new FlushBuilder(log, nextOffset(log.own));
+  builder.addAll(stages);
+  const placed = placeAlone(log.own, builder);
+  const plans = planStores(log, placed);
+  const isAlone = log.stores.length === 1;
+  const parts = isAlone ? builder.parts : [];
+  const { share, dataSize } = placed;
+  const begun = beginFlush(log, stages);
+  return { sequence, time, requests, share, hasData: dataSize > 0, ...plans, failure: null, isAlone, parts, ...begun };
+}
+
+/** The posts are on their way. */
+export function beginFlush(log: Log, stages: readonly Stage[]): Pick<FlushPlan, 'stages' | 'rewrote'> {
   const rewrote = log.rewrite;
   log.rewrite = false;
   log.underWay.push(...stages);
   log.waiting = [];
   if (!log.current.isEmpty) log.current = new Stage();
-  const { share, dataSize } = placed;
-  const isAlone = alone && log.stores.length === 1;
-  const indexing = { isAlone, parts: isAlone ? builder.parts : [] };
-  return { sequence, time, requests, stages, share, hasData: dataSize > 0, ...plans, failure, ...indexing, rewrote };
-}
-
-/** Alone, an error is thrown at once; among others it is kept, because they wait. */
-function attempt(alone: boolean, work: () => void): { readonly error: unknown } | null {
-  try {
-    work();
-    return null;
-  } catch (error) {
-    if (alone) throw error;
-    return { error };
-  }
+  return { stages, rewrote };
 }
 
 /** The commits that this rank writes. */
-function planStores(log: Log, placed: Placed, alone: boolean): { store: StorePlan | null; main: StorePlan | null } {
-  const { own, main } = log;
-  if (!log.hasSubfiles) {
-    const store = main.committer && planStore(main, main.committer, addition(log, main, placed, log.rewrite, alone));
-    return { store, main: null };
-  }
-  // The original cannot read subfiles, so references to entries of deleted datasets may stay in them.
-  const writer = placed.dataSize > 0 ? own.committer : null;
-  const store = writer && planStore(own, writer, addition(log, own, placed, false, alone));
-  try {
-    return { store, main: main.committer && planStore(main, main.committer, bareAddition(log)) };
-  } catch (error) {
-    if (store) storeFailed(store);
-    throw error;
-  }
+export function planStores(log: Log, placed: Placed): StorePlans {
+  const { main, spread } = log;
+  if (spread) return spread.plan(log, placed);
+  const store = main.committer && planStore(main, main.committer, additionTo(log, main, placed, log.rewrite));
+  return { store, main: null };
 }
 
-function addition(log: Log, store: LogStore, placed: Placed, rewrite: boolean, alone: boolean): Addition {
-  const { share, dataSize, table, tableSize, isWhole } = placed;
+/** What the ranks add to a store. */
+export function additionTo(log: Log, store: LogStore, placed: Placed, rewrite: boolean): Addition {
+  const { dataSize, data, table, tableSize, isWhole, parts } = placed;
   return {
     dataSize,
-    data: alone ? share.data : [],
+    data,
     table: isWhole ? table : null,
     tableSize,
     header: isWhole ? null : table,
-    parts: alone ? 1 : dataSize > 0 ? store.comm.size : 0,
+    parts,
     rewrite,
     options: log.options.table,
     shapeOf: (id) => log.shapeOf(id),
@@ -118,23 +98,7 @@ function addition(log: Log, store: LogStore, placed: Placed, rewrite: boolean, a
   };
 }
 
-/** What the main file adds when the data is in subfiles: a record that says which state of each of them counts. */
-function bareAddition(log: Log): Addition {
-  return {
-    dataSize: 0,
-    data: [],
-    table: null,
-    tableSize: 0,
-    header: null,
-    parts: log.stores.length,
-    rewrite: false,
-    options: log.options.table,
-    shapeOf: () => undefined,
-    counts: { ...log.main.counts, datasets: log.datasets, config: configOf(log, log.main.counts) },
-  };
-}
-
-function configOf(log: Log, { config }: LogCounts): number {
+export function configOf(log: Log, { config }: LogCounts): number {
   const { table } = log.options;
   // What is in the file already stays; the original looks for references only where the bit for them is set. That a file was
   // written by passing everything through says nothing about its bytes, but keeps the original from reading it.
@@ -150,11 +114,7 @@ function configOf(log: Log, { config }: LogCounts): number {
 export function flushDone(log: Log, plan: FlushPlan, overtaken: boolean): void {
   if (plan.store) storeDone(plan.store);
   if (plan.main) storeDone(plan.main);
-  if (plan.store && log.hasSubfiles) {
-    const states = [...log.states];
-    states[plan.store.store.place] = stateOf(plan.store);
-    log.states = states;
-  }
+  log.spread?.done(log, plan);
   for (const { dataset, blocks, offset, stored } of plan.parts) {
     const { index } = dataset;
     if (!index) continue;

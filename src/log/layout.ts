@@ -2,23 +2,13 @@ import { simpleSpace } from '../hdf5/dataspace.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
 import { keepNoOrder, type Structure } from '../hdf5/structure.ts';
 import type { Io } from '../storage/drive.ts';
+import * as CONFIG from './config-bits.ts';
 
 /** The group that holds log and tables, and the root attribute that counts them. */
 export const LOG_GROUP = '_LOG';
 /** Where the commit records are in a file whose data is in subfiles: it has no log of its own. */
 export const COMMITS_GROUP = '_COMMITS';
 export const COUNTS_ATTRIBUTE = '_int_att';
-
-/** Bits of the configuration, element 3 of the counts. */
-export const CONFIG = {
-  merge: 0x001,
-  encode: 0x002,
-  zip: 0x004,
-  share: 0x008,
-  passthru: 0x010,
-  aligned: 0x100,
-  subfiling: 0x200,
-} as const;
 
 /** The five numbers of `_int_att`. */
 export interface LogCounts {

@@ -6,14 +6,14 @@ import { type Anchor, ID, readAnchor } from './anchor.ts';
 import { ArenaPool } from './arena.ts';
 import type { LogData } from './box-read.ts';
 import type { SubfileState } from './commit-record.ts';
-import { CONFIG } from './layout.ts';
+import * as CONFIG from './config-bits.ts';
 import { LogDataset } from './log-dataset.ts';
 import { logNames } from './names.ts';
+import type { Spread } from './spread.ts';
 import { DatasetStage, Stage } from './stage.ts';
 import type { LogStore } from './store.ts';
 import type { TableOptions } from './table-format.ts';
 import { Tables } from './tables.ts';
-import { WriteOrder } from './write-order.ts';
 
 export interface LogOptions {
   readonly table: TableOptions;
@@ -34,6 +34,8 @@ export class Log {
   /** Where the data of this rank goes. */
   readonly own: LogStore;
   readonly options: LogOptions;
+  /** null: everything is in one file, or cannot be reached. */
+  readonly spread: Spread | null;
   readonly pool = new ArenaPool();
   readonly tables: Tables;
   /** How many datasets there ever were: the next one's number. */
@@ -58,7 +60,15 @@ export class Log {
   #searched = 0;
   #held = 0;
 
-  constructor(structure: Structure, main: LogStore, stores: readonly LogStore[], own: number, options: LogOptions) {
+  constructor(
+    structure: Structure,
+    main: LogStore,
+    stores: readonly LogStore[],
+    own: number,
+    options: LogOptions,
+    spread: Spread | null = null,
+  ) {
+    this.spread = spread;
     this.structure = structure;
     this.main = main;
     this.stores = stores;
@@ -76,7 +86,7 @@ export class Log {
     const { structure, main } = this;
     let { datasets } = main.counts;
     if (!structure.writable || main.history().at(-1)?.root === structure.root.address) return datasets;
-    for (const [node] of this.#objects()) {
+    for (const [node] of complete(this.#objects())) {
       const id = node.kind === 'dataset' ? complete(structure.attribute(node, ID)) : undefined;
       if (id instanceof Int32Array) datasets = Math.max(datasets, (id[0] ?? -1) + 1);
     }
@@ -100,7 +110,7 @@ export class Log {
     this.tables.committed = {
       items: stores.flatMap(({ committed }) => committed.tables),
       ends,
-      order: stores.length > 1 ? new WriteOrder(stores.map((store) => store.historyLater())) : null,
+      order: this.spread?.order(stores) ?? null,
       coverage: isKept ? coverage : { ends },
     };
   }
@@ -125,39 +135,31 @@ export class Log {
 
   /** What tables must know of a dataset; undefined if it is gone. */
   shapeOf(id: number): { shape: readonly number[]; records: boolean } | undefined {
-    if (id >= this.#searched && !this.#byId.has(id)) this.#findAll();
+    if (id >= this.#searched && !this.#byId.has(id)) {
+      // A file that is being written has its whole structure in memory.
+      complete(this.everyDataset());
+      this.#searched = this.datasets;
+    }
     const dataset = this.#byId.get(id);
     return dataset && !dataset.deleted ? dataset : undefined;
   }
 
-  /** Gets to know every dataset; a file that is being written has its whole structure in memory. */
-  #findAll(): void {
-    for (const [node, path] of this.#objects()) if (node.kind === 'dataset') complete(this.dataset(node, path));
-    this.#searched = this.datasets;
-  }
-
   /** Every object with a path to it. */
-  *#objects(): Generator<[ObjectNode, string], void, undefined> {
-    const paths = new Map<ObjectNode, string>([[this.structure.root, '']]);
+  *#objects(): Io<ReadonlyMap<ObjectNode, string>> {
+    const { root, loader } = this.structure;
+    const paths = new Map<ObjectNode, string>([[root, '']]);
     for (const [node, path] of paths) {
-      yield [node, path];
-      for (const { name, node: target } of node.links.values()) {
-        if (target && !paths.has(target)) paths.set(target, `${path}/${logNames.shownInside(name)}`);
+      for (const link of node.links.values()) {
+        const target = yield* loader.follow(link);
+        if (target && !paths.has(target)) paths.set(target, `${path}/${logNames.shownInside(link.name)}`);
       }
     }
+    return paths;
   }
 
   /** Every dataset of the log, by its number. */
   *everyDataset(): Io<ReadonlyMap<number, LogDataset>> {
-    const { structure } = this;
-    const paths = new Map<ObjectNode, string>([[structure.root, '']]);
-    for (const [node, path] of paths) {
-      if (node.kind === 'dataset') yield* this.dataset(node, path);
-      for (const link of node.links.values()) {
-        const target = yield* structure.loader.follow(link);
-        if (target && !paths.has(target)) paths.set(target, `${path}/${logNames.shownInside(link.name)}`);
-      }
-    }
+    for (const [node, path] of yield* this.#objects()) if (node.kind === 'dataset') yield* this.dataset(node, path);
     return this.#byId;
   }
 

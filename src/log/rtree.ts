@@ -176,21 +176,14 @@ function curveOrder(list: BlockList, from: number, to: number): Uint32Array {
     for (let i = 0; i < count; i++) {
       const k = (from + i) * rank;
       let key = 0;
-      if (used.length === 1) {
-        const d = used[0] as number;
+      for (let v = 0; v < used.length; v++) {
+        const d = used[v] as number;
         const centre = (starts[k + d] as number) + (counts[k + d] as number) / 2;
-        key = Math.floor(
+        const cell = Math.floor(
           ((centre - (low[d] as number)) / ((high[d] as number) - (low[d] as number))) * (2 ** bits - 1),
         );
-      } else {
-        for (let v = 0; v < used.length; v++) {
-          const d = used[v] as number;
-          const centre = (starts[k + d] as number) + (counts[k + d] as number) / 2;
-          const cell = Math.floor(
-            ((centre - (low[d] as number)) / ((high[d] as number) - (low[d] as number))) * (2 ** bits - 1),
-          );
-          for (let b = 0; b < bits; b++) key |= ((cell >>> b) & 1) << (b * used.length + v);
-        }
+        if (used.length === 1) key = cell;
+        else for (let b = 0; b < bits; b++) key |= ((cell >>> b) & 1) << (b * used.length + v);
       }
       keys[i] = key >>> 0;
     }

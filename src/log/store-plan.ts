@@ -1,6 +1,7 @@
 import { T } from '../dtype/construct.ts';
 import type { Committer, PlannedCommit } from '../hdf5/commit.ts';
 import { simpleSpace } from '../hdf5/dataspace.ts';
+import { contiguous } from '../hdf5/new-layout.ts';
 import { Region } from '../hdf5/object-node.ts';
 import { allocate } from '../slab.ts';
 import { complete } from '../storage/drive.ts';
@@ -155,7 +156,7 @@ function addBytes(store: LogStore, name: string, prefix: string, size: number, d
   store.structure.createDataset(store.group(prefix), name, {
     dtype: BYTES,
     space: simpleSpace([size]),
-    layout: { kind: 'contiguous', data },
+    layout: contiguous(data),
     allocation: 'early',
     plain: true,
   });

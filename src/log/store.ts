@@ -8,7 +8,8 @@ import { type Io, within } from '../storage/drive.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import { LogData } from './box-read.ts';
 import { type CommitRecord, parseRecords, type SubfileState } from './commit-record.ts';
-import { CONFIG, LOG_GROUP, type LogCounts, logGroup, readCounts, recordsGroup, SERIES } from './layout.ts';
+import * as CONFIG from './config-bits.ts';
+import { LOG_GROUP, type LogCounts, logGroup, readCounts, recordsGroup, SERIES } from './layout.ts';
 import { LOG_WEIGHT, type TierItem } from './tiers.ts';
 
 /** Tables and records up to this size are kept in memory when a file is opened for writing, so that they can be merged. */

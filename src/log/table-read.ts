@@ -1,8 +1,9 @@
 import { inflate } from '#platform';
 import { formatError } from '../errors.ts';
 import { Cursor } from '../hdf5/cursor.ts';
+import * as ENTRY from './entry-flags.ts';
 import { MergedEntry, type MergedFit } from './merged-entry.ts';
-import { ENTRY, ENTRY_HEADER } from './table-format.ts';
+import { ENTRY_HEADER } from './table-format.ts';
 
 const KNOWN_FLAGS = ENTRY.multi | ENTRY.encoded | ENTRY.compressed | ENTRY.reference | ENTRY.record;
 /** Those of a merged entry. */

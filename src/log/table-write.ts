@@ -1,7 +1,8 @@
 import { deflate } from '#platform';
 import { putU64 } from '../hdf5/byte-writer.ts';
 import { allocate } from '../slab.ts';
-import { ENTRY, ENTRY_HEADER, type NewEntry, type TableOptions } from './table-format.ts';
+import * as ENTRY from './entry-flags.ts';
+import { ENTRY_HEADER, type NewEntry, type TableOptions } from './table-format.ts';
 
 const ZLIB_LEVEL = 1; // nearly as small as 6 and five to nine times as fast
 /** A reference costs 8 bytes; selections of up to that many (scalars, one-dimensional records) are never shared. */

@@ -1,5 +1,4 @@
 import { inflate } from '#platform';
-import { formatError } from '../errors.ts';
 import type { Io } from '../storage/drive.ts';
 import { BlockIndex, blockBytes, type Coverage } from './block-index.ts';
 import type { LogData } from './box-read.ts';
@@ -7,7 +6,7 @@ import type { Log } from './log.ts';
 import type { LogDataset } from './log-dataset.ts';
 import { type RawEntry, Table } from './table-read.ts';
 import type { TierItem } from './tiers.ts';
-import { UNKNOWN_TIME, type WriteOrder } from './write-order.ts';
+import type { WriteOrder } from './write-order.ts';
 
 /** Bytes of tables that are kept in memory after they were read. */
 const KEPT = 32 * 2 ** 20;
@@ -126,7 +125,7 @@ export class Tables {
     // Entries that came before the first that gave it away have to be looked at again.
     if (!known && this.#deflated.has(dataset)) return yield* this.index(dataset, box, state, covered);
     index.sort();
-    if (order) mustHaveOrder(index, dataset);
+    order?.mustTell(index, dataset.path);
     index.orders = null;
     index.covered = { ends };
     return index;
@@ -247,20 +246,4 @@ function addStream(entry: RawEntry, dataset: LogDataset, index: BlockIndex, whol
 
 function* everyBlock(index: BlockIndex): Iterable<number> {
   for (let i = 0; i < index.length; i++) yield i;
-}
-
-/** Of overlapping blocks in two files of which nobody recorded the time, nobody knows which is newer. */
-function mustHaveOrder(index: BlockIndex, dataset: LogDataset): void {
-  const { orders, places, rank, starts, counts } = index;
-  if (!orders || !places) return;
-  for (let i = 0; i < index.length && orders[i] === UNKNOWN_TIME; i++) {
-    const low = starts.slice(i * rank, (i + 1) * rank);
-    const high = low.map((start, d) => start + (counts[i * rank + d] as number));
-    for (const other of index.query(low, high, i)) {
-      if (places[other] === places[i]) continue;
-      throw formatError(
-        `${dataset.path}: subfiles ${places[other]} and ${places[i]} both hold [${[...low].join(', ')}], and which of them was written last is not on record`,
-      );
-    }
-  }
 }

@@ -1,3 +1,5 @@
+import { formatError } from '../errors.ts';
+import type { BlockIndex } from './block-index.ts';
 import type { CommitRecord } from './commit-record.ts';
 
 interface Span {
@@ -9,7 +11,7 @@ interface Span {
 }
 
 /** Written before the first commit that is on record. */
-export const UNKNOWN_TIME = -1;
+const UNKNOWN_TIME = -1;
 
 /** When the bytes of several files were written: by commit, in a commit by rank. Inside a rank's part the file offset decides. */
 export class WriteOrder {
@@ -58,5 +60,21 @@ export class WriteOrder {
       else high = middle;
     }
     return low === 0 ? UNKNOWN_TIME : ((this.#orders[place] as Float64Array)[low - 1] as number);
+  }
+
+  /** Of overlapping blocks in two files of which nobody recorded the time, nobody knows which is newer. */
+  mustTell(index: BlockIndex, path: string): void {
+    const { orders, places, rank, starts, counts } = index;
+    if (!orders || !places) return;
+    for (let i = 0; i < index.length && orders[i] === UNKNOWN_TIME; i++) {
+      const low = starts.slice(i * rank, (i + 1) * rank);
+      const high = low.map((start, d) => start + (counts[i * rank + d] as number));
+      for (const other of index.query(low, high, i)) {
+        if (places[other] === places[i]) continue;
+        throw formatError(
+          `${path}: subfiles ${places[other]} and ${places[i]} both hold [${[...low].join(', ')}], and which of them was written last is not on record`,
+        );
+      }
+    }
   }
 }

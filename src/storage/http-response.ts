@@ -1,3 +1,5 @@
+import { joined } from '../slab.ts';
+
 /** What tells one version of a remote file from the next. */
 export interface Version {
   readonly size: number | undefined;
@@ -48,13 +50,7 @@ export async function readAll(response: Response, most: number): Promise<Uint8Ar
     if (length > most) return undefined;
     chunks.push(chunk);
   }
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return whole;
+  return joined(chunks);
 }
 
 /** By reader: Safari cannot iterate over a stream. Leaving early cancels the rest of the body. */

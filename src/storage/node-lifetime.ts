@@ -2,10 +2,21 @@ import { writeSync } from 'node:fs';
 
 /** What an open file does when the process ends. All of it blocking: nothing else runs any more. */
 export interface Lifetime {
-  /** A normal end, or process.exit. Gives a line to print if that was a mistake: the process then ends with an error. */
-  exit(): string | undefined;
-  /** An exception that nobody caught: gives the line to print, or nothing. */
-  crash(): string | undefined;
+  describe(): {
+    readonly name: string;
+    readonly rank: number;
+    readonly size: number;
+    /** The last commit, and what was posted since. */
+    readonly sequence: number;
+    readonly requests: number;
+    readonly bytes: number;
+  };
+  /** Commits and closes. */
+  close(): void;
+  /** Closes without a commit. */
+  end(): void;
+  /** The same whatever becomes of it. */
+  abandon(): void;
   /** Commits before a signal takes effect. */
   readonly onSignal: (() => void) | null;
 }
@@ -18,15 +29,40 @@ let listening = false;
 function crash(): void {
   crashed = true;
   for (const file of [...open]) {
-    const line = attempt(() => file.crash());
+    const line = attempt(() => abandoned(file));
     if (line) print(line);
   }
+}
+
+/** An exception that nobody caught: what was not flushed is lost, and somebody should know. */
+function abandoned(file: Lifetime): string | undefined {
+  const { name, sequence, requests, bytes } = file.describe();
+  file.abandon();
+  if (requests === 0) return undefined;
+  return `h5log: ${name}: ${requests} requests (${bytes} bytes) posted after commit ${sequence} were not committed`;
+}
+
+/** A normal end, or process.exit. Gives a line to print if that was a mistake: the process then ends with an error. */
+function left(file: Lifetime): string | undefined {
+  const { name, rank, size, sequence, requests } = file.describe();
+  if (size === 1) {
+    file.close();
+    return undefined;
+  }
+  // The other ranks may not be there any more, so nothing can be committed.
+  try {
+    file.end();
+  } catch {
+    // There is a more important message to print.
+  }
+  const lost = requests === 0 ? '' : `; ${requests} requests after commit ${sequence} were not committed`;
+  return `h5log: rank ${rank} of ${size} ended without closing ${name}${lost}`;
 }
 
 function exit(): void {
   if (crashed) return;
   for (const file of [...open]) {
-    const line = attempt(() => file.exit());
+    const line = attempt(() => left(file));
     if (!line) continue;
     print(line);
     process.exitCode ||= 1;

@@ -1,4 +1,4 @@
-import { nothing } from '../connector/stores.ts';
+import { nothing } from '../connector/open-log.ts';
 import { decodeValues, visitHeapIds } from '../dtype/values.ts';
 import { formatError, type H5LogError } from '../errors.ts';
 import { attributeParts } from '../hdf5/attribute-value.ts';
@@ -8,7 +8,7 @@ import { lookup3 } from '../hdf5/checksum.ts';
 import { UNDEFINED } from '../hdf5/cursor.ts';
 import type { DatasetParts } from '../hdf5/dataset-messages.ts';
 import { elementCount } from '../hdf5/dataspace.ts';
-import { MESSAGE } from '../hdf5/message-types.ts';
+import * as MESSAGE from '../hdf5/message-numbers.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
 import { walkBtree1 } from '../hdf5/old-group.ts';
 import type { Structure } from '../hdf5/structure.ts';

@@ -1,6 +1,6 @@
 import { createTarget, realFile, subfilesOf } from '#platform';
 import { tableOptions } from '../connector/environment.ts';
-import { TOKEN } from '../connector/subfiles.ts';
+import { TOKEN } from '../connector/several/subfiles.ts';
 import { H5LogError, inFile } from '../errors.ts';
 import { File } from '../file.ts';
 import { simpleSpace } from '../hdf5/dataspace.ts';

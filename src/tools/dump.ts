@@ -1,6 +1,7 @@
 import { isH5LogError } from '../errors.ts';
 import type { File } from '../file.ts';
-import { CONFIG, type LogCounts } from '../log/layout.ts';
+import * as CONFIG from '../log/config-bits.ts';
+import type { LogCounts } from '../log/layout.ts';
 import type { Log } from '../log/log.ts';
 import type { LogDataset } from '../log/log-dataset.ts';
 import type { LogStore } from '../log/store.ts';

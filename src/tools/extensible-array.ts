@@ -1,6 +1,6 @@
 import { formatError } from '../errors.ts';
-import { checkSum } from '../hdf5/btree2.ts';
 import { Budget } from '../hdf5/budget.ts';
+import { checkSum } from '../hdf5/checksum.ts';
 import { type Cursor, UNDEFINED } from '../hdf5/cursor.ts';
 import type { FileBytes } from '../hdf5/file-bytes.ts';
 import type { Io } from '../storage/drive.ts';

@@ -1,8 +1,8 @@
 import type { FileSession } from '../connector/file-session.ts';
-import { TOKEN } from '../connector/subfiles.ts';
+import { TOKEN } from '../connector/several/subfiles.ts';
 import { H5LogError } from '../errors.ts';
 import type { LinkTarget } from '../hdf5/link-message.ts';
-import { MESSAGE } from '../hdf5/message-types.ts';
+import * as MESSAGE from '../hdf5/message-numbers.ts';
 import type { Attribute, ObjectNode } from '../hdf5/object-node.ts';
 import { ANCHOR_ATTRIBUTES } from '../log/anchor.ts';
 import { COUNTS_ATTRIBUTE, LOG_GROUP, recordsGroup } from '../log/layout.ts';

@@ -1,7 +1,8 @@
 import type { File } from '../file.ts';
+import * as ENTRY from '../log/entry-flags.ts';
 import type { Log } from '../log/log.ts';
 import type { LogStore } from '../log/store.ts';
-import { ENTRY, ENTRY_HEADER } from '../log/table-format.ts';
+import { ENTRY_HEADER } from '../log/table-format.ts';
 import { Table } from '../log/table-read.ts';
 import type { TierItem } from '../log/tiers.ts';
 import { drive } from './beneath.ts';

@@ -1,7 +1,9 @@
 import { deflate, inflate } from '#platform';
 import { applyFilters, unfilter } from '../filter/pipeline.ts';
 import type { ChunkPlace } from '../hdf5/chunk-index.ts';
-import type { NewLayout } from '../hdf5/dataset-messages.ts';
+import type { NewLayout } from '../hdf5/new-layout.ts';
+import { contiguous, unallocated } from '../hdf5/new-layout.ts';
+import { chunked } from '../hdf5/ordinary-layouts.ts';
 import type { BlockIndex } from '../log/block-index.ts';
 import { fillWith, type LogData } from '../log/box-read.ts';
 import type { LogDataset } from '../log/log-dataset.ts';
@@ -131,14 +133,14 @@ export class LoggedData implements RawData {
   }
 
   layout(): NewLayout {
-    if (!this.#chunked) return this.total === 0 ? { kind: 'unallocated' } : { kind: 'contiguous', data: this.#address };
+    if (!this.#chunked) return this.total === 0 ? unallocated : contiguous(this.#address);
     const chunks = Array.from(this.#numbers, (number, i): ChunkPlace => {
       const at = cellOf(number, this.#grid);
       return this.#filtered
         ? { at, address: this.#addresses[i] as number, size: this.#sizes[i] as number, mask: 0 }
         : { at, address: this.#address + i * this.#chunkBytes, size: this.#chunkBytes, mask: 0 };
     });
-    return { kind: 'chunked', chunk: this.#chunk, chunks };
+    return chunked(this.#chunk, chunks);
   }
 
   release(): void {

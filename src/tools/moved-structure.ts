@@ -10,10 +10,12 @@ import type { DatasetParts } from '../hdf5/dataset-messages.ts';
 import { readCollection } from '../hdf5/global-heap.ts';
 import { loosen } from '../hdf5/header-blocks.ts';
 import type { HeapContents } from '../hdf5/heap-reader.ts';
-import { encodeLayout, type Layout } from '../hdf5/layout-message.ts';
-import { MESSAGE } from '../hdf5/message-types.ts';
+import { encodeLayout } from '../hdf5/layout-encode.ts';
+import type { Layout } from '../hdf5/layout-message.ts';
+import * as MESSAGE from '../hdf5/message-numbers.ts';
 import type { Attribute, HeapSlot, ObjectNode, Relocatable, TargetSlot } from '../hdf5/object-node.ts';
 import { openStructure, prepareWriting } from '../hdf5/open.ts';
+import { rawReferences } from '../hdf5/raw-references.ts';
 import type { Structure } from '../hdf5/structure.ts';
 import { DEFAULT_K } from '../hdf5/superblock.ts';
 import { logNames } from '../log/names.ts';
@@ -46,7 +48,7 @@ export class MovedStructure {
         'UNSUPPORTED',
         'the file keeps messages that objects share in a table, which cannot be moved',
       );
-    yield* prepareWriting(opened);
+    yield* prepareWriting(opened, rawReferences);
     for (const name of own.links) if (structure.root.links.has(name)) structure.removeLink(structure.root, name);
     for (const name of own.attributes)
       if (structure.root.attributes.has(name)) structure.deleteAttribute(structure.root, name);

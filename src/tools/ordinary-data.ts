@@ -1,7 +1,7 @@
 import { containsReference, containsVlen } from '../dtype/describe.ts';
 import { H5LogError } from '../errors.ts';
 import { UNDEFINED } from '../hdf5/cursor.ts';
-import { MESSAGE } from '../hdf5/message-types.ts';
+import * as MESSAGE from '../hdf5/message-numbers.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
 import type { Io } from '../storage/drive.ts';
 import type { CompactOutput } from './compact-output.ts';

@@ -3,12 +3,16 @@ import { publicType } from '../dtype/model.ts';
 import { formatError, H5LogError } from '../errors.ts';
 import { parseAttribute } from '../hdf5/attribute-message.ts';
 import { attributeParts } from '../hdf5/attribute-value.ts';
+import { createDatatype, setEncodedAttribute } from '../hdf5/committed-types.ts';
 import { Cursor } from '../hdf5/cursor.ts';
-import type { NewLayout } from '../hdf5/dataset-messages.ts';
+import { replaceMessage } from '../hdf5/dataset-rewrite.ts';
 import { type Dataspace, SCALAR_SPACE, simpleSpace } from '../hdf5/dataspace.ts';
 import { parseDatatype } from '../hdf5/datatype-message.ts';
 import type { FilterEntry } from '../hdf5/filter-message.ts';
-import { MESSAGE, MESSAGE_FLAG } from '../hdf5/message-types.ts';
+import * as MESSAGE_FLAG from '../hdf5/message-flags.ts';
+import * as MESSAGE from '../hdf5/message-numbers.ts';
+import type { NewLayout } from '../hdf5/new-layout.ts';
+import { unallocated } from '../hdf5/new-layout.ts';
 import type { Attribute, HeaderMessage, ObjectNode } from '../hdf5/object-node.ts';
 import { newStructure } from '../hdf5/open.ts';
 import { parseShared } from '../hdf5/shared-message.ts';
@@ -79,14 +83,14 @@ class Builder {
     if (!message) throw formatError(`${path} has no datatype`, this.#session.structure.loader.file.base + node.address);
     if (node.kind === 'dataset') return this.#createDataset(group, name, object, message);
     const { bytes, type } = describedType(message.content, message.offset);
-    const made = this.structure.createDatatype(group, name, publicType(type));
-    this.structure.replaceMessage(made, MESSAGE.datatype, bytes);
+    const made = createDatatype(this.structure, group, name, publicType(type));
+    replaceMessage(this.structure, made, MESSAGE.datatype, bytes);
     return made;
   }
 
   #createDataset(group: ObjectNode, name: string, object: InputObject, message: HeaderMessage): ObjectNode {
     const { node, logged } = object;
-    const layout = this.#layouts.get(object) ?? { kind: 'unallocated' };
+    const layout = this.#layouts.get(object) ?? unallocated;
     const parts = this.#session.structure.dataset(node);
     const shared = (message.flags & MESSAGE_FLAG.shared) !== 0;
     const committed = shared ? this.#committed(new Cursor(message.bytes, message.offset)) : undefined;
@@ -103,7 +107,7 @@ class Builder {
     });
     // Byte for byte what the input says: some types (time, complex) are more than our own description of them.
     const { bytes } = describedType(message.content, message.offset);
-    if (!committed) this.structure.replaceMessage(made, MESSAGE.datatype, bytes);
+    if (!committed) replaceMessage(this.structure, made, MESSAGE.datatype, bytes);
     return made;
   }
 
@@ -145,7 +149,7 @@ class Builder {
       return node && this.#made.get(node);
     });
     const as = committed ?? describedType(described, offset).bytes;
-    this.structure.setEncodedAttribute(made, name, as, fixedSpace(parts.space), value);
+    setEncodedAttribute(this.structure, made, name, as, fixedSpace(parts.space), value);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { NewLayout } from '../hdf5/dataset-messages.ts';
+import type { NewLayout } from '../hdf5/new-layout.ts';
 import type { Io } from '../storage/drive.ts';
 
 /** Gives out places in the output. */

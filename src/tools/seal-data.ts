@@ -1,9 +1,11 @@
 import { deflate } from '#platform';
 import { applyFilters } from '../filter/pipeline.ts';
 import type { ChunkPlace } from '../hdf5/chunk-index.ts';
-import type { NewLayout } from '../hdf5/dataset-messages.ts';
 import { simpleSpace } from '../hdf5/dataspace.ts';
+import type { NewLayout } from '../hdf5/new-layout.ts';
+import { contiguous, unallocated } from '../hdf5/new-layout.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
+import { chunked, virtual } from '../hdf5/ordinary-layouts.ts';
 import { keepNoOrder } from '../hdf5/structure.ts';
 import type { Mapping } from '../hdf5/virtual-layout.ts';
 import type { BlockIndex } from '../log/block-index.ts';
@@ -55,13 +57,11 @@ export class SealedLayouts {
   async make(dataset: LogDataset, index: BlockIndex, plan: SealPlan): Promise<SealedData> {
     switch (plan.kind) {
       case 'empty': {
-        const layout: NewLayout = plan.chunk
-          ? { kind: 'chunked', chunk: plan.chunk, chunks: [] }
-          : { kind: 'unallocated' };
+        const layout: NewLayout = plan.chunk ? chunked(plan.chunk, []) : unallocated;
         return { layout, way: 'empty', moved: 0, pieces: 0 };
       }
       case 'contiguous': {
-        const layout: NewLayout = { kind: 'contiguous', data: plan.offset - this.#output.base };
+        const layout: NewLayout = contiguous(plan.offset - this.#output.base);
         return { layout, way: 'contiguous', moved: 0, pieces: 1 };
       }
       case 'chunks':
@@ -92,7 +92,7 @@ export class SealedLayouts {
       chunks.push({ at, address: await this.#move(bytes), size: bytes.length, mask: 0 });
       moved += bytes.length;
     }
-    const layout: NewLayout = { kind: 'chunked', chunk: survey.chunk, chunks };
+    const layout: NewLayout = chunked(survey.chunk, chunks);
     return { layout, way: survey.inPlace > 0 ? 'chunked' : 'copied', moved, pieces: chunks.length };
   }
 
@@ -137,7 +137,7 @@ export class SealedLayouts {
       if (moved === 0) address = at;
       moved += bytes.length;
     }
-    return { layout: { kind: 'contiguous', data: address }, way: 'copied', moved, pieces: 1 };
+    return { layout: contiguous(address), way: 'copied', moved, pieces: 1 };
   }
 
   // ---------------------------------------------------------------- virtual datasets
@@ -163,7 +163,7 @@ export class SealedLayouts {
         mappings.push({ file: '.', dataset: source, source: slab, target: { start, count } });
       }
     }
-    return { layout: { kind: 'virtual', mappings }, way: 'virtual', moved: 0, pieces: mappings.length };
+    return { layout: virtual(mappings), way: 'virtual', moved: 0, pieces: mappings.length };
   }
 
   /** A dataset of the same type over bytes of the log, from a file offset on; gives its path. */
@@ -174,7 +174,7 @@ export class SealedLayouts {
     structure.createDataset(group, name, {
       dtype: dataset.elements.dtype,
       space: simpleSpace([length]),
-      layout: { kind: 'contiguous', data: offset - base },
+      layout: contiguous(offset - base),
       plain: true,
     });
     return `/${this.#piecesName}/${name}`;

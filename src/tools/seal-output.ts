@@ -1,6 +1,7 @@
 import { Appender } from '../hdf5/appender.ts';
 import { Committer } from '../hdf5/commit.ts';
 import { openStructure, prepareWriting } from '../hdf5/open.ts';
+import { rawReferences } from '../hdf5/raw-references.ts';
 import type { Structure } from '../hdf5/structure.ts';
 import type { Io } from '../storage/drive.ts';
 import type { ByteStorage } from '../storage/storage.ts';
@@ -26,7 +27,7 @@ export class SealOutput {
   /** Opens a file for its last commit, which survives a power loss whole or not at all. */
   static *open(storage: ByteStorage): Io<SealOutput> {
     const opened = yield* openStructure();
-    yield* prepareWriting(opened);
+    yield* prepareWriting(opened, rawReferences);
     const { structure, superblock, extension } = opened;
     const appender = new Appender({ name: storage.name, superblock, power: true });
     yield* appender.begin();

@@ -1,9 +1,12 @@
 import { containsReference, containsVlen } from '../dtype/describe.ts';
 import { formatError, H5LogError } from '../errors.ts';
 import { UNDEFINED } from '../hdf5/cursor.ts';
-import type { DatasetParts, NewLayout } from '../hdf5/dataset-messages.ts';
+import type { DatasetParts } from '../hdf5/dataset-messages.ts';
 import { elementCount } from '../hdf5/dataspace.ts';
 import type { FileBytes } from '../hdf5/file-bytes.ts';
+import type { NewLayout } from '../hdf5/new-layout.ts';
+import { contiguous, unallocated } from '../hdf5/new-layout.ts';
+import { chunked, compact } from '../hdf5/ordinary-layouts.ts';
 import type { Io } from '../storage/drive.ts';
 import type { Buffers, Made, Piece, RawData, Space } from './raw-data.ts';
 import { type StoredChunk, storedChunks } from './stored-chunks.ts';
@@ -53,28 +56,29 @@ export class StoredData implements RawData {
     ): StoredData => new StoredData(file, spans, layoutOf, memory, space);
     if (!layout || size === 0 || (layout.kind === 'contiguous' && layout.address === UNDEFINED)) {
       // Chunks of a dataset that is empty now are still declared.
-      if (layout?.kind === 'chunked') return made([], () => ({ kind: 'chunked', chunk: layout.chunk, chunks: [] }));
-      return made([], () => ({ kind: 'unallocated' }));
+      if (layout?.kind === 'chunked') return made([], () => chunked(layout.chunk, []));
+      return made([], () => unallocated);
     }
     if (containsVlen(dtype) || containsReference(dtype))
       throw unsupported(path, 'its elements point into the file: variable-length data or references');
     switch (layout.kind) {
       case 'compact':
-        return made([], () => ({ kind: 'compact', data: layout.data.slice() }));
+        return made([], () => compact(layout.data.slice()));
       case 'contiguous':
         if (layout.size < size)
           throw formatError(`${path}: ${layout.size} bytes of data where its shape asks for ${size}`);
-        return made([{ address: layout.address, size }], (address) => ({ kind: 'contiguous', data: address }));
+        return made([{ address: layout.address, size }], (address) => contiguous(address));
       case 'chunked': {
         const { maxShape } = parts.space as { maxShape: readonly (number | null)[] };
         const { chunk, elementSize, index } = layout;
         const grid = { maxShape, chunk, elementSize, filtered: parts.filters.length > 0 };
         const chunks = yield* storedChunks(file, index, grid);
-        return made(chunks, (address, begins) => ({
-          kind: 'chunked',
-          chunk,
-          chunks: chunks.map((each: StoredChunk, i) => ({ ...each, address: address + (begins[i] as number) })),
-        }));
+        return made(chunks, (address, begins) =>
+          chunked(
+            chunk,
+            chunks.map((each: StoredChunk, i) => ({ ...each, address: address + (begins[i] as number) })),
+          ),
+        );
       }
       case 'virtual':
         throw unsupported(path, 'it is a virtual dataset');

@@ -1,5 +1,5 @@
-import { hasSubfiles } from '../connector/stores.ts';
-import { readToken } from '../connector/subfiles.ts';
+import { hasSubfiles } from '../connector/open-log.ts';
+import { readToken } from '../connector/several/subfiles.ts';
 import { H5LogError } from '../errors.ts';
 import type { Structure } from '../hdf5/structure.ts';
 import { type CommitRecord, type SubfileState, subfileState } from '../log/commit-record.ts';

@@ -1,6 +1,6 @@
 import { readTarget, realFile, subfilesOf } from '#platform';
-import { hasSubfiles } from '../connector/stores.ts';
-import { readToken, tokenText } from '../connector/subfiles.ts';
+import { hasSubfiles } from '../connector/open-log.ts';
+import { readToken, tokenText } from '../connector/several/subfiles.ts';
 import { H5LogError, isH5LogError } from '../errors.ts';
 import { httpStorage } from '../storage/http.ts';
 import type { ByteStorage } from '../storage/storage.ts';

@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { T } from '../../src/dtype/construct.ts';
 import { File } from '../../src/file.ts';
+import { createDatatype } from '../../src/hdf5/committed-types.ts';
 import { simpleSpace } from '../../src/hdf5/dataspace.ts';
+import { contiguous, unallocated } from '../../src/hdf5/new-layout.ts';
 import { Region } from '../../src/hdf5/object-node.ts';
+import { chunked, compact, virtual } from '../../src/hdf5/ordinary-layouts.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { full } from '../seed.ts';
 
@@ -104,27 +107,27 @@ function ours(): Uint8Array {
   file.createHardLink('hard', '/group');
   const { structure } = file.session;
   const space = simpleSpace([2]);
-  const type = structure.createDatatype(structure.root, 'type', point);
-  structure.createDataset(structure.root, 'typed', { dtype: type, space, layout: { kind: 'unallocated' } });
+  const type = createDatatype(structure, structure.root, 'type', point);
+  structure.createDataset(structure.root, 'typed', { dtype: type, space, layout: unallocated });
   structure.createDataset(structure.root, 'compact', {
     dtype: 'int16',
     space,
-    layout: { kind: 'compact', data: new Uint8Array(4) },
+    layout: compact(new Uint8Array(4)),
   });
   const region = new Region(8, () => [new Uint8Array(8)]);
   structure.createDataset(structure.root, 'contiguous', {
     dtype: 'int32',
     space,
-    layout: { kind: 'contiguous', data: region },
+    layout: contiguous(region),
   });
   const chunk = new Region(4, () => [new Uint8Array(4)]);
   const chunks = [{ at: [0], address: chunk, size: 4, mask: 0 }];
-  const layout = { kind: 'chunked', chunk: [1], chunks } as const;
+  const layout = chunked([1], chunks);
   structure.createDataset(structure.root, 'fixed', { dtype: 'int32', space, layout });
   structure.createDataset(structure.root, 'growing', { dtype: 'int32', space: simpleSpace([2], [null]), layout });
   const box = { start: [0], count: [2] };
   const mappings = [{ file: '.', dataset: '/compact', source: box, target: box }];
-  structure.createDataset(structure.root, 'virtual', { dtype: 'int16', space, layout: { kind: 'virtual', mappings } });
+  structure.createDataset(structure.root, 'virtual', { dtype: 'int16', space, layout: virtual(mappings) });
   file.closeSync();
   return storage.bytes();
 }

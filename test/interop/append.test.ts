@@ -6,6 +6,7 @@ import { T } from '../../src/dtype/construct.ts';
 import { File } from '../../src/file.ts';
 import { SCALAR_SPACE, simpleSpace } from '../../src/hdf5/dataspace.ts';
 import type { ObjectNode } from '../../src/hdf5/object-node.ts';
+import { chunked } from '../../src/hdf5/ordinary-layouts.ts';
 import { h5dump, pythonSync, runSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { type Description, expectSame, h5pyDescribes, Tally, withoutData } from './describe.ts';
@@ -66,7 +67,7 @@ withOracle(['h5dump', 'python'], 'files of h5py that we append to', () => {
       ['array', [300]],
       ['tree', [null]],
     ] as const) {
-      const layout = { kind: 'chunked', chunk: [1], chunks: cutChunks(values, [300], [1], []) } as const;
+      const layout = chunked([1], cutChunks(values, [300], [1], []));
       draft.dataset(
         `/by us/${name}`,
         { dtype: 'float64', space: simpleSpace([300], [...max]), layout },
@@ -267,7 +268,7 @@ print(json.dumps([facts(p) for p in sys.argv[1:]]))`;
     }));
     draft.dataset(
       '/tree',
-      { dtype: 'float64', space: simpleSpace([100], [null]), layout: { kind: 'chunked', chunk: [1], chunks } },
+      { dtype: 'float64', space: simpleSpace([100], [null]), layout: chunked([1], chunks) },
       'float64',
       values,
     );

@@ -5,11 +5,14 @@ import { applyFilters } from '../../src/filter/pipeline.ts';
 import { Appender } from '../../src/hdf5/appender.ts';
 import type { ChunkPlace } from '../../src/hdf5/chunk-index.ts';
 import { Committer } from '../../src/hdf5/commit.ts';
+import { createDatatype } from '../../src/hdf5/committed-types.ts';
 import type { NewDataset } from '../../src/hdf5/dataset-messages.ts';
 import type { Dataspace } from '../../src/hdf5/dataspace.ts';
 import type { FilterEntry } from '../../src/hdf5/filter-message.ts';
+import { contiguous } from '../../src/hdf5/new-layout.ts';
 import { type ObjectNode, Region } from '../../src/hdf5/object-node.ts';
 import { newStructure, openStructure, prepareWriting } from '../../src/hdf5/open.ts';
+import { rawReferences } from '../../src/hdf5/raw-references.ts';
 import type { Structure } from '../../src/hdf5/structure.ts';
 import { SUPERBLOCK_SIZE } from '../../src/hdf5/superblock.ts';
 import { driveSync, type Io } from '../../src/storage/drive.ts';
@@ -55,7 +58,7 @@ export class Draft {
     const storage = nodeStorage(path, 'r+');
     try {
       const opened = driveSync(storage, openStructure());
-      driveSync(storage, prepareWriting(opened));
+      driveSync(storage, prepareWriting(opened, rawReferences));
       const appender = new Appender({ name: path, superblock: opened.superblock, power: false });
       return new Draft(storage, opened.structure, new Committer(opened.structure, appender, opened.extension));
     } catch (error) {
@@ -98,7 +101,7 @@ export class Draft {
   }
 
   datatype(path: string, dtype: DType): ObjectNode {
-    return this.structure.createDatatype(...this.#place(path), dtype);
+    return createDatatype(this.structure, ...this.#place(path), dtype);
   }
 
   /** Makes a dataset; `values` is what its elements should be when others read it. */
@@ -113,7 +116,7 @@ export class Draft {
 
   /** A small contiguous dataset of whatever type is given. */
   numbers(path: string, dtype: DType, space: Dataspace, values: ArrayLike<unknown>): ObjectNode {
-    const layout = { kind: 'contiguous', data: regionOf(encodeValues(dtype, values, values.length).bytes) } as const;
+    const layout = contiguous(regionOf(encodeValues(dtype, values, values.length).bytes));
     return this.dataset(path, { dtype, space, layout }, dtype, values);
   }
 

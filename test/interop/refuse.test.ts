@@ -1,9 +1,14 @@
 import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import * as absent from '../../src/connector/native/absent.ts';
 import { T } from '../../src/dtype/construct.ts';
 import { File } from '../../src/file.ts';
 import { SCALAR_SPACE, simpleSpace } from '../../src/hdf5/dataspace.ts';
+import { unallocated } from '../../src/hdf5/new-layout.ts';
+import { openStructure, prepareWriting } from '../../src/hdf5/open.ts';
+import { driveSync } from '../../src/storage/drive.ts';
+import { nodeStorage } from '../../src/storage/node-file.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { h5pyDescribe } from './describe.ts';
@@ -105,12 +110,7 @@ withOracle('python', 'changes that are refused', () => {
       if (draft.at(target).kind === 'group') refused(() => draft.group(`${target}/new`));
       if (draft.at(target).kind === 'datatype') {
         refused(() =>
-          draft.dataset(
-            '/more',
-            { dtype: draft.at(target), space: simpleSpace([1]), layout: { kind: 'unallocated' } },
-            'int8',
-            [],
-          ),
+          draft.dataset('/more', { dtype: draft.at(target), space: simpleSpace([1]), layout: unallocated }, 'int8', []),
         );
       }
     }
@@ -146,12 +146,10 @@ withOracle('python', 'changes that are refused', () => {
     const target = draft.group('/target');
     draft.commit();
     const fill = new Uint8Array(BigUint64Array.of(BigInt(target.address)).buffer);
-    draft.dataset(
-      '/refs',
-      { dtype: T.reference, space: simpleSpace([2]), layout: { kind: 'unallocated' }, fill },
-      T.reference,
-      ['/target', '/target'],
-    );
+    draft.dataset('/refs', { dtype: T.reference, space: simpleSpace([2]), layout: unallocated, fill }, T.reference, [
+      '/target',
+      '/target',
+    ]);
     draft.close();
     expect(h5pyDescribe(path)['/refs']?.dataset?.values).toEqual(['/target', '/target']);
     const again = Draft.open(path);
@@ -161,6 +159,18 @@ withOracle('python', 'changes that are refused', () => {
     again.attribute('/', 'new', 'int32', SCALAR_SPACE, 1);
     again.close();
     expect(h5pyDescribe(path)['/refs']?.dataset?.values).toEqual(['/target', '/target']);
+  });
+
+  test('without the native connector, as in a page: nothing may move, and the error says what to import', () => {
+    const path = copyOf('contiguous-earliest');
+    const storage = nodeStorage(path, 'r');
+    const opened = driveSync(storage, openStructure());
+    driveSync(storage, prepareWriting(opened, absent.rawReferences));
+    const { structure } = opened;
+    expect(() => structure.createGroup(structure.root, 'new')).toThrow(
+      expect.objectContaining({ code: 'UNSUPPORTED', message: expect.stringContaining('h5log/native') }),
+    );
+    storage.blocking?.close();
   });
 
   test('through File: refused, and nothing is written', async () => {

@@ -6,6 +6,8 @@ import { encodeValues } from '../../src/dtype/values.ts';
 import type { ChunkPlace } from '../../src/hdf5/chunk-index.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../../src/hdf5/dataspace.ts';
 import type { FilterEntry } from '../../src/hdf5/filter-message.ts';
+import { contiguous, unallocated } from '../../src/hdf5/new-layout.ts';
+import { chunked, compact, virtual } from '../../src/hdf5/ordinary-layouts.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { random, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -43,7 +45,7 @@ interface Chunked {
 }
 
 /** A chunked dataset of noise, its missing chunks full of the fill value. */
-function chunked(draft: Draft, path: string, { shape, max, chunk, filters = [], skip, fill }: Chunked): void {
+function putChunked(draft: Draft, path: string, { shape, max, chunk, filters = [], skip, fill }: Chunked): void {
   const values = noise(shape.reduce((product, n) => product * n, 1));
   const chunks = cutChunks(values, shape, chunk, filters, skip);
   const seen = values.map((value, i) => {
@@ -58,7 +60,7 @@ function chunked(draft: Draft, path: string, { shape, max, chunk, filters = [], 
   const dataset = {
     dtype: 'float64',
     space: simpleSpace(shape, max),
-    layout: { kind: 'chunked', chunk, chunks },
+    layout: chunked(chunk, chunks),
     filters,
     ...fillBytes,
   } as const;
@@ -82,19 +84,19 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
       const values = noise(count);
       draft.dataset(
         `/contiguous ${name}`,
-        { dtype: 'float64', space, layout: { kind: 'contiguous', data: regionOf(bytesOf(values)) } },
+        { dtype: 'float64', space, layout: contiguous(regionOf(bytesOf(values))) },
         'float64',
         values,
       );
       draft.dataset(
         `/compact ${name}`,
-        { dtype: 'float64', space, layout: { kind: 'compact', data: bytesOf(values) } },
+        { dtype: 'float64', space, layout: compact(bytesOf(values)) },
         'float64',
         values,
       );
       draft.dataset(
         `/unallocated ${name}`,
-        { dtype: 'float64', space, layout: { kind: 'unallocated' } },
+        { dtype: 'float64', space, layout: unallocated },
         'float64',
         new Float64Array(count),
       );
@@ -107,8 +109,8 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
     const [path, draft] = fresh('netcdf.h5');
     draft.numbers('/one', 'float64', simpleSpace([7]), noise(7));
     draft.numbers('/scalar', 'int32', SCALAR_SPACE, Int32Array.of(7));
-    chunked(draft, '/growing', { shape: [10, 3], max: [null, 3], chunk: [4, 3], filters: [SHUFFLE, DEFLATE] });
-    chunked(draft, '/fixed', { shape: [10, 3], chunk: [4, 2] });
+    putChunked(draft, '/growing', { shape: [10, 3], max: [null, 3], chunk: [4, 3], filters: [SHUFFLE, DEFLATE] });
+    putChunked(draft, '/fixed', { shape: [10, 3], chunk: [4, 2] });
     draft.close();
     await checkFile(path, draft);
   });
@@ -118,12 +120,12 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
     const region = regionOf(bytesOf(Float64Array.of(1, 2, 3, 4, 5, 6)));
     draft.dataset(
       '/all',
-      { dtype: 'float64', space: simpleSpace([6]), layout: { kind: 'contiguous', data: region } },
+      { dtype: 'float64', space: simpleSpace([6]), layout: contiguous(region) },
       'float64',
       [1, 2, 3, 4, 5, 6],
     );
     draft.commit();
-    const part = { kind: 'contiguous', data: region.address + 16 } as const;
+    const part = contiguous(region.address + 16);
     draft.dataset('/part', { dtype: 'float64', space: simpleSpace([2]), layout: part }, 'float64', [3, 4]);
     draft.close();
     await checkFile(path, draft);
@@ -159,21 +161,21 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
     const [path, draft] = fresh(`chunks-${name}.h5`);
     const missing = (at: readonly number[]): boolean => at.reduce((sum, c) => sum + c, 0) % 3 === 1;
     const all = (): boolean => true;
-    chunked(draft, '/single', { shape: [6, 5], chunk: [6, 5], filters });
-    chunked(draft, '/single larger', { shape: [5, 4], chunk: [6, 5], filters });
-    chunked(draft, '/single missing', { shape: [6, 5], chunk: [6, 5], filters, skip: all, fill: 4 });
-    chunked(draft, '/array', { shape: [20, 9], chunk: [4, 5], filters });
-    chunked(draft, '/array may grow', { shape: [10, 9], max: [20, 18], chunk: [4, 5], filters });
-    chunked(draft, '/array of one that may grow', { shape: [3], max: [4], chunk: [4], filters });
-    chunked(draft, '/array missing', { shape: [20, 9], chunk: [4, 5], filters, skip: missing, fill: -1 });
-    chunked(draft, '/array none', { shape: [20, 9], chunk: [4, 5], filters, skip: all });
-    chunked(draft, '/array 1024', { shape: [1024], chunk: [1], filters });
-    chunked(draft, '/array 1025', { shape: [1025], chunk: [1], filters, skip: missing });
-    chunked(draft, '/array paged', { shape: [90, 90], chunk: [2, 3], filters });
+    putChunked(draft, '/single', { shape: [6, 5], chunk: [6, 5], filters });
+    putChunked(draft, '/single larger', { shape: [5, 4], chunk: [6, 5], filters });
+    putChunked(draft, '/single missing', { shape: [6, 5], chunk: [6, 5], filters, skip: all, fill: 4 });
+    putChunked(draft, '/array', { shape: [20, 9], chunk: [4, 5], filters });
+    putChunked(draft, '/array may grow', { shape: [10, 9], max: [20, 18], chunk: [4, 5], filters });
+    putChunked(draft, '/array of one that may grow', { shape: [3], max: [4], chunk: [4], filters });
+    putChunked(draft, '/array missing', { shape: [20, 9], chunk: [4, 5], filters, skip: missing, fill: -1 });
+    putChunked(draft, '/array none', { shape: [20, 9], chunk: [4, 5], filters, skip: all });
+    putChunked(draft, '/array 1024', { shape: [1024], chunk: [1], filters });
+    putChunked(draft, '/array 1025', { shape: [1025], chunk: [1], filters, skip: missing });
+    putChunked(draft, '/array paged', { shape: [90, 90], chunk: [2, 3], filters });
     for (const count of [1, 64, 65])
-      chunked(draft, `/tree ${count}`, { shape: [count * 2], max: [null], chunk: [2], filters });
-    chunked(draft, '/tree 5000', { shape: [100, 100], max: [null, null], chunk: [2, 1], filters });
-    chunked(draft, '/tree missing', {
+      putChunked(draft, `/tree ${count}`, { shape: [count * 2], max: [null], chunk: [2], filters });
+    putChunked(draft, '/tree 5000', { shape: [100, 100], max: [null, null], chunk: [2, 1], filters });
+    putChunked(draft, '/tree missing', {
       shape: [40, 40],
       max: [null, 40],
       chunk: [4, 3],
@@ -181,8 +183,8 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
       skip: missing,
       fill: 2.5,
     });
-    chunked(draft, '/tree none', { shape: [40, 40], max: [null, 40], chunk: [4, 3], filters, skip: all });
-    chunked(draft, '/tree of no size', { shape: [0, 40], max: [null, 40], chunk: [4, 3], filters });
+    putChunked(draft, '/tree none', { shape: [40, 40], max: [null, 40], chunk: [4, 3], filters, skip: all });
+    putChunked(draft, '/tree of no size', { shape: [0, 40], max: [null, 40], chunk: [4, 3], filters });
     draft.close();
     const seen = await checkFile(path, draft);
     expect(seen['/tree 5000']?.dataset?.filters).toEqual(filters.map(({ id }) => id));
@@ -194,7 +196,7 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
     const region = regionOf(bytesOf(values));
     draft.dataset(
       '/whole',
-      { dtype: 'float64', space: simpleSpace([35]), layout: { kind: 'contiguous', data: region } },
+      { dtype: 'float64', space: simpleSpace([35]), layout: contiguous(region) },
       'float64',
       values,
     );
@@ -207,14 +209,14 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
     }));
     draft.dataset(
       '/chunks',
-      { dtype: 'float64', space: simpleSpace([35]), layout: { kind: 'chunked', chunk: [7], chunks } },
+      { dtype: 'float64', space: simpleSpace([35]), layout: chunked([7], chunks) },
       'float64',
       values,
     );
     const two: ChunkPlace[] = chunks.map((place, i) => ({ ...place, at: [i, 0] }));
     draft.dataset(
       '/edge',
-      { dtype: 'float64', space: simpleSpace([5, 6]), layout: { kind: 'chunked', chunk: [1, 7], chunks: two } },
+      { dtype: 'float64', space: simpleSpace([5, 6]), layout: chunked([1, 7], two) },
       'float64',
       values.filter((_, i) => i % 7 < 6),
     );
@@ -241,7 +243,7 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
         {
           dtype: 'float64',
           space: simpleSpace([8], [...max]),
-          layout: { kind: 'chunked', chunk: [4], chunks: places },
+          layout: chunked([4], places),
           filters: [SHUFFLE, DEFLATE],
         },
         'float64',
@@ -255,7 +257,7 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
   test('fill values: set, default and undefined', async () => {
     const [path, draft] = fresh('fill.h5');
     const space = simpleSpace([3], [null]);
-    const layout = { kind: 'chunked', chunk: [2], chunks: [] } as const;
+    const layout = chunked([2], []);
     draft.dataset(
       '/set',
       { dtype: 'float64', space, layout, fill: bytesOf(Float64Array.of(-999)) },
@@ -265,7 +267,7 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
     draft.dataset('/default', { dtype: 'float64', space, layout }, 'float64', [0, 0, 0]);
     draft.dataset(
       '/late',
-      { dtype: 'int16', space: simpleSpace([2]), layout: { kind: 'unallocated' }, fill: Uint8Array.of(7, 1) },
+      { dtype: 'int16', space: simpleSpace([2]), layout: unallocated, fill: Uint8Array.of(7, 1) },
       'int16',
       [263, 263],
     );
@@ -275,7 +277,7 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
       {
         dtype: text,
         space: simpleSpace([1]),
-        layout: { kind: 'unallocated' },
+        layout: unallocated,
         fill: encodeValues(text, 'abc', 1).bytes,
       },
       text,
@@ -287,7 +289,7 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
       {
         dtype: 'float64',
         space: simpleSpace([3]),
-        layout: { kind: 'contiguous', data: regionOf(bytesOf(numbers)) },
+        layout: contiguous(regionOf(bytesOf(numbers))),
         fill: 'undefined',
       },
       'float64',
@@ -335,7 +337,7 @@ print(json.dumps({n: kinds[f[n].id.get_create_plist().fill_value_defined()] for 
         const fill = bytesOf(Float64Array.of(-5));
         draft.dataset(
           `/${count} of ${file}`,
-          { dtype: 'float64', space: simpleSpace([count + 1]), layout: { kind: 'virtual', mappings }, fill },
+          { dtype: 'float64', space: simpleSpace([count + 1]), layout: virtual(mappings), fill },
           'float64',
           seen as number[],
         );
@@ -347,12 +349,10 @@ print(json.dumps({n: kinds[f[n].id.get_create_plist().fill_value_defined()] for 
       source: { start: [i * 6], count: [6] },
       target: { start: [1 - i, 0, 0], count: [1, 2, 3] },
     }));
-    draft.dataset(
-      '/folded',
-      { dtype: 'float64', space: simpleSpace([2, 2, 3]), layout: { kind: 'virtual', mappings: rows } },
-      'float64',
-      [...near.slice(6, 12), ...near.slice(0, 6)],
-    );
+    draft.dataset('/folded', { dtype: 'float64', space: simpleSpace([2, 2, 3]), layout: virtual(rows) }, 'float64', [
+      ...near.slice(6, 12),
+      ...near.slice(0, 6),
+    ]);
     draft.close();
     await checkFile(path, draft);
     await checkFile(source, other);
@@ -367,7 +367,7 @@ print(json.dumps({n: kinds[f[n].id.get_create_plist().fill_value_defined()] for 
     ];
     draft.dataset(
       '/far',
-      { dtype: 'float64', space: simpleSpace([2 ** 34]), layout: { kind: 'virtual', mappings } },
+      { dtype: 'float64', space: simpleSpace([2 ** 34]), layout: virtual(mappings) },
       'float64',
       [],
     );
@@ -383,7 +383,7 @@ print(json.dumps({n: kinds[f[n].id.get_create_plist().fill_value_defined()] for 
       ['/array', [200]],
       ['/tree', [null]],
     ] as const) {
-      chunked(draft, name, {
+      putChunked(draft, name, {
         shape: [100],
         max,
         chunk: [1],
@@ -391,8 +391,8 @@ print(json.dumps({n: kinds[f[n].id.get_create_plist().fill_value_defined()] for 
         skip: ([c]) => (c as number) % 2 === 1,
       });
     }
-    chunked(draft, '/paged', { shape: [3000], chunk: [1], skip: ([c]) => (c as number) > 2 });
-    chunked(draft, '/single', { shape: [4], chunk: [4], filters: [DEFLATE] });
+    putChunked(draft, '/paged', { shape: [3000], chunk: [1], skip: ([c]) => (c as number) > 2 });
+    putChunked(draft, '/single', { shape: [4], chunk: [4], filters: [DEFLATE] });
     draft.close();
     const script = `
 import sys, h5py

@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { T } from '../../src/dtype/construct.ts';
 import { SCALAR_SPACE, simpleSpace } from '../../src/hdf5/dataspace.ts';
+import { contiguous } from '../../src/hdf5/new-layout.ts';
+import { compact } from '../../src/hdf5/ordinary-layouts.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -88,7 +90,7 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'objects that we write', () =
     const point = T.compound({ x: 'float64', y: 'float64' });
     const type = draft.datatype('/point', point);
     draft.attribute('/point', 'about', T.string(), SCALAR_SPACE, 'a place');
-    const layout = { kind: 'compact', data: new Uint8Array(new Float64Array([1, 2, 3, 4]).buffer) } as const;
+    const layout = compact(new Uint8Array(new Float64Array([1, 2, 3, 4]).buffer));
     for (const name of ['/a', '/b', '/c']) {
       draft.dataset(name, { dtype: type, space: simpleSpace([2]), layout }, point, [
         { x: 1, y: 2 },
@@ -171,7 +173,7 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'objects that we write', () =
     const dataset = {
       dtype: 'float64',
       space: simpleSpace([1]),
-      layout: { kind: 'contiguous', data: regionOf(new Uint8Array(8)) },
+      layout: contiguous(regionOf(new Uint8Array(8))),
     } as const;
     const exists = expect.objectContaining({ code: 'EXISTS' });
     expect(() => draft.group('/taken')).toThrow(exists);
@@ -193,7 +195,7 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'objects that we write', () =
     for (const name of ['/one', '/two']) {
       draft.dataset(
         name,
-        { dtype: 'float64', space: simpleSpace([3]), layout: { kind: 'contiguous', data } },
+        { dtype: 'float64', space: simpleSpace([3]), layout: contiguous(data) },
         'float64',
         [1, 2, 3],
       );

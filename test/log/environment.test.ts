@@ -1,6 +1,9 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { File } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { afterEach, describe, expect, test } from 'vitest';
+import { temporaryDirectory } from '../temporary.ts';
 
 const NAMES = [
   'H5VL_LOG_METADATA_MERGE',
@@ -83,6 +86,18 @@ describe('the environment', () => {
     expect(found.session.logDataset(found.node, '/x')?.index).toBeNull();
     process.env.H5VL_LOG_IDX_BSIZE = 'much';
     await expect(File.open(storage)).rejects.toMatchObject({ code: 'OPTION' });
+  });
+
+  test('a variable that cannot be used leaves no lock behind', () => {
+    const folder = temporaryDirectory();
+    const path = join(folder, 'a.h5');
+    File.createSync(path).closeSync();
+    process.env.H5VL_LOG_IDX_BSIZE = 'much';
+    expect(() => File.openSync(path, { mode: 'r+' })).toThrow('H5VL_LOG_IDX_BSIZE must be a number of bytes');
+    expect(() => File.createSync(path)).toThrow('H5VL_LOG_IDX_BSIZE must be a number of bytes');
+    delete process.env.H5VL_LOG_IDX_BSIZE;
+    File.openSync(path, { mode: 'r+' }).closeSync();
+    expect(readdirSync(folder)).toEqual(['a.h5']);
   });
 
   test('names of other connectors mean nothing', () => {

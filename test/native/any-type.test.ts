@@ -7,6 +7,7 @@ import { describeType, T } from '../../src/dtype/construct.ts';
 import type { DType } from '../../src/dtype/model.ts';
 import { decodeValues } from '../../src/dtype/values.ts';
 import { simpleSpace } from '../../src/hdf5/dataspace.ts';
+import { unallocated } from '../../src/hdf5/new-layout.ts';
 import { anyType, elements } from '../dtype/generate.ts';
 import { Draft } from '../interop/driver.ts';
 import { repeats, seed } from '../seed.ts';
@@ -47,7 +48,7 @@ test('values of any type are written and read through h5wasm, and are what lies 
       draft.group('/a');
       draft.group('/a/b');
       samples.forEach(([dtype, count], i) => {
-        const dataset = { dtype, space: simpleSpace([count]), layout: { kind: 'unallocated' } } as const;
+        const dataset = { dtype, space: simpleSpace([count]), layout: unallocated } as const;
         draft.structure.createDataset(draft.root, `d${i}`, dataset);
       });
       draft.commit();

@@ -1,7 +1,8 @@
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { File } from 'h5log';
+import { memoryStorage } from 'h5log/storage';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { full, repeats, seed } from '../seed.ts';
@@ -88,6 +89,21 @@ describe('files of several ranks', () => {
     process.stdout.write(`${programs.length} files of several ranks, ${states} states of them read back\n`);
     expect(states).toBeGreaterThan(programs.length * 10);
   });
+});
+
+test('without its subfiles a file shows its structure, and is not written', () => {
+  const path = at('alone');
+  const file = File.createSync(path, { subfiles: 1 });
+  file.createDataset('t', { dtype: 'int32', shape: [4] }).write([1, 2, 3, 4]);
+  file.closeSync();
+  const storage = memoryStorage(readFileSync(path));
+  const reader = File.openSync(storage);
+  expect([...reader.keys()]).toEqual(['t']);
+  expect(() => reader.dataset('t').readSync()).toThrow('the data of this file is in subfiles');
+  reader.closeSync();
+  expect(() => File.openSync(storage, { mode: 'r+' })).toThrow(
+    expect.objectContaining({ code: 'UNSUPPORTED', message: expect.stringContaining('opened by its path') }),
+  );
 });
 
 test('a flush costs the same however many there were', async () => {

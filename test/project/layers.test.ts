@@ -54,7 +54,10 @@ describe('imports', () => {
     const peers: Record<string, RegExp> = { h5wasm: /^(connector\/native|native)/, koffi: /^comm\/mpi/ };
     const wrong = sources.flatMap(({ path, imports }) =>
       imports
-        .filter((from) => !/^(\.|node:|#platform$|#native$)/.test(from) && !peers[from.split('/')[0] ?? '']?.test(path))
+        .filter(
+          (from) =>
+            !/^(\.|node:|#platform$|#native$|#several$)/.test(from) && !peers[from.split('/')[0] ?? '']?.test(path),
+        )
         .map((from) => `${path}: ${from}`),
     );
     expect(wrong).toEqual([]);
@@ -76,9 +79,13 @@ describe('a platform', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('offers the same names for node and for browsers', async () => {
-    const node: object = await import('../../src/platform-node.ts');
-    const browser: object = await import('../../src/platform-browser.ts');
+  test.each([
+    ['#platform', '../../src/platform-node.ts', '../../src/platform-browser.ts'],
+    ['#native', '../../src/connector/native/engine.ts', '../../src/connector/native/absent.ts'],
+    ['#several', '../../src/connector/several/engine.ts', '../../src/connector/several/absent.ts'],
+  ])('%s offers the same names for node and for browsers', async (_name, there, elsewhere) => {
+    const node = (await import(there)) as object;
+    const browser = (await import(elsewhere)) as object;
     expect(Object.keys(browser).sort()).toEqual(Object.keys(node).sort());
   });
 });

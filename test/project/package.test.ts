@@ -50,7 +50,7 @@ describe('package.json', () => {
     expect(manifest.bin).toEqual({ h5log: 'dist/cli/main.js' });
   });
 
-  test('chooses platform and native connector by condition', () => {
+  test('chooses platform, native connector and what several ranks do by condition', () => {
     expect(JSON.stringify(manifest.imports)).toBe(
       JSON.stringify({
         '#platform': {
@@ -67,6 +67,15 @@ describe('package.json', () => {
           browser: './dist/connector/native/absent.js',
           node: './dist/connector/native/engine.js',
           default: './dist/connector/native/absent.js',
+        },
+        '#several': {
+          'h5log-source': {
+            browser: './src/connector/several/absent.ts',
+            default: './src/connector/several/engine.ts',
+          },
+          browser: './dist/connector/several/absent.js',
+          node: './dist/connector/several/engine.js',
+          default: './dist/connector/several/absent.js',
         },
       }),
     );

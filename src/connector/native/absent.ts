@@ -21,8 +21,14 @@ export const loadLibrary: Native['loadLibrary'] = (from) =>
 
 export const readyLibrary: Native['readyLibrary'] = () => present().readyLibrary();
 export const createNative: Native['createNative'] = (...given) => present().createNative(...given);
-export const openShared: Native['openShared'] = (...given) => present().openShared(...given);
 export const openNative: Native['openNative'] = (...given) => present().openNative(...given);
+
+/** Without it nobody knows which objects the data refers to, so that none of them may move. */
+export const rawReferences: Native['rawReferences'] = function* (...given) {
+  return engine
+    ? yield* engine.rawReferences(...given)
+    : 'references, which are only looked for after h5log/native was imported';
+};
 
 export class RegularData {
   constructor(owner: ConstructorParameters<Native['RegularData']>[0]) {

@@ -4,7 +4,7 @@ import type { TypedArray } from '../../dtype/model.ts';
 import { decodeValues } from '../../dtype/values.ts';
 import { H5LogError } from '../../errors.ts';
 import type { DatasetParts } from '../../hdf5/dataset-messages.ts';
-import { MESSAGE } from '../../hdf5/message-types.ts';
+import * as MESSAGE from '../../hdf5/message-numbers.ts';
 import type { ObjectNode } from '../../hdf5/object-node.ts';
 import { Elements, notData, wrongLength } from '../../log/elements.ts';
 import type { PostOptions } from '../../log/log-dataset.ts';

@@ -2,7 +2,7 @@ import type { DType } from '../../dtype/model.ts';
 import { H5LogError, isH5LogError } from '../../errors.ts';
 import type { DatasetParts } from '../../hdf5/dataset-messages.ts';
 import { type Dataspace, encodeDataspace } from '../../hdf5/dataspace.ts';
-import { MESSAGE } from '../../hdf5/message-types.ts';
+import * as MESSAGE from '../../hdf5/message-numbers.ts';
 import type { Link, ObjectNode } from '../../hdf5/object-node.ts';
 import { openStructure } from '../../hdf5/open.ts';
 import type { Structure } from '../../hdf5/structure.ts';
@@ -408,8 +408,3 @@ export class NativeFile {
 }
 
 const giveUp = libraryError('STORAGE', 'closing failed', '', '/');
-
-/** Opens a file for writing whose lock the caller has. */
-export function openShared(library: Library, source: string | ByteStorage): NativeFile {
-  return NativeFile.openShared(library, source);
-}

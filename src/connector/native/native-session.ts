@@ -120,6 +120,10 @@ export class NativeSession implements FileSession<never>, DirectChanges {
     return holds;
   }
 
+  together<T>(work: () => T): T {
+    return work();
+  }
+
   leave(): void {}
   catchUp(): void {}
   dropped(): void {}

@@ -18,7 +18,7 @@ export interface StructureOwner {
   /** The path in the file for a user's. */
   storedPath(path: string): string;
   /** Lets somebody else change the file in between: everything is committed before, and read anew after. */
-  lend<T>(work: (open: (library: ReturnType<typeof readyLibrary>) => NativeFile) => T): T;
+  lend<T>(work: () => T): T;
 }
 
 /**
@@ -38,8 +38,8 @@ export class RegularData {
     const seen = (): NativeDataset => this.#seen(node, path);
     const changed = (work: (dataset: NativeDataset) => void): void => {
       this.close();
-      this.#owner.lend((open) => {
-        const file = open(readyLibrary());
+      this.#owner.lend(() => {
+        const file = NativeFile.openShared(readyLibrary(), this.#owner.source);
         try {
           work(file.dataset(this.#owner.storedPath(path)));
         } finally {

@@ -1,18 +1,19 @@
+import { rawReferences } from '#native';
 import { hostName } from '#platform';
-import type { Communicator } from '../comm/communicator.ts';
-import { formatError, H5LogError } from '../errors.ts';
-import { Appender } from '../hdf5/appender.ts';
-import { Committer } from '../hdf5/commit.ts';
-import { simpleSpace } from '../hdf5/dataspace.ts';
-import { newStructure, openStructure, prepareWriting } from '../hdf5/open.ts';
-import type { Structure } from '../hdf5/structure.ts';
-import { SUPERBLOCK_SIZE } from '../hdf5/superblock.ts';
-import type { SubfileState } from '../log/commit-record.ts';
-import { beginLog, type LogCounts, readCounts } from '../log/layout.ts';
-import type { LogStore } from '../log/store.ts';
-import { type Io, within } from '../storage/drive.ts';
-import type { ByteStorage } from '../storage/storage.ts';
-import type { Subfiles } from '../storage/subfiles.ts';
+import type { Communicator } from '../../comm/communicator.ts';
+import { formatError, H5LogError } from '../../errors.ts';
+import { Appender } from '../../hdf5/appender.ts';
+import { Committer } from '../../hdf5/commit.ts';
+import { simpleSpace } from '../../hdf5/dataspace.ts';
+import { newStructure, openStructure, prepareWriting } from '../../hdf5/open.ts';
+import type { Structure } from '../../hdf5/structure.ts';
+import { SUPERBLOCK_SIZE } from '../../hdf5/superblock.ts';
+import type { SubfileState } from '../../log/commit-record.ts';
+import { beginLog, type LogCounts, readCounts } from '../../log/layout.ts';
+import type { LogStore } from '../../log/store.ts';
+import { type Io, within } from '../../storage/drive.ts';
+import type { ByteStorage } from '../../storage/storage.ts';
+import type { Subfiles } from '../../storage/subfiles.ts';
 
 /** Kept by a file and its subfiles, so that a subfile of another file is noticed. */
 export const TOKEN = '_token';
@@ -133,7 +134,7 @@ export function* openSubfile(store: LogStore, opening: SubfileOpening, power: bo
 
   function* open(): Io<void> {
     const opened = yield* openStructure(opening.state?.root);
-    yield* prepareWriting(opened);
+    yield* prepareWriting(opened, rawReferences);
     const { structure, superblock, extension } = opened;
     const counts = yield* readCounts(structure);
     if (!counts) throw formatError('the counts of the log are missing');
