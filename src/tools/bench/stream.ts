@@ -52,7 +52,8 @@ export const stream: Workload = {
     const best = new Best();
     for (let round = 0; round < repeat; round++) {
       for (let turn = 0; turn < TURNS.length; turn++) {
-        const way = TURNS[(turn + round) % TURNS.length] as Form | 'plain';
+        // The last round ends with a form, whose file stays.
+        const way = TURNS[(turn + repeat - 1 - round) % TURNS.length] as Form | 'plain';
         // What the one before has left to be written to the disk must not burden the next one.
         rmSync(path, { force: true });
         if (way === 'plain') best.add(way, plain());
