@@ -1,0 +1,44 @@
+/** What a peer is asked to do. */
+export interface PeerTask {
+  /** An empty directory for its files. */
+  readonly folder: string;
+  /** Which part of the full size of the workload; 1 is all of it. */
+  readonly scale: number;
+  /** Whether slow peers do all of the work too, and not a part that is scaled up. */
+  readonly full: boolean;
+}
+
+export interface PeerFigure {
+  /** That of our figure which it is compared with, or for `stream/write` see {@link OURS}. */
+  readonly id: string;
+  readonly seconds: number;
+  /** Which part of the work was done; seconds are those of all of it. */
+  readonly part: number;
+}
+
+/** The workloads that programs are compared in, besides that of many ranks. */
+export type Compared = 'small' | 'stream' | 'flushes';
+
+/** Another program that does what one of our workloads does. It checks what it wrote, outside the clock, and throws where that is not what comes back. */
+export interface Peer {
+  readonly name: string;
+  readonly workloads: Readonly<Partial<Record<Compared, (task: PeerTask) => Promise<PeerFigure[]>>>>;
+  /** Those that take too long to be done more than once. */
+  readonly slow: readonly Compared[];
+}
+
+/** Ours, where a peer's figure has another name: a peer has one way to write a stream. */
+export const OURS: Readonly<Record<string, string>> = { 'stream/write': 'stream/async-lent' };
+
+/** How much of `all` a peer does that can take only `most` in a reasonable time. */
+export function partOf(all: number, most: number, { full }: PeerTask): { count: number; part: number } {
+  const count = full ? all : Math.min(all, most);
+  return { count, part: count / all };
+}
+
+/** Seconds of something, and what it gave. */
+export async function timed<T>(run: () => T | Promise<T>): Promise<[seconds: number, result: T]> {
+  const begun = performance.now();
+  const result = await run();
+  return [(performance.now() - begun) / 1000, result];
+}
