@@ -14,7 +14,7 @@ const FLUSHES = 10_000;
 export function h5py(layout: 'contiguous' | 'chunked'): Peer {
   const run = async (workload: string, { folder }: PeerTask, sizes: object, part = 1): Promise<PeerFigure[]> => {
     const path = join(folder, `${layout}.h5`);
-    const found = (await python(SCRIPT, [JSON.stringify({ workload, path, ...sizes })])) as Record<string, number>;
+    const found = await python<Record<string, number>>(SCRIPT, [JSON.stringify({ workload, path, ...sizes })]);
     return Object.entries(found).map(([id, seconds]) => {
       // What is read is always all of it.
       return { id, seconds, part: /write|total/.test(id) ? part : 1 };

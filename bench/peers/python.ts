@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { lastLine } from '../mpi.ts';
 
 const execute = promisify(execFile);
 
@@ -17,7 +18,7 @@ export async function pythonLacks(modules: string, packages: string): Promise<st
 }
 
 /** What a script prints in its last line. */
-export async function python(script: string, args: readonly string[]): Promise<unknown> {
+export async function python<T>(script: string, args: readonly string[]): Promise<T> {
   const { stdout } = await execute(PYTHON, [script, ...args], { encoding: 'utf8' });
-  return JSON.parse(stdout.trim().split('\n').at(-1) as string);
+  return lastLine<T>(stdout);
 }

@@ -52,17 +52,10 @@ export async function smallRows(program: RowsProgram, path: string, task: PeerTa
     const [closing] = await timed(() => file.close());
     await checkWritten(program, path, rows, each);
     if (part < 1) await completeRows(program, path, rows);
-    const [reading, all] = await timed(async () => {
-      const reader = await program.open(path, rows);
-      const values = await reader.readAll();
-      reader.close();
-      return values;
-    });
+    const [reading, all] = await fromOpen(program, path, rows, (file) => file.readAll());
     checkRows(all, 0, rows);
     const starts = Uint32Array.from({ length: READS }, (_, i) => (i * 7919) % (rows - BOX + 1));
-    const reader = await program.open(path, rows);
-    const [random, boxes] = await timed(() => reader.readEach(starts));
-    reader.close();
+    const [random, boxes] = await fromOpen(program, path, rows, (file) => file.readEach(starts));
     for (let i = 0; i < READS; i++) checkRows(boxes[i] as Float64Array, starts[i] as number, BOX);
     figures.push(
       { id: `small/${order}/write`, seconds: creating + writing / part + closing, part },
@@ -73,11 +66,24 @@ export async function smallRows(program: RowsProgram, path: string, task: PeerTa
   return figures;
 }
 
+/** Reads from a file that was not open; closing it is not timed. */
+async function fromOpen<T>(
+  program: RowsProgram,
+  path: string,
+  rows: number,
+  read: (file: RowsFile) => T | Promise<T>,
+): Promise<[seconds: number, result: T]> {
+  const [seconds, { file, result }] = await timed(async () => {
+    const file = await program.open(path, rows);
+    return { file, result: await read(file) };
+  });
+  file.close();
+  return [seconds, result];
+}
+
 /** Rows that nobody wrote are zeros. */
 async function checkWritten(program: RowsProgram, path: string, rows: number, order: Uint32Array): Promise<void> {
-  const reader = await program.open(path, rows);
-  const found = await reader.readAll();
-  reader.close();
+  const [, found] = await fromOpen(program, path, rows, (file) => file.readAll());
   const expected = new Float64Array(rows * WIDTH);
   for (const r of order) setRow(expected, r, r * WIDTH);
   for (let i = 0; i < expected.length; i++) if (found[i] !== expected[i]) throw differs(i, found[i], expected[i]);

@@ -1,0 +1,176 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { Decomposition } from '../src/tools/bench/decomposition.ts';
+import type { PlannedFile } from '../src/tools/bench/e3sm-plan.ts';
+import { built } from './built.ts';
+import { LAUNCHERS, type Launcher, lastLine, runMpi } from './mpi.ts';
+import { type MpiTask, mpiLacks, WAYS, writeWithMpi } from './peers/h5py-mpi.ts';
+import { median } from './report.ts';
+import type { Comparison, Result } from './table.ts';
+
+const RANKS = [1, 2, 4];
+const ROUNDS = 2;
+const REPEAT = 7;
+/** Of the others, which take longer. */
+const PEER_REPEAT = 3;
+const PEER = 'h5py-mpi';
+const COMMAND = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
+const DATA = fileURLToPath(new URL('../../shared/e3sm/', import.meta.url));
+const MAP = join(DATA, 'map_f_case_16p.h5');
+const HEADERS = ['f_case_h0.txt', 'f_case_h1.txt'].map((name) => join(DATA, name));
+
+/** Seconds of the first time in a process, and the median of the later ones. */
+interface Times {
+  readonly cold: number;
+  readonly warm: number;
+}
+
+/** What is written, and how our command is told. */
+interface Case {
+  readonly files: readonly PlannedFile[];
+  readonly map: readonly Decomposition[];
+  readonly args: readonly string[];
+}
+
+export interface E3smComparisons {
+  readonly comparisons: readonly Comparison[];
+  /** Lines that say what did not run, and why. */
+  readonly skipped: readonly string[];
+  /** Whether it was the F case; otherwise something was made up. */
+  readonly isReal: boolean;
+}
+
+/** The files of E3SM on 1, 2 and 4 ranks: ours with all that ranks can be, and parallel HDF5. */
+export async function compareE3sm(
+  folder: string,
+  withPeers: boolean,
+  onTurn: (program: string, round: number) => void,
+): Promise<E3smComparisons> {
+  const isReal = existsSync(MAP);
+  const skipped = new Set<string>();
+  if (!isReal) skipped.add('the F case of E3SM: its headers and map are not in ../shared/e3sm; one is made up');
+  const written = isReal ? await realCase() : await madeUpCase();
+  const lacks = withPeers ? await mpiLacks() : undefined;
+  if (lacks !== undefined) skipped.add(`${PEER}: ${lacks}`);
+  const comparisons: Comparison[] = [];
+  for (const ranks of RANKS) {
+    const best = new Map<string, Result>();
+    const ways = new Map<string, Result>();
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const { program, launcher } of oursOn(ranks)) {
+        onTurn(`${program} on ${ranks}`, round);
+        const times = await ours(written.args, ranks, launcher);
+        if (times) keep(best, { program, ...times });
+        else skipped.add(`${program}: ${launcher} is not installed`);
+      }
+      if (!withPeers || lacks !== undefined) continue;
+      onTurn(`${PEER} on ${ranks}`, round);
+      await peer(folder, written, ranks, ways);
+    }
+    const megabytes = isReal ? 'the F case of E3SM, 33 MiB' : 'a case like those of E3SM';
+    const what = `${megabytes}, on ${ranks} rank${ranks === 1 ? '' : 's'}`;
+    comparisons.push({
+      id: `e3sm/${ranks}`,
+      what,
+      results: [...best.values(), ...fastest(ways)] as unknown as Comparison['results'],
+    });
+  }
+  return { comparisons, skipped: [...skipped], isReal };
+}
+
+/** One rank is one process, whoever starts it. */
+function oursOn(ranks: number): readonly { program: string; launcher?: Launcher }[] {
+  if (ranks === 1) return [{ program: 'h5log' }];
+  const launchers = Object.entries(LAUNCHERS) as [Launcher, string][];
+  const onMpi = launchers.map(([launcher, name]) => ({ program: `h5log ${name}`, launcher }));
+  return [{ program: 'h5log threads' }, ...onMpi];
+}
+
+async function ours(args: readonly string[], ranks: number, launcher?: Launcher): Promise<Times | undefined> {
+  const command = [COMMAND, 'bench', 'e3sm', ...args, '--repeat', String(REPEAT), '--json'];
+  const outcome = launcher
+    ? await runMpi(launcher, ranks, [process.execPath, ...command])
+    : await promisify(execFile)(process.execPath, [...command, '--ranks', String(ranks)], { encoding: 'utf8' });
+  if (typeof outcome === 'string') return undefined;
+  return timesOf(lastLine<{ times: { total: number }[] }>(outcome.stdout).times.map(({ total }) => total));
+}
+
+async function peer(folder: string, written: Case, ranks: number, ways: Map<string, Result>): Promise<void> {
+  const { runsOf } = await built<typeof import('../src/tools/bench/decomposition.ts')>('tools/bench/decomposition');
+  const { files, map } = written;
+  const dealt = map.map((of) => ({ of, runs: Array.from({ length: ranks }, (_, rank) => runsOf(of, rank, ranks)) }));
+  for (const way of WAYS) {
+    const own = mkdtempSync(join(folder, 'e3sm-'));
+    const task: MpiTask = { folder: own, files, dealt, ranks, repeat: PEER_REPEAT };
+    const outcome = await writeWithMpi(way, task);
+    if ('moreThan' in outcome) {
+      ways.set(way, { program: PEER, seconds: outcome.moreThan, part: 1, unfinished: true, remark: way });
+    } else {
+      await checkFiles(outcome.paths, written);
+      keep(ways, { program: PEER, ...timesOf(outcome.times) }, way);
+    }
+    rmSync(own, { recursive: true });
+  }
+}
+
+function fastest(ways: ReadonlyMap<string, Result>): Result[] {
+  return [...ways.values()].sort((a, b) => a.seconds - b.seconds).slice(0, 1);
+}
+
+function timesOf([cold, ...warm]: readonly number[]): Times {
+  return { cold: cold as number, warm: median(warm) };
+}
+
+/** The best of all turns, of the cold times as of the warm ones. */
+function keep(best: Map<string, Result>, { program, cold, warm }: { program: string } & Times, way?: string): void {
+  const before = best.get(way ?? program);
+  const seconds = Math.min(warm, before?.seconds ?? warm);
+  const least = Math.min(cold, before?.cold ?? cold);
+  best.set(way ?? program, { program, seconds, part: 1, cold: least, ...(way !== undefined && { remark: way }) });
+}
+
+/** Every value that parallel HDF5 has written, read with another library. */
+async function checkFiles(paths: readonly string[], { files, map }: Case): Promise<void> {
+  const { FileReader } = await built<typeof import('../src/tools/bench/e3sm-read.ts')>('tools/bench/e3sm-read');
+  const { solo } = await built<typeof import('../src/comm/solo.ts')>('comm/solo');
+  await import('h5log/native');
+  const checked = { verified: 0, wrong: 0, first: undefined };
+  const reader = new FileReader(solo(), map);
+  files.forEach((file, i) => {
+    reader.read(paths[i] as string, file, checked);
+  });
+  if (checked.wrong > 0)
+    throw new Error(`${PEER} wrote ${checked.wrong} wrong values: ${JSON.stringify(checked.first)}`);
+}
+
+async function realCase(): Promise<Case> {
+  const { readMap } = await built<typeof import('../src/tools/bench/decomposition.ts')>('tools/bench/decomposition');
+  const map = await readMap(MAP);
+  const files = await plan(
+    HEADERS.map((path) => readFileSync(path, 'utf8')),
+    map,
+    [1, 2],
+  );
+  const args = [...HEADERS.flatMap((path) => ['--header', path]), '--map', MAP, '--double', '--records', '1,2'];
+  return { files, map, args };
+}
+
+async function madeUpCase(): Promise<Case> {
+  const { generateHeader, generateMap } =
+    await built<typeof import('../src/tools/bench/e3sm-generate.ts')>('tools/bench/e3sm-generate');
+  const map = generateMap();
+  return { files: await plan([generateHeader()], map, []), map, args: ['--generate', '--double'] };
+}
+
+async function plan(
+  headers: readonly string[],
+  map: readonly Decomposition[],
+  records: readonly number[],
+): Promise<PlannedFile[]> {
+  const { parseCdl } = await built<typeof import('../src/tools/bench/cdl.ts')>('tools/bench/cdl');
+  const { planFiles } = await built<typeof import('../src/tools/bench/e3sm-plan.ts')>('tools/bench/e3sm-plan');
+  return planFiles(headers.map(parseCdl), map, { records, sizes: {}, double: true });
+}

@@ -1,0 +1,46 @@
+import { parseArgs } from 'node:util';
+
+export interface BenchOptions {
+  /** Suites and workloads; none: all of them. */
+  readonly names: readonly string[];
+  readonly withPeers: boolean;
+  /** Whether slow peers do all of the work. */
+  readonly full: boolean;
+  readonly scale: number;
+  /** A command that is one more peer of the named workload. */
+  readonly external: string | undefined;
+  readonly json: boolean;
+  /** Where to put a picture. */
+  readonly chart: string | undefined;
+}
+
+/** What `npm run bench --` is told. Whatever is wrong with it throws, in words for the person who wrote it. */
+export function readOptions(args: readonly string[], known: readonly string[]): BenchOptions {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      'no-peers': { type: 'boolean', default: false },
+      full: { type: 'boolean', default: false },
+      scale: { type: 'string', default: '1' },
+      external: { type: 'string' },
+      json: { type: 'boolean', default: false },
+      chart: { type: 'string' },
+    },
+  });
+  const unknown = positionals.filter((name) => !known.includes(name));
+  if (unknown.length > 0) throw new Error(`there is no ${unknown.join(', ')}; there are ${known.join(', ')}`);
+  const scale = Number(values.scale);
+  if (!(scale > 0 && scale <= 1)) throw new Error(`--scale is a number above 0, up to 1, not ${values.scale}`);
+  if (values.external !== undefined && positionals.length !== 1)
+    throw new Error('--external is one more program for one workload: name it, and no other');
+  return {
+    names: positionals.length > 0 ? positionals : known,
+    withPeers: !values['no-peers'],
+    full: values.full,
+    scale,
+    external: values.external,
+    json: values.json,
+    chart: values.chart,
+  };
+}
