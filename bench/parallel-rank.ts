@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { type Communicator, File } from 'h5log';
-import { plainWrites } from './plain.ts';
+import { plainWrites } from '../src/tools/bench/plain-writes.ts';
 
 const MIB = 2 ** 20;
 
@@ -29,7 +29,7 @@ export default function measure(comm: Communicator, { folder, rounds, size }: Pa
   const [flush, plain]: [number[], number[]] = [[], []];
   for (let round = 0; round < rounds; round++) {
     comm.barrier();
-    if (comm.rank === 0) plain.push(plainWrites(`${folder}/plain`, values, comm.size));
+    if (comm.rank === 0) plain.push(1000 * plainWrites(`${folder}/plain`, values, comm.size));
     comm.barrier();
     const path = `${folder}/ranks.h5`;
     const file = File.createSync(path, { comm });

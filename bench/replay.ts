@@ -1,13 +1,16 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { File } from 'h5log';
 import { replay as replayFile } from 'h5log/tools';
+import { replay as workload } from '../src/tools/bench/replay.ts';
+import { seal } from '../src/tools/bench/seal.ts';
 import { report } from './report.ts';
+import { shipped } from './shipped.ts';
 
-const ROWS = 1_000_000;
+const ROUNDS = 5;
 const MIB = 2 ** 20;
 const MEMORY = 256 * MIB;
 
@@ -16,15 +19,16 @@ export async function replay(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'h5log-bench-'));
   const [input, output] = [join(folder, 'log.h5'), join(folder, 'ordinary.h5')];
   try {
-    smallBlocks(input);
-    report('replay 1,000,000 shuffled 1x3 float64 blocks (best of 5)', await seconds(input, output), 's', {
-      limit: 1,
+    await shipped(workload, folder, ROUNDS, {
+      'replay/small': { limit: 1 },
+      'replay/tiles/rate': { least: 400 },
+      'replay/chunks/rate': { least: 400 },
     });
-    peak('  its peak memory beyond an idle process', input, output);
+    for (const kind of ['small', 'tiles', 'chunks'])
+      peak(`peak memory of replay/${kind} beyond an idle process`, join(folder, `replay-${kind}.h5`), output);
+    emptied(folder);
     for (const [what, tile, options] of [
       ['1-d blocks', [131_072], {}],
-      ['tiles of 512x256, contiguous', [512, 256], {}],
-      ['tiles of 512x256, chunks of the same', [512, 256], { chunks: [512, 256] }],
       ['tiles of 512x256, chunks of 500x300', [512, 256], { chunks: [500, 300] }],
     ] as const) {
       tiles(input, tile, options);
@@ -35,32 +39,26 @@ export async function replay(): Promise<void> {
     filtered(input);
     const rate = 256 / (await seconds(input, output));
     report('replay 256 MiB in deflated chunks, most of them written whole (best of 5)', rate * 1.048576, 'MB/s');
+    emptied(folder);
+    await shipped(seal, folder, ROUNDS, { 'seal/moved': { limit: 0 } });
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
+/** What was measured before takes gigabytes. */
+function emptied(folder: string): void {
+  for (const name of readdirSync(folder)) rmSync(join(folder, name));
+}
+
 /** The best of five: whoever else writes to the disk only makes it slower. */
 async function seconds(input: string, output: string): Promise<number> {
   const times: number[] = [];
-  for (let round = 0; round < 5; round++) {
+  for (let round = 0; round < ROUNDS; round++) {
     rmSync(output, { force: true });
     times.push((await replayFile(input, output)).seconds);
   }
   return Math.min(...times);
-}
-
-function smallBlocks(path: string): void {
-  const file = File.createSync(path);
-  const dataset = file.createDataset('x', { dtype: 'float64', shape: [ROWS, 3] });
-  const starts = new Float64Array(ROWS * 2);
-  for (let i = 0; i < ROWS; i++) starts[2 * i] = (i * 611_953) % ROWS;
-  dataset.writeMany(
-    new Float64Array(ROWS * 3).map((_, i) => i),
-    starts,
-    [1, 3],
-  );
-  file.closeSync();
 }
 
 /** 1 GiB in blocks of 1 MiB, in an order that is not that of the dataset. */

@@ -1,7 +1,4 @@
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[sorted.length >> 1] as number;
-}
+export { median } from '../src/tools/bench/times.ts';
 
 export const best = (rates: readonly number[]): number => Math.max(...rates);
 

@@ -1,43 +1,52 @@
-import { readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Communicator } from '../comm/communicator.ts';
 import { H5LogError } from '../errors.ts';
-import type { E3smReport, E3smTimes } from '../tools/bench/e3sm.ts';
+import type { Figure } from '../tools/bench/workload.ts';
+import { benchE3sm, checkE3sm, E3SM_HEADLINE, type E3smOutcome, e3smOptions } from './bench-e3sm.ts';
+import { figureLines } from './bench-figures.ts';
 import { command, json } from './command.ts';
-import { counted, seconds, several } from './figures.ts';
+import { nearest } from './nearest.ts';
 import { makeFolder, sharedFolder } from './shared-folder.ts';
 
-const MIB = 2 ** 20;
+const WORKLOADS = ['e3sm', 'small', 'stream', 'flushes', 'open', 'replay', 'seal'] as const;
+type Name = (typeof WORKLOADS)[number];
 
 export default command({
   name: 'bench',
-  summary: 'measure how fast a known workload is written and read',
+  summary: 'measure how fast known workloads are written and read',
   details: [
+    'small: 1,000,000 rows of 1x3 float64, posted one by one, in order and shuffled. stream: 1 GiB in blocks of 1 MiB, in eight ways, against plain writes. flushes: 100,000 commits of 1 KiB. ' +
+      'open: a file of 4,000,000 blocks is opened. replay, seal: the commands of that name on 1,000,000 small blocks and on 1 GiB in tiles. All of them read back and check what they wrote. ' +
+      'Times are the best of all repetitions.',
     'e3sm: the files of the E3SM climate model. Headers are CDL texts, as ncdump -h prints them, a file each; the map, an HDF5 file of E3SM-IO, says which process writes which ' +
       'elements of a variable. Every variable becomes a dataset with its attributes; then all is posted, flushed, closed. Times are those of the slowest rank: of the first time (cold), and the ' +
-      'median of the later ones (warm). Ranks are threads, or under mpiexec the ranks of the job.',
+      'median of the later ones (warm). Ranks are threads, or under mpiexec, where no other workload runs, the ranks of the job.',
+    'all: every workload; e3sm is made up unless there are --header and --map.',
+    'Another program can be measured beside: --external runs a command of the shell, as often as the workload, and takes the seconds from it: the last number in the last line that it prints. ' +
+      'It finds what to do in H5LOG_BENCH_WORKLOAD, H5LOG_BENCH_FOLDER (an empty directory) and H5LOG_BENCH_SCALE. It is compared with the figure that stands for the whole: small/shuffled/write, stream/async-lent, ' +
+      'flushes/total, open/first, replay/small, seal/tiles, or of e3sm the warm total.',
   ],
-  positionals: [{ name: 'WORKLOAD', help: 'e3sm' }],
+  positionals: [{ name: 'WORKLOAD', help: `${WORKLOADS.join(', ')}, all`, many: true }],
   options: {
-    header: { type: 'text', value: 'FILE', many: true, help: 'the CDL header of a file' },
-    map: { type: 'text', value: 'FILE', help: 'who writes what: an HDF5 file' },
-    generate: { type: 'flag', help: 'make up what is not given: a map, and with it a header' },
-    records: {
-      type: 'text',
-      value: 'N,...',
-      otherwise: 'what the headers say',
-      help: 'records of each file; the last number is for all that follow',
+    scale: {
+      type: 'number',
+      value: 'X',
+      otherwise: '1',
+      help: 'which part of the size to do, but for e3sm; 0.1 is a tenth',
     },
-    dim: { type: 'text', value: 'NAME=SIZE', many: true, help: 'another size of a dimension than in the header' },
-    double: { type: 'flag', help: 'write float variables as float64' },
-    ranks: { type: 'count', value: 'N', least: 1, otherwise: '1', help: 'threads to write from' },
-    read: { type: 'flag', help: 'read everything back and check every value' },
     repeat: { type: 'count', value: 'N', least: 1, default: 5, help: 'how often to do it all' },
-    lend: { type: 'flag', help: 'posts do not copy the data; the buffers are lent until the flush' },
-    'no-compress': { type: 'flag', help: 'leave the metadata tables uncompressed' },
+    external: { type: 'text', value: 'CMD', help: 'another program that does the same and prints its seconds' },
     out: { type: 'text', value: 'DIR', otherwise: 'a temporary one', help: 'keep the files, in this directory' },
+    ...e3smOptions,
     json,
   },
   examples: [
+    { command: 'bench small stream --scale 0.1 --repeat 3', says: 'in a few seconds' },
+    {
+      command: "bench small --external 'python3 rows.py'",
+      says: 'beside another program, which prints how many seconds it took',
+    },
     {
       command: 'bench e3sm --generate --ranks 2 --read',
       says: 'without any file: a header and a map that are made up',
@@ -48,100 +57,144 @@ export default command({
     },
   ],
   async run({ values, positionals, around }) {
-    const { header, map, generate, ranks, read, repeat, double } = values;
-    const { comm } = around;
-    const [workload] = positionals;
-    if (workload !== 'e3sm') throw new H5LogError('OPTION', `there is a workload e3sm, but no ${workload}`);
-    if (ranks !== undefined && comm.size > 1 && ranks !== comm.size)
-      throw new H5LogError('OPTION', `--ranks ${ranks} is for threads; mpiexec has started ${comm.size} ranks`);
-    if (map === undefined && !generate)
-      throw new H5LogError('OPTION', '--map is missing: who writes what; or --generate makes one up');
-    if (header.length === 0 && !(generate && map === undefined))
-      throw new H5LogError('OPTION', '--header is missing: what to write; or --generate makes up both it and a map');
-    const headers = header.map((path) => readText(path));
-    const records = values.records === undefined ? [] : values.records.split(',').map(count);
-    const sizes = Object.fromEntries(values.dim.map(dimension));
-    if (values.out !== undefined) makeFolder(comm, values.out);
-    const folder = values.out ?? sharedFolder(comm);
-    const names = header.length === 0 ? ['generated'] : header.map((path) => basename(path).replace(/\.[^.]*$/, ''));
-    const paths = names.map((name, i) => join(folder, `${names.indexOf(name) === i ? name : `${name}-${i}`}.h5`));
-    const { e3sm } = await import('../tools/bench/e3sm.ts');
-    const report = await e3sm(paths, {
-      ...(header.length > 0 && { headers }),
-      ...(map !== undefined && { map }),
-      ...(comm.size > 1 ? { comm } : { ranks: ranks ?? 1 }),
-      ...(values['no-compress'] && { compress: false }),
-      ...{ records, sizes, double, read, repeat, copy: !values.lend },
-    });
-    // Of processes that share a machine each has its own.
-    const [memory] = comm.allreduce(Float64Array.of(peakMemory()), 'max');
-    const [cold, ...later] = report.times as readonly [E3smTimes, ...E3smTimes[]];
-    const warm = later.length > 0 ? medians(later) : undefined;
-    if (values.json) around.printJson({ ...report, cold, ...(warm && { warm }), peakMemory: memory });
-    else for (const line of lines(report, cold, warm, memory as number)) around.print(line);
-    return report.wrong === 0 ? 0 : 1;
+    const { repeat, external, scale = 1 } = values;
+    const { comm, progress } = around;
+    const names = chosen(positionals);
+    const madeUp = positionals.includes('all') && values.header.length === 0 && values.map === undefined;
+    const e3sm = { ...values, generate: values.generate || madeUp };
+    checkScale(values.scale, names);
+    checkRanks(names, external, comm);
+    if (names.includes('e3sm')) checkE3sm(e3sm, around);
+    else refuseE3smOptions(values, names);
+
+    const figures: Figure[] = [];
+    let outcome: E3smOutcome | undefined;
+    const places = new Places(values.out, comm);
+    for (const [i, name] of names.entries()) {
+      const own: Figure[] = [];
+      const show = (done: number): void => progress.show((i + done) / names.length, name);
+      let headline = E3SM_HEADLINE;
+      if (name === 'e3sm') {
+        outcome = await benchE3sm(e3sm, repeat, () => places.of(name), around);
+        if (!values.json) for (const line of outcome.lines) around.print(line);
+        own.push(...outcome.figures);
+      } else {
+        const workload = await shipped(name);
+        headline = workload.headline;
+        const options = { folder: places.of(name), scale, repeat, onProgress: show };
+        for await (const figure of workload.run(options)) own.push(figure);
+      }
+      if (external !== undefined) {
+        const ours = own.find(({ id }) => id === headline)?.value as number;
+        const task = { workload: name, folder: places.external(name), scale };
+        own.push(...(await besides(external, task, repeat, ours)));
+      }
+      // Of e3sm there is a table of its own already.
+      const shown = name === 'e3sm' ? own.filter(({ id }) => id !== headline) : own;
+      if (!values.json) for (const line of figureLines(shown)) around.print(line);
+      figures.push(...own);
+      places.leave(name);
+    }
+    if (values.json) around.printJson({ scale, repeat, ...outcome?.facts, figures });
+    return outcome && !outcome.isRight ? 1 : 0;
   },
 });
 
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (cause) {
-    throw new H5LogError('NOT_FOUND', `${path} cannot be read: ${(cause as Error).message}`, { file: path, cause });
+function chosen(positionals: readonly string[]): readonly Name[] {
+  for (const word of positionals) {
+    if (word === 'all' || isName(word)) continue;
+    const meant = nearest(word, [...WORKLOADS, 'all']);
+    const hint = meant === undefined ? '' : ` (did you mean ${meant}?)`;
+    throw new H5LogError('OPTION', `there is no workload ${word}${hint}; there are ${WORKLOADS.join(', ')}, and all`);
+  }
+  return positionals.includes('all') ? WORKLOADS : [...new Set(positionals.filter(isName))];
+}
+
+function isName(word: string): word is Name {
+  return (WORKLOADS as readonly string[]).includes(word);
+}
+
+function checkScale(scale: number | undefined, names: readonly Name[]): void {
+  if (scale !== undefined && !(scale > 0)) throw new H5LogError('OPTION', `--scale is a number above 0, not ${scale}`);
+  if (scale !== undefined && names.every((name) => name === 'e3sm'))
+    throw new H5LogError('OPTION', '--scale is not for e3sm, whose size the headers and --records say');
+}
+
+function checkRanks(names: readonly Name[], external: string | undefined, { size }: Communicator): void {
+  if (size === 1) return;
+  const [other] = names.filter((name) => name !== 'e3sm');
+  if (other !== undefined)
+    throw new H5LogError(
+      'OPTION',
+      `${other} is measured in one process, not on ${size} ranks; start it without mpiexec`,
+    );
+  if (external !== undefined)
+    throw new H5LogError('OPTION', `--external runs one program, beside one process, not beside ${size} ranks`);
+}
+
+function refuseE3smOptions(values: Readonly<Record<string, unknown>>, names: readonly Name[]): void {
+  for (const option of Object.keys(e3smOptions)) {
+    const value = values[option];
+    const isGiven = Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false;
+    if (isGiven) throw new H5LogError('OPTION', `--${option} is for the workload e3sm, not for ${names.join(', ')}`);
   }
 }
 
-function count(text: string): number {
-  if (/^\d+$/.test(text.trim())) return Number(text);
-  throw new H5LogError('OPTION', `--records is a list of whole numbers, such as 1,2, and ${text} is none`);
+async function shipped(name: Name) {
+  const { workloads } = await import('../tools/bench/workloads.ts');
+  const found = workloads.find((workload) => workload.name === name);
+  if (!found) throw new Error(`there is no ${name} among the workloads`);
+  return found;
 }
 
-function dimension(text: string): [string, number] {
-  const [, name, size] = /^(.+)=(\d+)$/.exec(text) ?? [];
-  if (name === undefined) throw new H5LogError('OPTION', `--dim is a name and a size, such as ncol=866, not ${text}`);
-  return [name, Number(size)];
-}
-
-/** Bytes; resourceUsage() is not asked, its maximum may go on from that of the process that started this one. */
-function peakMemory(): number {
-  try {
-    const [, kilobytes] = /VmHWM:\s*(\d+)/.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
-    if (kilobytes !== undefined) return Number(kilobytes) * 1024;
-  } catch {
-    // Another system than Linux.
+/** Another program's best time, and how it compares with ours. */
+async function besides(
+  external: string,
+  task: { workload: string; folder: string; scale: number },
+  repeat: number,
+  ours: number,
+): Promise<Figure[]> {
+  const { runExternal } = await import('../tools/bench/external.ts');
+  const times: number[] = [];
+  for (let round = 0; round < repeat; round++) {
+    rmSync(task.folder, { recursive: true, force: true });
+    mkdirSync(task.folder, { recursive: true });
+    times.push(await runExternal(external, task));
   }
-  return process.resourceUsage().maxRSS * 1024;
+  const value = Math.min(...times);
+  const id = `${task.workload}/external`;
+  return [
+    { id, what: `external: ${external}`, value, unit: 's' },
+    { id: `${id}/ratio`, what: 'our time', value: value / ours, unit: 'x' },
+  ];
 }
 
-const PHASES = ['open', 'define', 'post', 'flush', 'close', 'total', 'read'] as const;
+/** Where workloads write: the directory that was asked for, or some for a time, one after the other, because each may hold gigabytes. */
+class Places {
+  readonly #out: string | undefined;
+  readonly #comm: Communicator;
+  #temporary: string | undefined;
 
-function medians(times: readonly E3smTimes[]): E3smTimes {
-  const median = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[values.length >> 1] as number;
-  const found = PHASES.map((phase) => [phase, median(times.map((one) => one[phase] ?? 0))] as const);
-  const all = Object.fromEntries(found) as unknown as Required<E3smTimes>;
-  const { read, ...written } = all;
-  return times[0]?.read === undefined ? written : all;
-}
-
-const KINDS = { solo: 'rank', threads: 'thread', mpi: 'rank' };
-
-function* lines(report: E3smReport, cold: E3smTimes, warm: E3smTimes | undefined, memory: number): Iterable<string> {
-  const { kind, ranks, files, times, wrong, firstWrong, prepareSeconds } = report;
-  yield `${several(ranks, KINDS[kind])}${kind === 'mpi' ? ' of MPI' : ''}, ${several(times.length, 'repetition')}, prepared in ${seconds(prepareSeconds)}`;
-  for (const { path, variables, records, requests, bytes, tableBytes, fileBytes } of files) {
-    yield `${basename(path)}: ${several(variables, 'variable')}, ${several(records, 'record')}, ${several(requests, 'request')}, ` +
-      `${(bytes / MIB).toFixed(1)} MiB; tables ${counted(tableBytes)} bytes, file ${counted(fileBytes)} bytes`;
+  constructor(out: string | undefined, comm: Communicator) {
+    this.#out = out;
+    this.#comm = comm;
   }
-  const sum = (of: 'requests' | 'bytes'): number => files.reduce((total, file) => total + file[of], 0);
-  yield `${several(sum('requests'), 'request')}, ${(sum('bytes') / MIB).toFixed(1)} MiB; peak memory ${(memory / MIB).toFixed(0)} MiB`;
-  const shown = PHASES.filter((phase) => cold[phase] !== undefined);
-  yield `${''.padEnd(6)}${shown.map((phase) => phase.padStart(10)).join('')}`;
-  for (const [name, row] of [['cold', cold] as const, ...(warm ? [['warm', warm] as const] : [])])
-    yield `${name.padEnd(6)}${shown.map((phase) => seconds(row[phase] ?? 0).padStart(10)).join('')}`;
-  if (cold.read === undefined) return;
-  yield `verified  ${several(report.verified, 'element')}: ${wrong === 0 ? 'all right' : `${counted(wrong)} WRONG`}`;
-  if (firstWrong) {
-    const { file, variable, record, position, expected, found } = firstWrong;
-    yield `          the first in ${basename(file)}, ${variable}, record ${record}, element ${position}: ${found}, not ${expected}`;
+
+  of(name: Name): string {
+    if (this.#out === undefined) this.#temporary ??= sharedFolder(this.#comm);
+    const folder = this.#out ?? join(this.#temporary as string, name);
+    makeFolder(this.#comm, folder);
+    return folder;
+  }
+
+  external(name: Name): string {
+    return join(this.of(name), `${name}-external`);
+  }
+
+  /** Removes what is not to be kept. */
+  leave(name: Name): void {
+    if (this.#temporary === undefined) return;
+    this.#comm.barrier();
+    if (this.#comm.rank === 0) rmSync(join(this.#temporary, name), { recursive: true, force: true });
   }
 }

@@ -62,9 +62,9 @@ describe('imports', () => {
 });
 
 describe('a platform', () => {
-  const mayUseNode = /^(storage\/node|comm\/|cli\/|platform-node\.ts$)/;
+  const mayUseNode = /^(storage\/node|comm\/|cli\/|tools\/bench\/|platform-node\.ts$)/;
 
-  test('is touched only by node storage, communicators, the command line and platform-node.ts', () => {
+  test('is touched only by node storage, communicators, the command line with its benchmarks, and platform-node.ts', () => {
     const wrong: string[] = [];
     for (const { path, code, imports } of sources) {
       if (mayUseNode.test(path)) continue;
@@ -74,6 +74,13 @@ describe('a platform', () => {
       }
     }
     expect(wrong).toEqual([]);
+  });
+
+  test('is not brought along by benchmarks: only the command line imports them', () => {
+    const wrong = sources.filter(
+      ({ path, imports }) => !/^(cli|tools\/bench)\//.test(path) && imports.some((from) => from.includes('/bench/')),
+    );
+    expect(wrong.map(({ path }) => path)).toEqual([]);
   });
 
   test('offers the same names for node and for browsers', async () => {

@@ -1,0 +1,93 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { File } from '../../file.ts';
+import { plainWrites } from './plain-writes.ts';
+import { Best, secondsSince } from './times.ts';
+import { type Figure, scaledSize, steps, type Workload } from './workload.ts';
+import { wrongValue } from './wrong-value.ts';
+
+const MIB = 2 ** 20;
+const BLOCKS = 1024;
+const BLOCK = MIB / 8;
+
+/** A way to write the same data. */
+interface Form {
+  readonly id: string;
+  readonly what: string;
+  readonly isAsync: boolean;
+  readonly copy: boolean;
+  readonly checksum: boolean;
+}
+
+const FORMS: readonly Form[] = [true, false].flatMap((isAsync) =>
+  [true, false].flatMap((checksum) => [false, true].map((copy) => form(isAsync, copy, checksum))),
+);
+
+function form(isAsync: boolean, copy: boolean, checksum: boolean): Form {
+  const id = `stream/${isAsync ? 'async' : 'sync'}-${copy ? 'copied' : 'lent'}${checksum ? '' : '-unchecked'}`;
+  const what = `${isAsync ? 'flush()' : 'flushSync()'}, ${copy ? 'copied' : 'lent buffers'}${checksum ? '' : ', no checksums'}`;
+  return { id, what, isAsync, copy, checksum };
+}
+
+/**
+ * Large blocks against a loop of plain writes of the same bytes. Of a form the clock runs from the first post to the end of the flush, also
+ * where a post only takes note of a buffer; the plain writes are timed from open to close. Neither waits for the disk. All of them have
+ * their turn in every round, so that they meet the same machine.
+ */
+export const stream: Workload = {
+  name: 'stream',
+  summary: '1 GiB in blocks of 1 MiB: eight ways to write it, against plain writes',
+  async *run({ folder, scale, repeat, onProgress }) {
+    const blocks = scaledSize(BLOCKS, scale);
+    const source = new Float64Array(blocks * BLOCK);
+    for (let i = 0; i < source.length; i++) source[i] = i * 0.25;
+    const path = join(folder, 'stream.h5');
+    const done = steps(repeat * (FORMS.length + 1), onProgress);
+    const best = new Best();
+    for (let round = 0; round < repeat; round++) {
+      best.add('plain', plainWrites(join(folder, 'stream.plain'), source));
+      await done();
+      for (const way of FORMS) {
+        rmSync(path, { force: true });
+        best.add(way.id, await write(path, source, way));
+        if (round === 0 && way === FORMS[0]) check(path, source);
+        await done();
+      }
+    }
+    yield* figures(blocks, best);
+  },
+};
+
+function* figures(blocks: number, best: Best): Iterable<Figure> {
+  const plain = best.of('plain');
+  const what = `${blocks.toLocaleString('en')} MiB by plain fs.writeSync of 8 MiB`;
+  yield { id: 'stream/plain', what, value: plain, unit: 's' };
+  for (const { id, what } of FORMS) {
+    yield { id, what: `  in blocks of 1 MiB: ${what}`, value: best.of(id), unit: 's' };
+    yield { id: `${id}/ratio`, what: 'the plain rate', value: plain / best.of(id), unit: 'x' };
+  }
+}
+
+async function write(path: string, source: Float64Array, { isAsync, copy, checksum }: Form): Promise<number> {
+  const file = File.createSync(path, { checksum });
+  const dataset = file.createDataset('x', { dtype: 'float64', shape: [source.length] });
+  const begun = performance.now();
+  for (let at = 0; at < source.length; at += BLOCK)
+    dataset.write(source.subarray(at, at + BLOCK), { start: [at], count: [BLOCK] }, { copy });
+  if (isAsync) await file.flush();
+  else file.flushSync();
+  const seconds = secondsSince(begun);
+  file.closeSync();
+  return seconds;
+}
+
+function check(path: string, source: Float64Array): void {
+  const file = File.openSync(path);
+  const dataset = file.dataset('x', 'float64');
+  for (let at = 0; at < source.length; at += BLOCK) {
+    const found = dataset.readSync({ start: [at], count: [BLOCK] });
+    for (let i = 0; i < BLOCK; i++)
+      if (found[i] !== source[at + i]) throw wrongValue(path, [at + i], found[i], source[at + i]);
+  }
+  file.closeSync();
+}
