@@ -1,9 +1,25 @@
-/**
- * A module of the package as it was built, which is what users run: the loader that these programs are started with adds something to every closure, and what
- * is measured through it is up to twice as slow. Its type is that of the source.
- *
- * @example const { workloads } = await built<typeof import('../src/tools/bench/workloads.ts')>('tools/bench/workloads');
- */
-export async function built<T>(module: string): Promise<T> {
-  return (await import(new URL(`../dist/${module}.js`, import.meta.url).href)) as T;
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { Figure, Workload } from '../src/tools/bench/workload.ts';
+
+/** The command as it was built, which is what users run: the loader that these programs are started with adds something to every closure that is made. */
+export const COMMAND = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
+
+/** Runs it in a process of its own. */
+export function runCommand(args: readonly string[]): Promise<{ stdout: string }> {
+  return promisify(execFile)(process.execPath, [COMMAND, ...args], { encoding: 'utf8', maxBuffer: 2 ** 26 });
+}
+
+/** A workload of the package, run by the built command. */
+export function builtWorkload({ name, summary }: Workload): Workload {
+  return {
+    name,
+    summary,
+    async *run({ folder, scale, repeat }) {
+      const sizes = ['--scale', String(scale), '--repeat', String(repeat)];
+      const { stdout } = await runCommand(['bench', name, ...sizes, '--out', folder, '--json']);
+      yield* (JSON.parse(stdout) as { figures: Figure[] }).figures;
+    },
+  };
 }

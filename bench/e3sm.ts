@@ -1,14 +1,17 @@
-import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import type { Decomposition } from '../src/tools/bench/decomposition.ts';
-import type { PlannedFile } from '../src/tools/bench/e3sm-plan.ts';
-import { built } from './built.ts';
-import { LAUNCHERS, type Launcher, lastLine, runMpi } from './mpi.ts';
+import { solo } from '../src/comm/solo.ts';
+import { parseCdl } from '../src/tools/bench/cdl.ts';
+import { type Decomposition, readMap, runsOf } from '../src/tools/bench/decomposition.ts';
+import { generateHeader, generateMap } from '../src/tools/bench/e3sm-generate.ts';
+import { type PlannedFile, planFiles } from '../src/tools/bench/e3sm-plan.ts';
+import { FileReader } from '../src/tools/bench/e3sm-read.ts';
+import { median } from '../src/tools/bench/times.ts';
+import 'h5log/native';
+import { COMMAND, runCommand } from './built.ts';
+import { LAUNCHERS, type Launcher, runMpi } from './mpi.ts';
 import { type MpiTask, mpiLacks, WAYS, writeWithMpi } from './peers/h5py-mpi.ts';
-import { median } from './report.ts';
 import type { Comparison, Result } from './table.ts';
 
 const RANKS = [1, 2, 4];
@@ -17,7 +20,6 @@ const REPEAT = 7;
 /** Of the others, which take longer. */
 const PEER_REPEAT = 3;
 const PEER = 'h5py-mpi';
-const COMMAND = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
 const DATA = fileURLToPath(new URL('../../shared/e3sm/', import.meta.url));
 const MAP = join(DATA, 'map_f_case_16p.h5');
 const HEADERS = ['f_case_h0.txt', 'f_case_h1.txt'].map((name) => join(DATA, name));
@@ -52,7 +54,7 @@ export async function compareE3sm(
   const isReal = existsSync(MAP);
   const skipped = new Set<string>();
   if (!isReal) skipped.add('the F case of E3SM: its headers and map are not in ../shared/e3sm; one is made up');
-  const written = isReal ? await realCase() : await madeUpCase();
+  const written = isReal ? await realCase() : madeUpCase();
   const lacks = withPeers ? await mpiLacks() : undefined;
   if (lacks !== undefined) skipped.add(`${PEER}: ${lacks}`);
   const comparisons: Comparison[] = [];
@@ -90,16 +92,15 @@ function oursOn(ranks: number): readonly { program: string; launcher?: Launcher 
 }
 
 async function ours(args: readonly string[], ranks: number, launcher?: Launcher): Promise<Times | undefined> {
-  const command = [COMMAND, 'bench', 'e3sm', ...args, '--repeat', String(REPEAT), '--json'];
+  const all = ['bench', 'e3sm', ...args, '--repeat', String(REPEAT), '--json'];
   const outcome = launcher
-    ? await runMpi(launcher, ranks, [process.execPath, ...command])
-    : await promisify(execFile)(process.execPath, [...command, '--ranks', String(ranks)], { encoding: 'utf8' });
+    ? await runMpi(launcher, ranks, [process.execPath, COMMAND, ...all])
+    : await runCommand([...all, '--ranks', String(ranks)]);
   if (typeof outcome === 'string') return undefined;
-  return timesOf(lastLine<{ times: { total: number }[] }>(outcome.stdout).times.map(({ total }) => total));
+  return timesOf((JSON.parse(outcome.stdout) as { times: { total: number }[] }).times.map(({ total }) => total));
 }
 
 async function peer(folder: string, written: Case, ranks: number, ways: Map<string, Result>): Promise<void> {
-  const { runsOf } = await built<typeof import('../src/tools/bench/decomposition.ts')>('tools/bench/decomposition');
   const { files, map } = written;
   const dealt = map.map((of) => ({ of, runs: Array.from({ length: ranks }, (_, rank) => runsOf(of, rank, ranks)) }));
   for (const way of WAYS) {
@@ -109,7 +110,7 @@ async function peer(folder: string, written: Case, ranks: number, ways: Map<stri
     if ('moreThan' in outcome) {
       ways.set(way, { program: PEER, seconds: outcome.moreThan, part: 1, unfinished: true, remark: way });
     } else {
-      await checkFiles(outcome.paths, written);
+      checkFiles(outcome.paths, written);
       keep(ways, { program: PEER, ...timesOf(outcome.times) }, way);
     }
     rmSync(own, { recursive: true });
@@ -133,10 +134,7 @@ function keep(best: Map<string, Result>, { program, cold, warm }: { program: str
 }
 
 /** Every value that parallel HDF5 has written, read with another library. */
-async function checkFiles(paths: readonly string[], { files, map }: Case): Promise<void> {
-  const { FileReader } = await built<typeof import('../src/tools/bench/e3sm-read.ts')>('tools/bench/e3sm-read');
-  const { solo } = await built<typeof import('../src/comm/solo.ts')>('comm/solo');
-  await import('h5log/native');
+function checkFiles(paths: readonly string[], { files, map }: Case): void {
   const checked = { verified: 0, wrong: 0, first: undefined };
   const reader = new FileReader(solo(), map);
   files.forEach((file, i) => {
@@ -147,9 +145,8 @@ async function checkFiles(paths: readonly string[], { files, map }: Case): Promi
 }
 
 async function realCase(): Promise<Case> {
-  const { readMap } = await built<typeof import('../src/tools/bench/decomposition.ts')>('tools/bench/decomposition');
   const map = await readMap(MAP);
-  const files = await plan(
+  const files = plan(
     HEADERS.map((path) => readFileSync(path, 'utf8')),
     map,
     [1, 2],
@@ -158,19 +155,11 @@ async function realCase(): Promise<Case> {
   return { files, map, args };
 }
 
-async function madeUpCase(): Promise<Case> {
-  const { generateHeader, generateMap } =
-    await built<typeof import('../src/tools/bench/e3sm-generate.ts')>('tools/bench/e3sm-generate');
+function madeUpCase(): Case {
   const map = generateMap();
-  return { files: await plan([generateHeader()], map, []), map, args: ['--generate', '--double'] };
+  return { files: plan([generateHeader()], map, []), map, args: ['--generate', '--double'] };
 }
 
-async function plan(
-  headers: readonly string[],
-  map: readonly Decomposition[],
-  records: readonly number[],
-): Promise<PlannedFile[]> {
-  const { parseCdl } = await built<typeof import('../src/tools/bench/cdl.ts')>('tools/bench/cdl');
-  const { planFiles } = await built<typeof import('../src/tools/bench/e3sm-plan.ts')>('tools/bench/e3sm-plan');
+function plan(headers: readonly string[], map: readonly Decomposition[], records: readonly number[]): PlannedFile[] {
   return planFiles(headers.map(parseCdl), map, { records, sizes: {}, double: true });
 }

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { H5LogError } from 'h5log';
 
 export interface BenchOptions {
   /** Suites and workloads; none: all of them. */
@@ -29,11 +30,13 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
     },
   });
   const unknown = positionals.filter((name) => !known.includes(name));
-  if (unknown.length > 0) throw new Error(`there is no ${unknown.join(', ')}; there are ${known.join(', ')}`);
+  if (unknown.length > 0)
+    throw new H5LogError('OPTION', `there is no ${unknown.join(', ')}; there are ${known.join(', ')}`);
   const scale = Number(values.scale);
-  if (!(scale > 0 && scale <= 1)) throw new Error(`--scale is a number above 0, up to 1, not ${values.scale}`);
+  if (!(scale > 0 && scale <= 1))
+    throw new H5LogError('OPTION', `--scale is a number above 0, up to 1, not ${values.scale}`);
   if (values.external !== undefined && positionals.length !== 1)
-    throw new Error('--external is one more program for one workload: name it, and no other');
+    throw new H5LogError('OPTION', '--external is one more program for one workload: name it, and no other');
   return {
     names: positionals.length > 0 ? positionals : known,
     withPeers: !values['no-peers'],

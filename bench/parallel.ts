@@ -39,7 +39,7 @@ function print(who: string, { flush, plain, emptyFlush, barrier, call }: Paralle
 async function onMpi(launcher: Launcher, task: ParallelTask): Promise<ParallelTimes | undefined> {
   const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
   const program = fileURLToPath(new URL('./parallel-mpi.ts', import.meta.url));
-  const node = [process.execPath, '--import', tsx, program, JSON.stringify(task)];
+  const node = [process.execPath, '--conditions=h5log-source', '--import', tsx, program, JSON.stringify(task)];
   const outcome = await runMpi(launcher, RANKS, node);
   return typeof outcome === 'string' ? undefined : lastLine<ParallelTimes>(outcome.stdout);
 }

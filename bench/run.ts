@@ -1,8 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { H5LogError, isH5LogError } from 'h5log';
+import { workloads } from '../src/tools/bench/workloads.ts';
 import { reportBounds } from './bounds.ts';
-import { built } from './built.ts';
+import { builtWorkload } from './built.ts';
 import { chart } from './chart.ts';
 import { compare } from './compare.ts';
 import { compareE3sm } from './e3sm.ts';
@@ -25,7 +27,6 @@ const ROUNDS = 3;
 const NOT_DRAWN = ['small/ordered/read', 'small/ordered/random'];
 
 const suites: Readonly<Record<string, () => void | Promise<void>>> = { structure, log, memory, replay, parallel };
-const { workloads } = await built<typeof import('../src/tools/bench/workloads.ts')>('tools/bench/workloads');
 // A suite has more of the same than a workload of its name.
 const shipped = workloads.filter(({ name }) => suites[name] === undefined);
 const known = [...Object.keys(suites), ...shipped.map(({ name }) => name), 'e3sm'];
@@ -59,20 +60,22 @@ async function main(): Promise<void> {
       if (workload) {
         const { external: command, scale, full } = options;
         const all = command === undefined ? peers : [...peers, external(command, name, workload.headline)];
-        const outcome = await compare(workload, all, { folder, scale, full, rounds: ROUNDS, onTurn });
+        const outcome = await compare(builtWorkload(workload), all, { folder, scale, full, rounds: ROUNDS, onTurn });
         show(outcome.comparisons);
         for (const { what, value, unit } of outcome.figures) report(what.trim(), value, unit);
         reportBounds(outcome.comparisons, false);
         comparisons.push(...outcome.comparisons);
       } else if (name === 'e3sm') {
-        if (options.external !== undefined) throw new Error('--external is not for e3sm, which runs on several ranks');
+        if (options.external !== undefined)
+          throw new H5LogError('OPTION', '--external is not for e3sm, which runs on several ranks');
         const outcome = await compareE3sm(folder, options.withPeers, onTurn);
         outcome.skipped.forEach(skip);
         show(outcome.comparisons);
         reportBounds(outcome.comparisons, outcome.isReal);
         comparisons.push(...outcome.comparisons);
       } else {
-        if (options.external !== undefined) throw new Error(`--external is for a workload, and ${name} is a suite`);
+        if (options.external !== undefined)
+          throw new H5LogError('OPTION', `--external is for a workload, and ${name} is a suite`);
         await suites[name]?.();
       }
     }
@@ -101,7 +104,8 @@ function show(comparisons: readonly Comparison[]): void {
 
 function drawn(comparisons: readonly Comparison[], scale: number): string {
   const several = comparisons.filter(({ id, results }) => results.length > 1 && !NOT_DRAWN.includes(id));
-  if (several.length === 0) throw new Error('there is nothing to draw: no workload was compared with a peer');
+  if (several.length === 0)
+    throw new H5LogError('OPTION', 'there is nothing to draw: no workload was compared with a peer');
   const { cores, node, platform } = machine();
   const size = scale === 1 ? '' : `, at ${scale} of its size`;
   const note = `Seconds on a logarithmic scale, shorter is faster. ${cores} cores, Node ${node}, ${platform}${size}.`;
@@ -111,6 +115,6 @@ function drawn(comparisons: readonly Comparison[], scale: number): string {
 try {
   await main();
 } catch (error) {
-  console.error((error as Error).message);
+  console.error(isH5LogError(error) ? error.message : error);
   process.exitCode = 1;
 }

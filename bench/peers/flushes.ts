@@ -1,3 +1,5 @@
+import { scaledSize } from '../../src/tools/bench/workload.ts';
+import { wrongValue } from '../../src/tools/bench/wrong-value.ts';
 import { type PeerFigure, type PeerTask, partOf, timed } from './peer.ts';
 
 const FLUSHES = 100_000;
@@ -6,7 +8,7 @@ export const ROW = 128;
 
 /** Flushes at a scale: a hundred thousand at 1. */
 export function flushesAt(scale: number): number {
-  return Math.max(1, Math.round(FLUSHES * scale));
+  return scaledSize(FLUSHES, scale, 10);
 }
 
 /** A program that grows a dataset of rows. */
@@ -26,8 +28,8 @@ export async function rowFlushes(program: GrowingProgram, path: string, task: Pe
   const row = (i: number): Float64Array => values.fill(i);
   const [seconds] = await timed(() => program.write(path, count, row));
   const found = await program.read(path, count);
-  if (found.length !== count * ROW) throw new Error(`${found.length} elements were read, not ${count * ROW}`);
+  if (found.length !== count * ROW) throw wrongValue(path, [], `a row of ${found.length / ROW}`, `one of ${count}`);
   for (let i = 0; i < found.length; i++)
-    if (found[i] !== Math.floor(i / ROW)) throw new Error(`element ${i} is ${found[i]}, not ${Math.floor(i / ROW)}`);
+    if (found[i] !== Math.floor(i / ROW)) throw wrongValue(path, [i], found[i], Math.floor(i / ROW));
   return [{ id: 'flushes/total', seconds: seconds / part, part }];
 }

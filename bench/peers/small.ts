@@ -1,8 +1,11 @@
 import { rmSync } from 'node:fs';
+import { shuffled } from '../../src/tools/bench/shuffled.ts';
+import { COLUMNS, checkRows } from '../../src/tools/bench/small-rows.ts';
+import { scaledSize } from '../../src/tools/bench/workload.ts';
+import { wrongValue } from '../../src/tools/bench/wrong-value.ts';
 import { type PeerFigure, type PeerTask, partOf, timed } from './peer.ts';
 
 const ROWS = 1_000_000;
-const WIDTH = 3;
 export const READS = 1_000;
 /** Rows of one random read. */
 export const BOX = 10;
@@ -28,7 +31,7 @@ export interface RowsFile {
 
 /** Rows at a scale: a million at 1. */
 export function rowsAt(scale: number): number {
-  return Math.max(BOX, Math.round(ROWS * scale));
+  return scaledSize(ROWS, scale, 2 * BOX);
 }
 
 /** The values of row r. */
@@ -53,10 +56,10 @@ export async function smallRows(program: RowsProgram, path: string, task: PeerTa
     await checkWritten(program, path, rows, each);
     if (part < 1) await completeRows(program, path, rows);
     const [reading, all] = await fromOpen(program, path, rows, (file) => file.readAll());
-    checkRows(all, 0, rows);
+    checkRows(path, all, 0, rows);
     const starts = Uint32Array.from({ length: READS }, (_, i) => (i * 7919) % (rows - BOX + 1));
     const [random, boxes] = await fromOpen(program, path, rows, (file) => file.readEach(starts));
-    for (let i = 0; i < READS; i++) checkRows(boxes[i] as Float64Array, starts[i] as number, BOX);
+    for (let i = 0; i < READS; i++) checkRows(path, boxes[i] as Float64Array, starts[i] as number, BOX);
     figures.push(
       { id: `small/${order}/write`, seconds: creating + writing / part + closing, part },
       { id: `small/${order}/read`, seconds: reading, part: 1 },
@@ -84,48 +87,21 @@ async function fromOpen<T>(
 /** Rows that nobody wrote are zeros. */
 async function checkWritten(program: RowsProgram, path: string, rows: number, order: Uint32Array): Promise<void> {
   const [, found] = await fromOpen(program, path, rows, (file) => file.readAll());
-  const expected = new Float64Array(rows * WIDTH);
-  for (const r of order) setRow(expected, r, r * WIDTH);
-  for (let i = 0; i < expected.length; i++) if (found[i] !== expected[i]) throw differs(i, found[i], expected[i]);
+  const expected = new Float64Array(rows * COLUMNS);
+  for (const r of order) setRow(expected, r, r * COLUMNS);
+  for (let i = 0; i < expected.length; i++)
+    if (found[i] !== expected[i]) throw wrongValue(path, [i], found[i], expected[i]);
 }
 
 /** What is read is always all of it. */
 async function completeRows(program: RowsProgram, path: string, rows: number): Promise<void> {
-  const values = new Float64Array(rows * WIDTH);
-  for (let r = 0; r < rows; r++) setRow(values, r, r * WIDTH);
+  const values = new Float64Array(rows * COLUMNS);
+  for (let r = 0; r < rows; r++) setRow(values, r, r * COLUMNS);
   const file = await program.create(path, rows);
   await file.writeAll(values);
   file.close();
 }
 
-function checkRows(found: Float64Array, first: number, count: number): void {
-  if (found.length !== count * WIDTH) throw new Error(`${found.length} values were read, not ${count * WIDTH}`);
-  const row = new Float64Array(WIDTH);
-  for (let r = 0; r < count; r++) {
-    setRow(row, first + r);
-    for (let k = 0; k < WIDTH; k++)
-      if (found[r * WIDTH + k] !== row[k]) throw differs((first + r) * WIDTH + k, found[r * WIDTH + k], row[k]);
-  }
-}
-
-function differs(place: number, found: number | undefined, expected: number | undefined): Error {
-  return new Error(`element ${place} is ${found}, not ${expected}`);
-}
-
 function inOrder(n: number): Uint32Array {
   return Uint32Array.from({ length: n }, (_, i) => i);
-}
-
-/** The same order every time. */
-function shuffled(n: number): Uint32Array {
-  const order = inOrder(n);
-  let state = 12345;
-  for (let i = n - 1; i > 0; i--) {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    const j = state % (i + 1);
-    const held = order[i] as number;
-    order[i] = order[j] as number;
-    order[j] = held;
-  }
-  return order;
 }

@@ -1,3 +1,4 @@
+import { scaledSize } from '../../src/tools/bench/workload.ts';
 import { type PeerFigure, type PeerTask, timed } from './peer.ts';
 
 const BLOCKS = 1024;
@@ -8,7 +9,7 @@ const MADE = 64;
 
 /** Blocks at a scale: a gibibyte at 1. */
 export function blocksAt(scale: number): number {
-  return Math.max(1, Math.round(BLOCKS * scale));
+  return scaledSize(BLOCKS, scale);
 }
 
 /** A program that writes a one-dimensional dataset block by block. */
