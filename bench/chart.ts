@@ -16,7 +16,7 @@ const STYLE = `
     .quiet { fill: #59636e; }
     .ours { fill: #0969da; }
     .peer { fill: #9aa4af; }
-    line { stroke: #d1d9e0; }
+    line { stroke: #d1d9e0; stroke-opacity: 0.6; }
     @media (prefers-color-scheme: dark) {
       text { fill: #f0f6fc; }
       .quiet { fill: #9198a1; }

@@ -3,16 +3,19 @@ import { join } from 'node:path';
 import type { Figure, Workload } from '../src/tools/bench/workload.ts';
 import { OURS, type Peer } from './peers/peer.ts';
 import type { Comparison, Result } from './table.ts';
+import { titleOf } from './titles.ts';
 
 /** Our own repetitions in a turn: the first in a process waits for the compiler. */
 const REPEAT = 2;
+/** Milliseconds of a turn after which a peer has no other. */
+const PATIENCE = 15_000;
 
 export interface CompareOptions {
   /** A directory in which every program gets one of its own, for as long as it runs. */
   readonly folder: string;
   readonly scale: number;
   readonly full: boolean;
-  /** How often we and those that are not slow have their turn. */
+  /** How often everybody has a turn, but for those that take long. */
   readonly rounds: number;
   /** Told who is next. */
   readonly onTurn?: (program: string, round: number) => void;
@@ -30,6 +33,7 @@ export async function compare(workload: Workload, peers: readonly Peer[], option
   const { scale, full, rounds } = options;
   const { name } = workload;
   const ours = new Map<string, Figure>();
+  const tooLong = new Set<Peer>();
   const theirs = new Map<string, Map<string, Result>>();
   for (let round = 0; round < rounds; round++) {
     await turn('h5log', round, options, async (folder) => {
@@ -40,7 +44,8 @@ export async function compare(workload: Workload, peers: readonly Peer[], option
     });
     for (const peer of peers) {
       const run = peer.workloads[name];
-      if (!run || (round > 0 && peer.slow.includes(name))) continue;
+      if (!run || tooLong.has(peer)) continue;
+      const begun = performance.now();
       await turn(peer.name, round, options, async (folder) => {
         for (const { id, seconds, part } of await run({ folder, scale, full })) {
           const place = OURS[id] ?? id;
@@ -50,6 +55,7 @@ export async function compare(workload: Workload, peers: readonly Peer[], option
           if (!before || seconds < before.seconds) known.set(peer.name, { program: peer.name, seconds, part });
         }
       });
+      if (performance.now() - begun > PATIENCE) tooLong.add(peer);
     }
   }
   const timed = [...ours.values()].filter(({ unit }) => unit === 's');
@@ -58,7 +64,7 @@ export async function compare(workload: Workload, peers: readonly Peer[], option
   return {
     comparisons: timed.map(({ id, what, value }) => {
       const first: Result = { program: 'h5log', seconds: value, part: 1 };
-      return { id, what: what.trim(), results: [first, ...(theirs.get(id)?.values() ?? [])] };
+      return { id, what: titleOf(id, scale) ?? what.trim(), results: [first, ...(theirs.get(id)?.values() ?? [])] };
     }),
     figures: [...ours.values()].filter(({ unit }) => unit !== 's'),
   };

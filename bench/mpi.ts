@@ -7,10 +7,13 @@ export const LAUNCHERS: Readonly<Record<Launcher, string>> = {
   'mpiexec.mpich': 'MPICH',
 };
 
+/** Milliseconds that a launcher has to end its ranks. */
+const PATIENCE = 5_000;
+
 /** What a job gave: its output, or that it took too long, or that there is no such launcher here. */
 export type MpiOutcome = { readonly stdout: string } | 'too long' | 'not installed';
 
-/** Runs a command on some ranks, at most for so many milliseconds. A job that fails throws. */
+/** Runs a command on some ranks, at most for so many milliseconds; 0: as long as it takes. A job that fails throws. */
 export function runMpi(
   launcher: Launcher,
   ranks: number,
@@ -21,13 +24,22 @@ export function runMpi(
   const env = { ...process.env, OMPI_ALLOW_RUN_AS_ROOT: '1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1' };
   return new Promise((resolve, reject) => {
     const args = [...own, '-n', String(ranks), ...command];
-    // The launcher ends its ranks when it is asked to end.
-    execFile(launcher, args, { encoding: 'utf8', env, timeout, maxBuffer: 2 ** 26 }, (error, stdout, stderr) => {
-      if (!error) resolve({ stdout });
+    const child = execFile(launcher, args, { encoding: 'utf8', env, maxBuffer: 2 ** 26 }, (error, stdout, stderr) => {
+      for (const timer of timers) clearTimeout(timer);
+      // Not by how it ended: MPICH is content when it is told to end.
+      if (child.killed) resolve('too long');
+      else if (!error) resolve({ stdout });
       else if (error.code === 'ENOENT') resolve('not installed');
-      else if (error.killed) resolve('too long');
       else reject(new Error(`${launcher} ended with ${error.code ?? error.signal}: ${stderr.trim()}`));
     });
+    // The launcher ends its ranks when it is told to end. Open MPI then sometimes stays itself.
+    const timers =
+      timeout === 0
+        ? []
+        : [
+            setTimeout(() => child.kill('SIGTERM'), timeout),
+            setTimeout(() => child.kill('SIGKILL'), timeout + PATIENCE),
+          ];
   });
 }
 

@@ -16,7 +16,11 @@ export interface BenchOptions {
 }
 
 /** What `npm run bench --` is told. Whatever is wrong with it throws, in words for the person who wrote it. */
-export function readOptions(args: readonly string[], known: readonly string[]): BenchOptions {
+export function readOptions(
+  args: readonly string[],
+  suites: readonly string[],
+  workloads: readonly string[],
+): BenchOptions {
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,
@@ -29,14 +33,14 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
       chart: { type: 'string' },
     },
   });
+  const known = [...suites, ...workloads];
   const unknown = positionals.filter((name) => !known.includes(name));
   if (unknown.length > 0)
     throw new H5LogError('OPTION', `there is no ${unknown.join(', ')}; there are ${known.join(', ')}`);
   const scale = Number(values.scale);
   if (!(scale > 0 && scale <= 1))
     throw new H5LogError('OPTION', `--scale is a number above 0, up to 1, not ${values.scale}`);
-  if (values.external !== undefined && positionals.length !== 1)
-    throw new H5LogError('OPTION', '--external is one more program for one workload: name it, and no other');
+  if (values.external !== undefined) checkExternal(positionals, suites);
   return {
     names: positionals.length > 0 ? positionals : known,
     withPeers: !values['no-peers'],
@@ -46,4 +50,12 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
     json: values.json,
     chart: values.chart,
   };
+}
+
+function checkExternal(names: readonly string[], suites: readonly string[]): void {
+  const [name, ...others] = names;
+  if (name === undefined || others.length > 0)
+    throw new H5LogError('OPTION', '--external is one more program for one workload: name it, and no other');
+  if (name === 'e3sm') throw new H5LogError('OPTION', '--external is not for e3sm, which runs on several ranks');
+  if (suites.includes(name)) throw new H5LogError('OPTION', `--external is for a workload, and ${name} is a suite`);
 }

@@ -21,7 +21,7 @@ import { figures, report } from './report.ts';
 import { structure } from './structure.ts';
 import { type Comparison, ratioOf, tableLines } from './table.ts';
 
-/** How often we and quick peers have their turn. */
+/** How often everybody has a turn, but for those that take long. */
 const ROUNDS = 3;
 /** What resembles another bar too much to be in the picture. */
 const NOT_DRAWN = ['small/ordered/read', 'small/ordered/random'];
@@ -29,14 +29,14 @@ const NOT_DRAWN = ['small/ordered/read', 'small/ordered/random'];
 const suites: Readonly<Record<string, () => void | Promise<void>>> = { structure, log, memory, replay, parallel };
 // A suite has more of the same than a workload of its name.
 const shipped = workloads.filter(({ name }) => suites[name] === undefined);
-const known = [...Object.keys(suites), ...shipped.map(({ name }) => name), 'e3sm'];
+const compared = [...shipped.map(({ name }) => name), 'e3sm'];
 
 const onTurn = (program: string, round: number): void => {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${program}, turn ${round + 1}\r`);
 };
 
 async function main(): Promise<void> {
-  const options = readOptions(process.argv.slice(2), known);
+  const options = readOptions(process.argv.slice(2), Object.keys(suites), compared);
   const comparisons: Comparison[] = [];
   const skipped: string[] = [];
   const skip = (line: string): void => {
@@ -44,9 +44,8 @@ async function main(): Promise<void> {
     skipped.push(line);
     console.log(`skipped: ${line}`);
   };
-  const compared = options.names.filter((name) => suites[name] === undefined);
   const peers: Peer[] = [];
-  if (options.withPeers && compared.some((name) => name !== 'e3sm')) {
+  if (options.withPeers && options.names.some((name) => shipped.some((one) => one.name === name))) {
     for (const found of await findPeers()) {
       if ('missing' in found) skip(`${found.name}: ${found.missing}`);
       else peers.push(found);
@@ -62,53 +61,48 @@ async function main(): Promise<void> {
         const all = command === undefined ? peers : [...peers, external(command, name, workload.headline)];
         const outcome = await compare(builtWorkload(workload), all, { folder, scale, full, rounds: ROUNDS, onTurn });
         show(outcome.comparisons);
-        for (const { what, value, unit } of outcome.figures) report(what.trim(), value, unit);
+        for (const { id, what, value, unit } of outcome.figures) report(`${id}: ${what.trim()}`, value, unit);
         reportBounds(outcome.comparisons, false);
         comparisons.push(...outcome.comparisons);
       } else if (name === 'e3sm') {
-        if (options.external !== undefined)
-          throw new H5LogError('OPTION', '--external is not for e3sm, which runs on several ranks');
         const outcome = await compareE3sm(folder, options.withPeers, onTurn);
         outcome.skipped.forEach(skip);
         show(outcome.comparisons);
         reportBounds(outcome.comparisons, outcome.isReal);
         comparisons.push(...outcome.comparisons);
       } else {
-        if (options.external !== undefined)
-          throw new H5LogError('OPTION', `--external is for a workload, and ${name} is a suite`);
         await suites[name]?.();
       }
     }
   } finally {
     rmSync(folder, { recursive: true });
   }
-  const facts = machine();
-  if (options.chart !== undefined) writeFileSync(options.chart, drawn(comparisons, options.scale));
+  if (options.chart !== undefined) writeFileSync(options.chart, drawn(comparisons));
   if (options.json) {
     const { scale, full } = options;
     const withRatios = comparisons.map((one) => ({
       ...one,
       results: one.results.map((result) => ({ ...result, ratio: ratioOf(one, result) })),
     }));
-    console.log(JSON.stringify({ machine: facts, scale, full, figures, comparisons: withRatios, skipped }));
+    console.log(JSON.stringify({ machine: machine(), scale, full, figures, comparisons: withRatios, skipped }));
   }
 }
 
 /** Times that only we have are one list. */
 function show(comparisons: readonly Comparison[]): void {
-  for (const { what, results } of comparisons) if (results.length === 1) report(what, results[0].seconds, 's');
+  for (const { id, what, results } of comparisons)
+    if (results.length === 1) report(`${id}: ${what}`, results[0].seconds, 's');
   for (const comparison of comparisons)
     if (comparison.results.length > 1) console.log(`\n${tableLines(comparison).join('\n')}`);
   console.log('');
 }
 
-function drawn(comparisons: readonly Comparison[], scale: number): string {
+function drawn(comparisons: readonly Comparison[]): string {
   const several = comparisons.filter(({ id, results }) => results.length > 1 && !NOT_DRAWN.includes(id));
   if (several.length === 0)
     throw new H5LogError('OPTION', 'there is nothing to draw: no workload was compared with a peer');
   const { cores, node, platform } = machine();
-  const size = scale === 1 ? '' : `, at ${scale} of its size`;
-  const note = `Seconds on a logarithmic scale, shorter is faster. ${cores} cores, Node ${node}, ${platform}${size}.`;
+  const note = `Seconds on a logarithmic scale, shorter is faster. ${cores} cores, Node ${node}, ${platform}.`;
   return chart(several, { title: 'h5log and others, in one run', note });
 }
 

@@ -1,3 +1,5 @@
+import { counted } from '../src/cli/figures.ts';
+
 /** How long one program took for something. */
 export interface Result {
   readonly program: string;
@@ -25,12 +27,13 @@ export function ratioOf({ results: [ours] }: Comparison, { seconds }: Result): n
 
 /** 41x slower, 0.9x. */
 export function ratioText(ratio: number): string {
-  const shown = ratio >= 9.95 ? ratio.toFixed(0) : ratio >= 0.095 ? ratio.toFixed(1) : ratio.toPrecision(1);
+  if (ratio >= 9.95) return `${counted(Number(ratio.toPrecision(3)))}x slower`;
+  const shown = ratio >= 0.095 ? ratio.toFixed(1) : ratio.toPrecision(1);
   return Number(shown) > 1 ? `${shown}x slower` : `${shown}x`;
 }
 
 export function secondsText({ seconds, unfinished }: Pick<Result, 'seconds' | 'unfinished'>): string {
-  const shown = seconds >= 99.95 ? seconds.toFixed(0) : Number(seconds.toPrecision(3)).toString();
+  const shown = seconds >= 99.95 ? counted(seconds) : seconds.toPrecision(3);
   return `${unfinished ? 'more than ' : ''}${shown} s`;
 }
 

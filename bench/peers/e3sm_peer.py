@@ -60,7 +60,7 @@ class Selections:
 
     def space(self, variable, record):
         shape, number = variable["shape"], variable["decomposition"]
-        key = (number, record, *shape)
+        key = (number, variable["isRecord"], record, *shape)
         if key not in self.known:
             self.known[key] = self.make(shape, number, variable["isRecord"], record)
         return self.known[key]

@@ -2,7 +2,7 @@ import { scaledSize } from '../../src/tools/bench/workload.ts';
 import { wrongValue } from '../../src/tools/bench/wrong-value.ts';
 import { type PeerFigure, type PeerTask, partOf, timed } from './peer.ts';
 
-const FLUSHES = 100_000;
+export const FLUSHES = 100_000;
 /** Elements of a row of 1 KiB. */
 export const ROW = 128;
 

@@ -39,7 +39,7 @@ export async function writeWithMpi(
 ): Promise<{ times: number[]; paths: string[] } | { moreThan: number }> {
   const own = mkdtempSync(join(folder, 'h5py-mpi-'));
   const plan = writePlan(own, files, dealt, repeat);
-  const outcome = await runMpi('mpiexec.openmpi', ranks, [PYTHON, SCRIPT, plan, way], TIMEOUT);
+  const outcome = await runMpi('mpiexec.openmpi', ranks, [PYTHON, '-m', 'mpi4py', SCRIPT, plan, way], TIMEOUT);
   if (typeof outcome === 'string') return { moreThan: TIMEOUT / 1000 / repeat };
   return { times: lastLine<number[]>(outcome.stdout), paths: files.map(({ name }, i) => planned(own, name, i)) };
 }

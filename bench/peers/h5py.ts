@@ -38,6 +38,5 @@ export function h5py(layout: 'contiguous' | 'chunked'): Peer {
         },
       }),
     },
-    slow: ['small', 'flushes'],
   };
 }

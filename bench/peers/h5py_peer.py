@@ -44,12 +44,6 @@ def read_all(path):
         return file["x"][()]
 
 
-def read_boxes(path, starts, box):
-    with h5py.File(path, "r") as file:
-        dataset = file["x"]
-        return [dataset[start : start + box] for start in starts]
-
-
 def small(path, chunked, rows, count, reads, box):
     # Chunks are those that h5py chooses.
     layout = {"chunks": True} if chunked else {}
@@ -75,7 +69,9 @@ def small(path, chunked, rows, count, reads, box):
         reading, found = clock(lambda: read_all(path))
         same(found, everything, f"small, {name}, all of it")
         starts = [i * 7919 % (rows - box + 1) for i in range(reads)]
-        random, boxes = clock(lambda: read_boxes(path, starts, box))
+        with h5py.File(path, "r") as file:
+            dataset = file["x"]
+            random, boxes = clock(lambda: [dataset[start : start + box] for start in starts])
         for start, values in zip(starts, boxes):
             same(values, everything[start : start + box], f"small, {name}, rows from {start}")
         figures[f"small/{name}/write"] = creating + writing * rows / count + closing

@@ -100,5 +100,4 @@ export const wasm: Peer = {
     stream: (task) => streamBlocks(blocks, join(task.folder, 'wasm.h5'), task),
     flushes: (task) => rowFlushes(growing, join(task.folder, 'wasm.h5'), task),
   },
-  slow: ['small', 'flushes'],
 };

@@ -21,8 +21,6 @@ export interface Peer {
   readonly name: string;
   /** By name: small, stream, flushes. */
   readonly workloads: Readonly<Record<string, (task: PeerTask) => Promise<PeerFigure[]>>>;
-  /** Those that take too long to be done more than once. */
-  readonly slow: readonly string[];
 }
 
 /** Ours, where a peer's figure has another name: a peer has one way to write a stream. */

@@ -88,5 +88,4 @@ export const plain: Peer = {
     stream: (task) => streamBlocks(blocks, join(task.folder, 'plain'), task),
     flushes: (task) => rowFlushes(growing, join(task.folder, 'plain'), task),
   },
-  slow: [],
 };

@@ -5,7 +5,7 @@ import { scaledSize } from '../../src/tools/bench/workload.ts';
 import { wrongValue } from '../../src/tools/bench/wrong-value.ts';
 import { type PeerFigure, type PeerTask, partOf, timed } from './peer.ts';
 
-const ROWS = 1_000_000;
+export const ROWS = 1_000_000;
 export const READS = 1_000;
 /** Rows of one random read. */
 export const BOX = 10;
@@ -55,10 +55,12 @@ export async function smallRows(program: RowsProgram, path: string, task: PeerTa
     const [closing] = await timed(() => file.close());
     await checkWritten(program, path, rows, each);
     if (part < 1) await completeRows(program, path, rows);
-    const [reading, all] = await fromOpen(program, path, rows, (file) => file.readAll());
+    const [reading, all] = await timed(() => readAll(program, path, rows));
     checkRows(path, all, 0, rows);
     const starts = Uint32Array.from({ length: READS }, (_, i) => (i * 7919) % (rows - BOX + 1));
-    const [random, boxes] = await fromOpen(program, path, rows, (file) => file.readEach(starts));
+    const reader = await program.open(path, rows);
+    const [random, boxes] = await timed(() => reader.readEach(starts));
+    reader.close();
     for (let i = 0; i < READS; i++) checkRows(path, boxes[i] as Float64Array, starts[i] as number, BOX);
     figures.push(
       { id: `small/${order}/write`, seconds: creating + writing / part + closing, part },
@@ -69,24 +71,16 @@ export async function smallRows(program: RowsProgram, path: string, task: PeerTa
   return figures;
 }
 
-/** Reads from a file that was not open; closing it is not timed. */
-async function fromOpen<T>(
-  program: RowsProgram,
-  path: string,
-  rows: number,
-  read: (file: RowsFile) => T | Promise<T>,
-): Promise<[seconds: number, result: T]> {
-  const [seconds, { file, result }] = await timed(async () => {
-    const file = await program.open(path, rows);
-    return { file, result: await read(file) };
-  });
+async function readAll({ open }: RowsProgram, path: string, rows: number): Promise<Float64Array> {
+  const file = await open(path, rows);
+  const values = await file.readAll();
   file.close();
-  return [seconds, result];
+  return values;
 }
 
 /** Rows that nobody wrote are zeros. */
 async function checkWritten(program: RowsProgram, path: string, rows: number, order: Uint32Array): Promise<void> {
-  const [, found] = await fromOpen(program, path, rows, (file) => file.readAll());
+  const found = await readAll(program, path, rows);
   const expected = new Float64Array(rows * COLUMNS);
   for (const r of order) setRow(expected, r, r * COLUMNS);
   for (let i = 0; i < expected.length; i++)

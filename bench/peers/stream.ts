@@ -1,7 +1,7 @@
 import { scaledSize } from '../../src/tools/bench/workload.ts';
 import { type PeerFigure, type PeerTask, timed } from './peer.ts';
 
-const BLOCKS = 1024;
+export const BLOCKS = 1024;
 /** Elements of a block of 1 MiB. */
 export const BLOCK = 2 ** 17;
 /** So many blocks are made; those of a program are these over and over: more than a processor's cache holds. */

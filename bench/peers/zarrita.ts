@@ -93,5 +93,4 @@ export const zarrita: Peer = {
     stream: (task) => streamBlocks(blocks, join(task.folder, 'stream.zarr'), task),
     flushes: (task) => rowFlushes(growing, join(task.folder, 'flushes.zarr'), task),
   },
-  slow: ['small', 'flushes'],
 };
