@@ -16,7 +16,7 @@ export async function shipped(
     values.set(id, value);
     // One that belongs to the figure before it says little by itself.
     const isPart = /\/(ratio|rate)$/.test(id);
-    report(isPart ? `    ${what}` : what, value, unit, bounds[id]);
+    report(isPart ? `    that is (${unit} ${what})` : what, value, unit, bounds[id]);
   }
   const unknown = Object.keys(bounds).filter((id) => !values.has(id));
   if (unknown.length > 0) throw new Error(`${workload.name} has no ${unknown.join()}`);

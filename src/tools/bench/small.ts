@@ -144,6 +144,6 @@ async function* heap(path: string, scale: number): AsyncIterable<Figure> {
   const { growth, collections } = report as HeapReport;
   const many = `${task.posts.toLocaleString('en')} posts with one reused object`;
   yield { id: 'small/heap', what: `${many}: what they add to the JavaScript heap`, value: growth, unit: 'bytes' };
-  const what = `  collections of garbage meanwhile, for buffers that grow`;
+  const what = '  garbage collections meanwhile';
   yield { id: 'small/collections', what, value: collections, unit: 'count' };
 }
