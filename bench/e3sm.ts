@@ -110,11 +110,14 @@ async function peer(
   const { files, map } = written;
   const dealt = map.map((of) => ({ of, runs: Array.from({ length: ranks }, (_, rank) => runsOf(of, rank, ranks)) }));
   for (const way of WAYS) {
+    // It would not end this time either.
+    if (ways.get(way)?.unfinished) continue;
     const own = mkdtempSync(join(folder, 'e3sm-'));
     const task: MpiTask = { folder: own, files, dealt, ranks, repeat: PEER_REPEAT };
     const outcome = await writeWithMpi(way, task);
     if ('moreThan' in outcome) {
-      ways.set(way, { program: PEER, seconds: outcome.moreThan, part: 1, unfinished: true, remark: way });
+      const result = { program: PEER, seconds: outcome.moreThan, part: 1, unfinished: true, remark: way };
+      if (!ways.has(way)) ways.set(way, result);
     } else {
       if (isChecked) checkFiles(outcome.paths, written);
       keep(ways, { program: PEER, ...timesOf(outcome.times) }, way);
@@ -123,8 +126,10 @@ async function peer(
   }
 }
 
+/** One way, of those that ended if any did. */
 function fastest(ways: ReadonlyMap<string, Result>): Result[] {
-  return [...ways.values()].sort((a, b) => a.seconds - b.seconds).slice(0, 1);
+  const time = ({ seconds, unfinished }: Result): number => (unfinished ? Number.POSITIVE_INFINITY : seconds);
+  return [...ways.values()].sort((a, b) => (time(a) < time(b) ? -1 : 1)).slice(0, 1);
 }
 
 function timesOf([cold, ...warm]: readonly number[]): Times {
