@@ -24,7 +24,7 @@ export interface CompareOptions {
 export interface Outcome {
   /** Of every time that we measure, also where nobody else does. */
   readonly comparisons: readonly Comparison[];
-  /** What we measure besides times. */
+  /** What we measure besides times, in the last turn. */
   readonly figures: readonly Figure[];
 }
 
@@ -66,7 +66,8 @@ export async function compare(workload: Workload, peers: readonly Peer[], option
       const first: Result = { program: 'h5log', seconds: value, part: 1 };
       return { id, what: titleOf(id, scale) ?? what.trim(), results: [first, ...(theirs.get(id)?.values() ?? [])] };
     }),
-    figures: [...ours.values()].filter(({ unit }) => unit !== 's'),
+    // A ratio of one turn is not that of the best times.
+    figures: [...ours.values()].filter(({ id, unit }) => unit !== 's' && !id.endsWith('/ratio')),
   };
 }
 
