@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, test } from 'vitest';
 import { runNode } from '../process.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 const program = new URL('../../bench/run.ts', import.meta.url);
 
 describe('npm run bench', () => {
-  test('prints a table, draws it, and ends with one document', async () => {
+  test.concurrent('prints a table, draws it, and ends with one document', async ({ expect }) => {
     const picture = join(temporaryDirectory(), 'bench.svg');
     const args = ['flushes', '--scale', '0.0001', '--no-peers', '--external', 'echo 2.5', '--chart', picture, '--json'];
     const { code, stdout, stderr } = await runNode(program, args);
@@ -26,7 +26,7 @@ describe('npm run bench', () => {
     expect(readFileSync(picture, 'utf8')).toContain('>external<');
   });
 
-  test('says in one line what is wrong with what it was told', async () => {
+  test.concurrent('says in one line what is wrong with what it was told', async ({ expect }) => {
     const { code, stderr } = await runNode(program, ['flushs']);
     expect(stderr).toMatch(/^there is no flushs; there are .*\bflushes\b.*\be3sm\n$/);
     expect(code).toBe(1);
