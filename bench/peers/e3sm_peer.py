@@ -2,7 +2,7 @@
 
 All variables of a file are datasets of the canonical layout, contiguous, with their attributes; no fill value is
 written where every element is. What a rank writes of a decomposition is one union of hyperslabs, made once, before the
-clock runs: boxes of runs that lie above one another, since a union of every single run takes HDF5 quadratic time.
+clock runs: boxes of runs that lie above one another, so that it has some hundred parts and not thousands.
 The first rank prints JSON: the seconds of each repetition, of its slowest rank, from the opening of the first file to the
 closing of the last.
 """
