@@ -1,10 +1,10 @@
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { runThreads } from 'h5log/threads';
+import { LAUNCHERS, type Launcher, lastLine, runMpi } from './mpi.ts';
 import type { ParallelTask, ParallelTimes } from './parallel-rank.ts';
 import { report } from './report.ts';
 
@@ -17,8 +17,8 @@ export async function parallel(): Promise<void> {
   try {
     const [threads] = await runThreads<ParallelTimes>(RANKS, new URL('./parallel-rank.ts', import.meta.url), task);
     print(`${RANKS} threads`, threads as ParallelTimes);
-    for (const launcher of ['mpiexec.openmpi', 'mpiexec.mpich']) {
-      const times = onMpi(launcher, task);
+    for (const launcher of Object.keys(LAUNCHERS) as Launcher[]) {
+      const times = await onMpi(launcher, task);
       if (times) print(`${RANKS} ranks of ${launcher}`, times);
       else console.log(`${launcher} is not installed: skipped`);
     }
@@ -36,16 +36,10 @@ function print(who: string, { flush, plain, emptyFlush, barrier, call }: Paralle
   report(`  a barrier`, barrier * 1000, 'us');
 }
 
-function onMpi(launcher: string, task: ParallelTask): ParallelTimes | undefined {
+async function onMpi(launcher: Launcher, task: ParallelTask): Promise<ParallelTimes | undefined> {
   const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
   const program = fileURLToPath(new URL('./parallel-mpi.ts', import.meta.url));
-  const own = launcher === 'mpiexec.openmpi' ? ['--oversubscribe', '--bind-to', 'none'] : [];
   const node = [process.execPath, '--conditions=h5log-source', '--import', tsx, program, JSON.stringify(task)];
-  const { error, status, stdout, stderr } = spawnSync(launcher, [...own, '-n', String(RANKS), ...node], {
-    encoding: 'utf8',
-    env: { ...process.env, OMPI_ALLOW_RUN_AS_ROOT: '1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1' },
-  });
-  if ((error as NodeJS.ErrnoException | undefined)?.code === 'ENOENT') return undefined;
-  if (status !== 0) throw new Error(`${launcher} ended with ${status}: ${stderr}`);
-  return JSON.parse(stdout.trim().split('\n').at(-1) as string) as ParallelTimes;
+  const outcome = await runMpi(launcher, RANKS, node);
+  return typeof outcome === 'string' ? undefined : lastLine<ParallelTimes>(outcome.stdout);
 }

@@ -38,8 +38,8 @@ const MASKS: Readonly<Record<NumberType, number>> = {
   float64: -1,
 };
 
-/** Apart from one another, even where few bits are left of it. */
-function seedOf({ number, type }: PlannedVariable, record: number): { seed: number; mask: number } {
+/** The value of the first element of a record, and the bits that remain of the others: apart from one another, even where few bits are left. */
+export function seedOf({ number, type }: PlannedVariable, record: number): { seed: number; mask: number } {
   const mask = type === null ? -1 : MASKS[type];
   const code = number * 1009 + record + 1;
   return { mask, seed: mask < 0 ? (code % 2 ** 20) * 2 ** 32 : Math.imul(code, 0x9e3779b1) & mask };
