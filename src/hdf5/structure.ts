@@ -323,10 +323,17 @@ export class Structure extends ObjectTree {
       if (!node) throw new H5LogError('NOT_FOUND', `a reference to ${path}, which does not exist`, { object: path });
       targets.push({ at: at + shift, node });
     }
-    for (const item of encoded.heap) {
-      const inner = { bytes: item.content.bytes, owned: true, targets: [] as TargetSlot[], heap: [] as HeapSlot[] };
-      yield* this.#slots(item.content, 0, inner.targets, inner.heap);
-      heap.push({ at: item.at + 4 + shift, content: inner });
+    for (const { at, content } of encoded.heap) {
+      const { bytes, references } = content;
+      const slot = at + 4 + shift;
+      if (references.length + content.heap.length === 0) {
+        // A text, as most are.
+        heap.push({ at: slot, content: { bytes, owned: true, targets: NONE, heap: NONE } });
+        continue;
+      }
+      const inner = { bytes, owned: true, targets: [] as TargetSlot[], heap: [] as HeapSlot[] };
+      yield* this.#slots(content, 0, inner.targets, inner.heap);
+      heap.push({ at: slot, content: inner });
     }
   }
 

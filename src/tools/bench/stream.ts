@@ -32,9 +32,8 @@ function form(isAsync: boolean, copy: boolean, checksum: boolean): Form {
 const TURNS: readonly (Form | 'plain')[] = ['plain', ...FORMS];
 
 /**
- * Large blocks against a loop of plain writes of the same bytes. Of a form the clock runs from the first post to the end of the flush, also
- * where a post only takes note of a buffer; the plain writes are timed from open to close. Neither waits for the disk. All of them have
- * their turn in every round, and every round begins with another one, so that they meet the same machine.
+ * Large blocks against a loop of plain writes of the same bytes, both from the opening of the file to its closing. Neither waits for the
+ * disk. All of them have their turn in every round, and every round begins with another one, so that they meet the same machine.
  */
 export const stream: Workload = {
   name: 'stream',
@@ -79,16 +78,15 @@ function* figures(blocks: number, best: Best): Iterable<Figure> {
 }
 
 async function write(path: string, source: Float64Array, { isAsync, copy, checksum }: Form): Promise<number> {
+  const begun = performance.now();
   const file = File.createSync(path, { checksum });
   const dataset = file.createDataset('x', { dtype: 'float64', shape: [source.length] });
-  const begun = performance.now();
   for (let at = 0; at < source.length; at += BLOCK)
     dataset.write(source.subarray(at, at + BLOCK), { start: [at], count: [BLOCK] }, { copy });
   if (isAsync) await file.flush();
   else file.flushSync();
-  const seconds = secondsSince(begun);
   file.closeSync();
-  return seconds;
+  return secondsSince(begun);
 }
 
 function check(path: string, source: Float64Array): void {
