@@ -44,6 +44,8 @@ export interface E3smComparisons {
   readonly skipped: readonly string[];
   /** Whether it was the F case; otherwise something was made up. */
   readonly isReal: boolean;
+  /** How our command is told to write it. */
+  readonly args: readonly string[];
 }
 
 /** The files of E3SM on 1, 2 and 4 ranks: ours with all that ranks can be, and parallel HDF5. */
@@ -81,7 +83,7 @@ export async function compareE3sm(
       results: [...best.values(), ...fastest(ways)] as unknown as Comparison['results'],
     });
   }
-  return { comparisons, skipped: [...skipped], isReal };
+  return { comparisons, skipped: [...skipped], isReal, args: written.args };
 }
 
 /** One rank is one process, whoever starts it. */

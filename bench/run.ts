@@ -8,6 +8,7 @@ import { builtWorkload } from './built.ts';
 import { chart } from './chart.ts';
 import { compare } from './compare.ts';
 import { compareE3sm } from './e3sm.ts';
+import { reportFiles } from './e3sm-files.ts';
 import { log } from './log.ts';
 import { machine } from './machine.ts';
 import { memory } from './memory.ts';
@@ -69,6 +70,7 @@ async function main(): Promise<void> {
         outcome.skipped.forEach(skip);
         show(outcome.comparisons);
         reportBounds(outcome.comparisons, outcome.isReal);
+        if (outcome.isReal) await reportFiles(folder, outcome.args);
         comparisons.push(...outcome.comparisons);
       } else {
         await suites[name]?.();

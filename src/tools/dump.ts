@@ -8,7 +8,7 @@ import type { LogStore } from '../log/store.ts';
 import type { RawEntry } from '../log/table-read.ts';
 import { drive, logOf, nameOf, reading, type Source } from './beneath.ts';
 import { type FileKind, kindOf, sayingKind } from './file-kind.ts';
-import { entrySize, flagNames, type LogTable, referenceOf, tablesOf } from './log-tables.ts';
+import { bitNames, entrySize, flagNames, type LogTable, referenceOf, tablesOf } from './log-tables.ts';
 
 export interface DumpOptions {
   /** Only what the log says of itself: no entries of tables. */
@@ -106,7 +106,7 @@ export async function dumpFile(file: File, options: DumpOptions = {}): Promise<D
 }
 
 function configurationOf({ counts }: LogStore): DumpedConfiguration {
-  return { ...counts, bits: Object.entries(CONFIG).flatMap(([name, bit]) => (counts.config & bit ? [name] : [])) };
+  return { ...counts, bits: bitNames(counts.config, CONFIG) };
 }
 
 function describeStore(store: LogStore, log: Log, file: string): DumpedStore {

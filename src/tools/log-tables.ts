@@ -53,5 +53,13 @@ export function formOf(flags: number): Form {
 
 /** The flags of an entry in words. */
 export function flagNames(flags: number): string[] {
-  return Object.entries(ENTRY).flatMap(([name, bit]) => (flags & bit ? [name] : []));
+  return bitNames(flags, ENTRY);
+}
+
+/** The names of the bits that are set, lowest first; a module of constants lists them by the alphabet. */
+export function bitNames(bits: number, names: Readonly<Record<string, number>>): string[] {
+  return Object.entries(names)
+    .filter(([, bit]) => bits & bit)
+    .sort(([, a], [, b]) => a - b)
+    .map(([name]) => name);
 }
