@@ -111,7 +111,8 @@ export class Session implements FileSession<CommitInProgress> {
 
   /** Of the first rank: the first commit. */
   *#begin(made: NewSubfiles | null): Io<void> {
-    yield { op: 'truncate', size: 0 };
+    // A new file is empty. To make it so once more would have ext4 write all of its data to the disk when it is closed.
+    if ((yield { op: 'size' }) > 0) yield { op: 'truncate', size: 0 };
     const empty = { base: 0, end: SUPERBLOCK_SIZE, bytes: new Uint8Array(0) };
     this.#committer = new Committer(this.structure, this.#appender(empty), null);
     const counts = { ...NO_LOG, config: made ? CONFIG.subfiling : 0, subfiles: made?.count ?? 1 };

@@ -8,6 +8,7 @@ import { SCALAR_SPACE, simpleSpace } from '../../src/hdf5/dataspace.ts';
 import type { ObjectNode } from '../../src/hdf5/object-node.ts';
 import { chunked } from '../../src/hdf5/ordinary-layouts.ts';
 import { h5dump, pythonSync, runSync, withOracle } from '../oracles.ts';
+import { full, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { type Description, expectSame, h5pyDescribes, Tally, withoutData } from './describe.ts';
 import { cutChunks, Draft, ourDescribe, regionOf } from './driver.ts';
@@ -124,7 +125,10 @@ withOracle(['h5dump', 'python'], 'files of h5py that we append to', () => {
   });
 
   test('and we once more', () => {
-    for (const name of made) {
+    // A third of them, another one each time, unless all are asked for.
+    const third = seed('appending once more') % 3;
+    const chosen = made.filter((name, i) => full || name.startsWith('shared') || i % 3 === third);
+    for (const name of chosen) {
       const draft = Draft.open(appended(name));
       if (name.startsWith('shared')) {
         const bytes = readFileSync(appended(name));
@@ -142,10 +146,10 @@ withOracle(['h5dump', 'python'], 'files of h5py that we append to', () => {
       }
       draft.close();
     }
-    const last = h5pyDescribes(made.map(appended));
-    for (const [i, name] of made.entries()) {
+    const last = h5pyDescribes(chosen.map(appended));
+    for (const [i, name] of chosen.entries()) {
       if (name.startsWith('shared')) continue;
-      expectSame(without(last[i] as Description, [], []), before[i], name);
+      expectSame(without(last[i] as Description, [], []), before[made.indexOf(name)], name);
       tally.add(last[i] as Description);
     }
   });

@@ -273,3 +273,19 @@ describe('a full buffer', () => {
     file.closeSync();
   });
 });
+
+describe('a new file', () => {
+  const truncations = (bytes: Uint8Array): unknown[] => {
+    const disk = faultyStorage({ bytes });
+    File.createSync(disk).closeSync();
+    return disk.log.filter((operation) => operation.kind === 'truncate' && operation.size === 0);
+  };
+
+  test('is not made empty when it is: ext4 would write all of its data to the disk when it is closed', () => {
+    expect(truncations(new Uint8Array(0))).toEqual([]);
+  });
+
+  test('is made empty when it is not', () => {
+    expect(truncations(new Uint8Array(10_000).fill(7))).toHaveLength(1);
+  });
+});

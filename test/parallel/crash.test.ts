@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { File } from 'h5log';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { H5LogError } from '../../src/errors.ts';
+import { full, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { type Appending, copyTo, type Making } from './crash-rank.ts';
 import { runRanks } from './run-ranks.ts';
@@ -83,7 +84,10 @@ function combinations(count: number): Progress[][] {
 describe('a crash between the commits of subfiles', () => {
   test('at any point leaves the old state until the master is there, and then the new one', async () => {
     const left: Appending[] = [];
-    for (let sequence = 1; sequence < 1 + FLUSHES; sequence++) {
+    // Half of the flushes, unless all are asked for: the first ones, or the last.
+    const half = FLUSHES / 2;
+    const first = full ? 1 : 1 + half * (seed('a crash between subfiles') % 2);
+    for (let sequence = first; sequence < first + (full ? FLUSHES : half); sequence++) {
       for (const parts of combinations(SUBFILES)) {
         for (const main of ['old', 'written'] as const) {
           const path = crashed(sequence, main, parts);

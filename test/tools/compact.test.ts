@@ -139,9 +139,9 @@ describe('what is in a file', () => {
   test('is copied in little memory, in several commits if need be', async () => {
     const path = fresh();
     const file = File.createSync(path, { table: { merge: false, encode: false, share: false, compress: false } });
-    const d = file.createDataset('d', { dtype: 'int32', shape: [60_000, 4], maxShape: [null, 4] });
+    const d = file.createDataset('d', { dtype: 'int32', shape: [20_000, 4], maxShape: [null, 4] });
     for (let step = 0; step < 3; step++) {
-      for (let i = 0; i < 60_000; i += 2 + (step % 2)) d.write([i, step], { start: [i, step], count: [1, 2] });
+      for (let i = 0; i < 20_000; i += 2 + (step % 2)) d.write([i, step], { start: [i, step], count: [1, 2] });
       file.flushSync();
     }
     file.closeSync();
