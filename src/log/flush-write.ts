@@ -10,7 +10,7 @@ import type { Share } from './share.ts';
 import type { StorePlan } from './store-plan.ts';
 
 /** Data is written in pieces of this size; while one is on its way, its checksum is computed. */
-const PIECE = 4 * 2 ** 20;
+const PIECE = 8 * 2 ** 20;
 const SMALL_END = 64 * 1024;
 /** Where checksums are not wanted. */
 export const NO_SUM = new Uint8Array(8);

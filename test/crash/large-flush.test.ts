@@ -2,7 +2,7 @@ import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
 import { faultyStorage } from '../../src/storage/faulty.ts';
 
-const COUNT = 3 * 2 ** 19; // 12 MiB: data is written in pieces of 4 MiB, before everything else
+const COUNT = 3 * 2 ** 20; // 24 MiB: data is written in pieces of 8 MiB, before everything else
 
 /** A file with one large request pending, and how many operations its storage has seen. */
 function pending(async: boolean): { disk: ReturnType<typeof faultyStorage>; file: File } {
