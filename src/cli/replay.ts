@@ -1,3 +1,4 @@
+import { existsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { H5LogError } from '../errors.ts';
 import type { ReplayResult } from '../tools/replay.ts';
@@ -23,7 +24,7 @@ export default command({
       short: 'j',
       value: 'N',
       least: 1,
-      otherwise: 'the number of cores',
+      otherwise: 'the number of cores; 1 for less than 256 MiB',
       help: 'threads to work on',
     },
     memory: {
@@ -45,7 +46,7 @@ export default command({
     const { comm, progress } = around;
     const { replay } = await import('../tools/replay.ts');
     const result = await replay(input, output, {
-      ...(comm.size > 1 ? { comm } : { threads: values.jobs ?? availableParallelism() }),
+      ...(comm.size > 1 ? { comm } : { threads: values.jobs ?? threadsFor(input) }),
       memory: sizeOf(values.memory),
       force: values.force,
       progress: ({ bytes, total }) => {
@@ -67,6 +68,19 @@ function* lines(output: string, result: ReplayResult): Iterable<string> {
 }
 
 /** 256MiB, 1g, 65536. */
+/** To start threads takes as long as one thread needs for this much. */
+const SMALL = 256 * 2 ** 20;
+
+function threadsFor(path: string): number {
+  try {
+    // What subfiles hold is not known from the size of the file.
+    if (!existsSync(`${path}.subfiles`) && statSync(path).size < SMALL) return 1;
+  } catch {
+    // That it cannot be read is found, and said, by whoever opens it.
+  }
+  return availableParallelism();
+}
+
 function sizeOf(text: string): number {
   const [, number = '', unit = ''] = /^(\d+(?:\.\d+)?)\s*([kmg]?)(?:i?b)?$/i.exec(text.trim()) ?? [];
   const size = Math.floor(Number(number) * (UNITS[unit.toLowerCase()] ?? Number.NaN));

@@ -59,7 +59,8 @@ export class Job {
         this.binding.yieldCore();
       } else {
         this.pause(slice);
-        slice = Math.min(1, slice * 1.25);
+        // In the first moments somebody may be coming; later on nobody should burn a core.
+        slice = Math.min(now - start < 50 ? 0.2 : 1, slice * 1.25);
       }
     }
   }
