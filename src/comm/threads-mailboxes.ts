@@ -1,14 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { H5LogError } from '../errors.ts';
-import {
-  arrivals,
-  blockSize,
-  inlineLimit,
-  mailboxHeader,
-  mailboxOffset,
-  meeting,
-  type SharedRun,
-} from './threads-memory.ts';
+import { blockSize, inlineLimit, mailboxHeader, mailboxOffset, meeting, type SharedRun } from './threads-memory.ts';
 
 /** What a header says that a rank has called. `fault` is a call with a bad argument; `next` goes on with the call before. */
 export const operation = {
@@ -58,6 +50,9 @@ export class Mailboxes {
   #ticket = 0;
   #calling: Operation = 'barrier';
   #closed = false;
+  /** The rank that has ended while this one waited for it. They will not meet again, and nothing more may be put into the mailboxes: others may
+   * still be reading what was there before. */
+  #missed: number | undefined;
 
   constructor(run: SharedRun, block: number, members: readonly number[], rank: number) {
     const size = blockSize(members.length);
@@ -76,6 +71,7 @@ export class Mailboxes {
     this.#calling = calling;
     if (this.#closed) throw this.#error('the communicator is closed', this.rank);
     this.#throwIfFailed();
+    if (this.#missed !== undefined) throw this.#ended(this.#missed);
     return this.advance();
   }
 
@@ -106,8 +102,9 @@ export class Mailboxes {
     this.words[word + 2] = argument;
     this.numbers[(at >> 3) + 2] = length;
     Atomics.store(this.words, word, this.#ticket);
-    if (Atomics.add(this.words, arrivals, 1) + 1 < this.members.length) return;
-    Atomics.store(this.words, arrivals, 0);
+    // Whoever sees all of them is the last; of two that come at the same time one does, or both. A counter would not do: it would
+    // also count those who gave a meeting up and went on to the next.
+    for (let rank = 0; rank < this.members.length; rank++) if (!this.#hasCome(rank)) return;
     Atomics.store(this.words, meeting, this.#ticket);
     Atomics.notify(this.words, meeting);
   }
@@ -158,8 +155,10 @@ export class Mailboxes {
     if (this.#closed) return;
     this.#closed = true;
     if (this.run.failed) return;
-    this.advance();
-    this.post('close', 0, 0);
+    if (this.#missed === undefined) {
+      this.advance();
+      this.post('close', 0, 0);
+    }
     this.run.release(this.#block, this.members.length);
   }
 
@@ -174,8 +173,10 @@ export class Mailboxes {
       if (seen === ticket) return;
       this.#throwIfFailed();
       const gone = ended.find((member) => !this.#hasCome(members.indexOf(member)));
-      if (gone !== undefined)
-        throw this.#error(`${this.#name(members.indexOf(gone))} has ended, its function returned`, gone);
+      if (gone !== undefined) {
+        this.#missed = gone;
+        throw this.#ended(gone);
+      }
       const left = this.timeout - (performance.now() - from);
       if (left <= 0) this.#giveUp();
       Atomics.wait(words, meeting, seen, Math.min(slice, left));
@@ -185,6 +186,10 @@ export class Mailboxes {
   /** Whether a rank has published its mailbox under the present ticket. */
   #hasCome(rank: number): boolean {
     return Atomics.load(this.words, mailboxOffset(rank, this.#ticket) >> 2) === this.#ticket;
+  }
+
+  #ended(member: number): H5LogError {
+    return this.#error(`${this.#name(this.members.indexOf(member))} has ended, its function returned`, member);
   }
 
   #giveUp(): void {

@@ -21,9 +21,8 @@ export const mailboxHeader = 24;
 /** The longest message that travels inside a mailbox. */
 export const inlineLimit = mailboxSize - mailboxHeader;
 
-/** Words at the beginning of a block, behind the two of the free list: how many ranks have come to the present meeting, and the last at which all were. */
-export const arrivals = 2;
-export const meeting = 3;
+/** A word at the beginning of a block, behind the two of the free list: the last ticket under which all ranks have met. */
+export const meeting = 2;
 const blockHeader = 64;
 const textLimit = 4096;
 const growthStep = 64 * 1024;

@@ -118,17 +118,30 @@ function killAll(group: number, mark: string): void {
   killMarked(mark);
 }
 
-/** Ends what is left of one job, known by a variable that only its processes have. */
+/** Ends what is left of one job, known by a variable that only its processes have, and waits until it is gone: the dying still hold locks. */
 function killMarked(mark: string): void {
   if (!existsSync('/proc/self/environ')) return;
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
-  for (const pid of pids) {
-    try {
-      if (readFileSync(`/proc/${pid}/environ`, 'latin1').includes(`H5LOG_TEST_JOB=${mark}`)) {
-        process.kill(Number(pid), 'SIGKILL');
+  const until = performance.now() + 5000;
+  for (let left = marked(mark); left.length > 0 && performance.now() < until; left = marked(mark)) {
+    for (const pid of left) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // It has ended in between.
       }
+    }
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2);
+  }
+}
+
+function marked(mark: string): number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+  return pids.map(Number).filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/environ`, 'latin1').includes(`H5LOG_TEST_JOB=${mark}`);
     } catch {
       // Somebody else's process, or one that has ended.
+      return false;
     }
-  }
+  });
 }

@@ -32,6 +32,21 @@ async function untilReported(place: string, count: number, job: Promise<MpiResul
   }
 }
 
+/** The launcher may be faster in ending than the ranks that it has killed, and the dying still hold the lock. */
+async function untilGone(place: string): Promise<void> {
+  for (let r = 0; r < RANKS; r++) {
+    const pid = readFileSync(join(place, `pid.${r}`), 'utf8');
+    const isThere = (): boolean => {
+      try {
+        return !/\) [ZX]/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+      } catch {
+        return false;
+      }
+    };
+    for (let waited = 0; waited < 5000 && isThere(); waited += 5) await pause(5);
+  }
+}
+
 /** What was reported is there, all of it; the lock of the dead is taken over and more can be written. */
 function mustStand(place: string): number {
   const path = join(place, 'rows.h5');
@@ -82,6 +97,7 @@ withEachMpi('ranks that are killed', (mpi) => {
           }
           const { code } = await job;
           slowest = Math.max(slowest, performance.now() - killed);
+          await untilGone(place);
           expect(code).not.toBe(0);
           rows += mustStand(place);
         }
@@ -97,6 +113,7 @@ withEachMpi('ranks that are killed', (mpi) => {
     for (const failing of [1, 3]) {
       const { place, job } = start({ failing });
       const { code, stderr } = await job;
+      await untilGone(place);
       expect(code).not.toBe(0);
       expect(stderr.split('trouble in the middle of a step').length - 1, stderr).toBe(1);
       expect(reported(place).length).toBe(failing);
