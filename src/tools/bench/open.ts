@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { File } from '../../file.ts';
 import { logOf } from '../beneath.ts';
 import { shuffled } from './shuffled.ts';
-import { COLUMNS, checkRows, writeRows } from './small-rows.ts';
+import { readRow, writeRows } from './small-rows.ts';
 import { Best, secondsSince } from './times.ts';
 import { scaledSize, steps, type Workload } from './workload.ts';
 import { wrongValue } from './wrong-value.ts';
@@ -22,7 +22,7 @@ export const open: Workload = {
     const best = new Best();
     for (let round = 0; round < repeat; round++) {
       best.add('list', listDatasets(path));
-      best.add('first', readFirst(path, order[round % order.length] as number));
+      best.add('first', readRow(path, order[round % order.length] as number));
       await done();
     }
     const many = `${order.length.toLocaleString('en')} shuffled blocks of 1x3 float64`;
@@ -39,16 +39,6 @@ function listDatasets(path: string): number {
   const seconds = secondsSince(begun);
   file.closeSync();
   if (names.join() !== 'x') throw wrongValue(path, [], `datasets ${names.join()}`, 'x');
-  return seconds;
-}
-
-function readFirst(path: string, row: number): number {
-  const begun = performance.now();
-  const file = File.openSync(path);
-  const values = file.dataset('x', 'float64').readSync({ start: [row, 0], count: [1, COLUMNS] });
-  const seconds = secondsSince(begun);
-  file.closeSync();
-  checkRows(path, values, row, 1);
   return seconds;
 }
 

@@ -1,5 +1,6 @@
 import type { Dataset } from '../../dataset.ts';
 import { File } from '../../file.ts';
+import { secondsSince } from './times.ts';
 import { wrongValue } from './wrong-value.ts';
 
 /*
@@ -48,6 +49,17 @@ export function writeRows(path: string, order: Uint32Array): void {
   const { data, starts, count } = manyRows(order);
   dataset.writeMany(data, starts, count);
   file.closeSync();
+}
+
+/** Opens the file and reads one row; gives the seconds that took. */
+export function readRow(path: string, row: number): number {
+  const begun = performance.now();
+  const file = File.openSync(path);
+  const values = file.dataset('x', 'float64').readSync({ start: [row, 0], count: [1, COLUMNS] });
+  const seconds = secondsSince(begun);
+  file.closeSync();
+  checkRows(path, values, row, 1);
+  return seconds;
 }
 
 /** Throws unless these are the rows from `first` on. */

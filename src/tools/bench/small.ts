@@ -5,7 +5,7 @@ import { runThreads } from '../../threads.ts';
 import { rankModule } from '../rank-module.ts';
 import { shuffled } from './shuffled.ts';
 import type { HeapReport, HeapTask } from './small-heap.ts';
-import { COLUMNS, checkRows, createRows, manyRows, postRows } from './small-rows.ts';
+import { COLUMNS, checkRows, createRows, manyRows, postRows, readRow } from './small-rows.ts';
 import { Best, secondsSince } from './times.ts';
 import { type Figure, scaledSize, steps, type Workload } from './workload.ts';
 
@@ -96,14 +96,7 @@ function writeMany(path: string, order: Uint32Array): number {
 }
 
 function readOne(path: string, order: Uint32Array): number {
-  const row = order[order.length >> 1] as number;
-  const begun = performance.now();
-  const file = File.openSync(path);
-  const values = file.dataset('x', 'float64').readSync({ start: [row, 0], count: [1, COLUMNS] });
-  const seconds = secondsSince(begun);
-  file.closeSync();
-  checkRows(path, values, row, 1);
-  return seconds;
+  return readRow(path, order[order.length >> 1] as number);
 }
 
 function readAll(path: string, order: Uint32Array): number {
