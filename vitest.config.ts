@@ -12,8 +12,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // A process a file: tests kill children, exhaust memory limits and hold locks.
     pool: 'forks',
-    // Much of the time goes by waiting for processes, threads and disks of others: more at a time than there are cores.
-    maxWorkers: availableParallelism() + 1,
+    // Some of the time goes by waiting for processes, threads and disks of others: two at a time even on two cores.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     sequence: { sequencer: LongestFirst },
     globalSetup: './test/build.ts',
     execArgv: ['--conditions=h5log-source'],

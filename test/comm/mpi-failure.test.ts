@@ -27,7 +27,7 @@ withEachMpi('an MPI job', (mpi) => {
 
   // MPICH's launcher forgets what it has not read when a rank aborts: 7 of 400 busy jobs ended without a word.
   test.runIf(mpi === 'mpich')('is told why it ended, every time', async () => {
-    for (let jobs = 0; jobs < repeats(120); jobs += 4) {
+    for (let jobs = 0; jobs < repeats(80); jobs += 4) {
       const four = await Promise.all([fail('throw'), fail('throw'), fail('throw'), fail('throw')]);
       for (const { stderr } of four) expect(lines(stderr, /something of its own/)).toHaveLength(1);
     }

@@ -6,7 +6,7 @@ import { File } from '../../src/index.ts';
 import { type Fault, type FaultyStorage, faultyStorage, variants } from '../../src/storage/faulty.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { h5dump, oracle, pythonSync, withOracle } from '../oracles.ts';
-import { full, seed } from '../seed.ts';
+import { full, seed, some } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { applyCommit, commitOf, FOREIGN } from './states.ts';
 
@@ -161,21 +161,26 @@ describe('a crash after every single operation', () => {
   });
 
   withOracle('python', 'power loss while appending to a file of h5py', () => {
-    test.each([
+    const kinds = [
       ['with an old superblock', "libver='earliest'"],
       ['with a new superblock', "libver='latest'"],
       ['behind a user block', 'userblock_size=1024'],
-    ])('%s: every image opens', { timeout: 600_000 }, async (name, options) => {
-      const path = join(directory, 'given.h5');
-      pythonSync(
-        `import h5py, sys
+    ] as const;
+    test.each(some(kinds, 'power loss on a file of h5py'))(
+      '%s: every image opens',
+      { timeout: 600_000 },
+      async (name, options) => {
+        const path = join(directory, 'given.h5');
+        pythonSync(
+          `import h5py, sys
 with h5py.File(sys.argv[1], 'w', ${options}) as f:
     for i in range(20):
         f.create_dataset(f'${FOREIGN}/d{i}', data=list(range(i))).attrs['text'] = 'h5py ' * i`,
-        [path],
-      );
-      console.log(`power loss, file of h5py ${name}: ${await powerLoss(full ? 9 : 4, readFileSync(path))}`);
-    });
+          [path],
+        );
+        console.log(`power loss, file of h5py ${name}: ${await powerLoss(full ? 9 : 4, readFileSync(path))}`);
+      },
+    );
   });
 
   test('kill -9: also without syncs, and in the middle of a write', { timeout: 600_000 }, async () => {

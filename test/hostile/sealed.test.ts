@@ -10,12 +10,13 @@ const next = random(seed('flips under a checksum'));
 
 test('a flipped bit under a checksum is FORMAT wherever the structure is in use', PATIENCE, () => {
   const cases = new Cases();
+  const step = full ? 1 : 2;
   const reached = new Map<string, number>();
   for (const { name, bytes } of samples()) {
     for (const part of sealedParts(bytes)) {
       if (!inUse(name, bytes, part)) continue;
       reached.set(part.kind, (reached.get(part.kind) ?? 0) + part.to - part.from);
-      for (let at = part.from; at < part.to; at++) {
+      for (let at = part.from + Math.floor(next() * step); at < part.to; at += step) {
         for (const bit of full ? [0, 1, 2, 3, 4, 5, 6, 7] : [Math.floor(next() * 8)]) {
           const flipped = bytes.slice();
           flipped[at] = (flipped[at] as number) ^ (1 << bit);

@@ -8,6 +8,7 @@ import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { acquireLock, lockPathFor } from '../../src/storage/node-lock.ts';
 import { type Holder, here } from '../../src/storage/node-process.ts';
+import { repeats } from '../seed.ts';
 import { canDropRights, errorOf, scratchDirectory, withoutRights } from './scratch.ts';
 
 const directory = fs.realpathSync(scratchDirectory());
@@ -237,7 +238,7 @@ describe('eight processes', () => {
     await ask(0);
     const stale = gone('x');
     const winners = new Set<number>();
-    for (let round = 0; round < 400; round++) {
+    for (let round = 0; round < repeats(1500); round++) {
       put(path, { ...stale, token: `${round}`.padStart(16, '0') });
       const won = await ask(Date.now() + 3);
       expect(won.filter(Boolean)).toHaveLength(1);
@@ -261,7 +262,7 @@ describe('eight processes', () => {
         else entered += news;
       });
     const crowd = Array.from({ length: 8 }, launch);
-    for (let kills = 0; kills < 60; kills++) {
+    for (let kills = 0; kills < repeats(400); kills++) {
       await new Promise((resolve) => setTimeout(resolve, 30 + Math.random() * 40));
       const victim = Math.floor(Math.random() * crowd.length);
       await end(crowd[victim] as ChildProcess);

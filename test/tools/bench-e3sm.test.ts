@@ -261,7 +261,7 @@ describe('h5log bench', () => {
 });
 
 withEachMpi('h5log bench on MPI', (mpi) => {
-  test('on 3 ranks', slow, async () => {
+  test.runIf(full || mpi === 'openmpi')('on 3 ranks', slow, async () => {
     const args = ['bench', 'e3sm', '--generate', '--repeat', '2', '--read', '--json', '--records', '2'];
     const { code, stdout } = await runMpi({ mpi, ranks: 3, program, args, timeout: 150_000 });
     const report = JSON.parse(stdout) as E3smReport & { warm: object; peakMemory: number };

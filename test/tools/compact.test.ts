@@ -16,7 +16,7 @@ import {
   readable,
 } from '../original/fixtures.ts';
 import scripted, { WORKERS } from '../parallel/scripted.ts';
-import { full, random, repeats, seed } from '../seed.ts';
+import { random, repeats, seed, some } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { factsOf } from './facts.ts';
 
@@ -212,7 +212,7 @@ describe('files of several ranks', () => {
 });
 
 describe('files of the original', () => {
-  test.each(readable.filter((_, i) => full || i % 3 === 0))('%s', async (name) => {
+  test.each(some(readable, 'files to compact'))('%s', async (name) => {
     const out = fresh('original');
     await compact(join(fixtures, name), out);
     const file = File.openSync(out);

@@ -8,7 +8,7 @@ import { sameBytes } from '../../src/tools/compare-values.ts';
 import { oracle, pythonSync, withOracle } from '../oracles.ts';
 import { folder, misread, readable } from '../original/fixtures.ts';
 import { runNode } from '../process.ts';
-import { random, repeats, seed } from '../seed.ts';
+import { random, repeats, seed, some } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { h5log, intoHead, onTerminal, slow } from './command.ts';
 import { classicFile, cutFile, damagedTable, fileOfRanks, regularFile } from './samples.ts';
@@ -38,24 +38,27 @@ const brief = ({ objects, onlyInA, onlyInB }: Diff) => ({
 const whole = [...readable, ...misread.filter((name) => !name.includes('merge'))];
 
 describe('diff of files of the original', () => {
-  test.each(whole)('%s is the same as itself and as the regular file made of it', async (name) => {
-    const path = join(folder, name);
-    const replayed = fresh();
-    await replay(path, replayed);
-    for (const [a, b] of [
-      [path, path],
-      [path, replayed],
-      [replayed, path],
-      [replayed, replayed],
-    ] as const) {
-      const found = await diff(a, b);
-      expect(brief(found)).toEqual({ objects: [], onlyInA: [], onlyInB: [] });
-      expect(found.same).toBe(true);
-    }
-    const { objects } = await list(path, { recursive: true, verbose: true });
-    const attributes = objects.reduce((sum, object) => sum + (object.attributes?.length ?? 0), 0);
-    expect((await diff(path, replayed)).compared).toBe(objects.length + attributes);
-  });
+  test.each(some(whole, 'files to compare'))(
+    '%s is the same as itself and as the regular file made of it',
+    async (name) => {
+      const path = join(folder, name);
+      const replayed = fresh();
+      await replay(path, replayed);
+      for (const [a, b] of [
+        [path, path],
+        [path, replayed],
+        [replayed, path],
+        [replayed, replayed],
+      ] as const) {
+        const found = await diff(a, b);
+        expect(brief(found)).toEqual({ objects: [], onlyInA: [], onlyInB: [] });
+        expect(found.same).toBe(true);
+      }
+      const { objects } = await list(path, { recursive: true, verbose: true });
+      const attributes = objects.reduce((sum, object) => sum + (object.attributes?.length ?? 0), 0);
+      expect((await diff(path, replayed)).compared).toBe(objects.length + attributes);
+    },
+  );
 
   test('how a table is written makes no difference, what was written does', async () => {
     const variants = readable.filter((name) => name.startsWith('mix_2r'));
