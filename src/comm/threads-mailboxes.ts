@@ -50,8 +50,10 @@ export class Mailboxes {
   #ticket = 0;
   #calling: Operation = 'barrier';
   #closed = false;
-  /** The rank that has ended while this one waited for it. They will not meet again, and nothing more may be put into the mailboxes: others may
-   * still be reading what was there before. */
+  /**
+   * The rank that has ended while this one waited for it. They will not meet again, and nothing more may be put into the mailboxes: others
+   * may still be reading what was there before.
+   */
   #missed: number | undefined;
 
   constructor(run: SharedRun, block: number, members: readonly number[], rank: number) {

@@ -26,6 +26,7 @@ export function conform(comm: Communicator): string[] {
     ['interleaved communicators', interleaved],
     ['many communicators one after the other', manySplits],
     ['many communicators at once', manyAlive],
+    ['communicators that only some ranks have closed', closedBySome],
     ['wrong arguments', wrongArguments],
     ['a closed communicator', closed],
   ];
@@ -347,6 +348,21 @@ function manyAlive(comm: Communicator): void {
     sameNumbers(part.allreduce(Float64Array.of(comm.rank + i), 'min'), [lowest + i], `communicator ${i}`);
   }
   for (const part of parts) part.close();
+}
+
+/** What one rank has closed another may still have, when the next one is made. */
+function closedBySome(comm: Communicator): void {
+  const kept: Communicator[] = [];
+  for (let i = 0; i < 12; i++) {
+    const part = comm.split(0);
+    sameNumbers(part.allreduce(Float64Array.of(comm.rank + i), 'max'), [comm.size - 1 + i], `communicator ${i}`);
+    if (i % 3 === comm.rank % 3) kept.push(part);
+    else part.close();
+  }
+  for (const part of kept) part.close();
+  const last = comm.split(0);
+  sameNumbers(last.allreduce(Float64Array.of(1), 'sum'), [comm.size], 'the last communicator');
+  last.close();
 }
 
 /** All ranks make the same mistake, all get the error, and go on. */
