@@ -24,11 +24,12 @@ test.each([0, 2])(
   'while ranks write with %i subfiles, every reader sees whole flushes',
   async (subfiles) => {
     const path = join(temporaryDirectory(), 'a.h5');
-    const child = startRanks(RANKS, program, { path, subfiles });
+    const child = startRanks(RANKS, program, { path, subfiles, rest: 3 });
+    const ended = once(child, 'exit');
     const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
     // It goes on reading: a full pipe would stop the writer.
     lines.on('line', () => {});
-    await once(lines, 'line');
+    await Promise.race([once(lines, 'line'), ended]);
     const follower = File.openSync(path);
     let last = 0;
     let moved = 0;
@@ -51,7 +52,8 @@ test.each([0, 2])(
     }
     follower.closeSync();
     child.kill('SIGKILL');
-    await once(child, 'exit');
+    // Not before: it has no reason to end.
+    expect(await ended).toEqual([null, 'SIGKILL']);
     expect(moved).toBeGreaterThan(0);
     process.stdout.write(
       `${repeats(1000)} readers beside ${RANKS} ranks with ${subfiles} subfiles, up to flush ${last}\n`,
