@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import { isH5LogError } from 'h5log';
 import { replay } from 'h5log/tools';
 import { afterAll, expect, test } from 'vitest';
 import { guessChunks } from '../../src/tools/chunk-shape.ts';
@@ -54,7 +55,12 @@ withOracle(['h5dump', 'python'], 'files of random programs', () => {
       const input = join(folder, `${i}.h5`);
       const output = join(folder, `${i}.out.h5`);
       writeFileSync(input, await machine.end());
-      await replay(input, output, i % 2 === 0 ? {} : { memory: 2 ** 20 });
+      const outcome = await replay(input, output, i % 2 === 0 ? {} : { memory: 2 ** 20 }).catch(
+        (error: unknown) => error,
+      );
+      // Chunks that a program has declared may be larger than HDF5 has room for.
+      if (isH5LogError(outcome, 'UNSUPPORTED') && /HDF5 has room for 4294967295$/.test(outcome.message)) continue;
+      if (outcome instanceof Error) throw outcome;
       batch.push({ output, expected: expectedOf(input) });
       if (batch.length < 50 && i + 1 < runs.length) continue;
       checkReplayed(batch);
