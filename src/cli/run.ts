@@ -63,7 +63,7 @@ async function prepare(args: readonly string[], say: (text: string) => void): Pr
     const around = await findSurroundings();
     try {
       const code = await command.run({ values, positionals, around });
-      // A rank that leaves with another code than 0 ends the job: only when the first has printed everything.
+      // Every rank leaves with the same.
       return Math.max(...around.comm.allreduce(Float64Array.of(code), 'max')) as ExitCode;
     } finally {
       around.progress.clear();

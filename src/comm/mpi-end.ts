@@ -6,15 +6,20 @@ import { type Job, print } from './mpi-job.ts';
 
 /**
  * What happens when this process ends. With exit code 0: a goodbye to those who might wait for it, then MPI_Finalize once all ranks
- * are there. With any other, or after an uncaught exception: MPI_Abort, so that no rank waits for this one. There is
- * no handler for signals: it could not run while the thread is inside MPI. `farewell` is a communicator for nothing else.
+ * are there. With any other: MPI_Abort, so that no rank waits for this one, but not before the others had time to end as well, and to
+ * say why. After an uncaught exception: MPI_Abort. There is no handler for signals: it could not run while the thread is inside MPI.
+ * `farewell` is a communicator for nothing else.
  */
 export function endWith(job: Job, open: ReadonlySet<Member>, farewell: Handle, finalize: boolean): void {
   const atExit = (given: number) => {
     if (job.ended) return;
     // Hooks before this one may have changed it.
     const code = Number(process.exitCode ?? given);
-    if (code !== 0) job.abort(code);
+    job.beHeard();
+    if (code !== 0) {
+      waitForOthers(job, farewell);
+      job.abort(code);
+    }
     leave(job, open, farewell);
     if (finalize) job.binding.calls.Finalize();
   };
@@ -36,6 +41,17 @@ export function endWith(job: Job, open: ReadonlySet<Member>, farewell: Handle, f
     print(`${job.name}: uncaught ${inspect(error)}\n`);
     job.abort(1);
   });
+}
+
+/** Milliseconds for the others to end with this rank. */
+const PATIENCE = 2000;
+
+/** Waits until all ranks leave, those without a fault included, or patience is over. */
+function waitForOthers(job: Job, farewell: Handle): void {
+  const request = job.binding.cells(1);
+  if (job.binding.calls.Ibarrier(farewell, request) !== 0) return;
+  const until = performance.now() + PATIENCE;
+  while (!job.isDone(request, 1) && performance.now() < until) job.pause(1);
 }
 
 /** Tells the others, and waits until all of them leave as well. */

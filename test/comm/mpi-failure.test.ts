@@ -74,6 +74,18 @@ withEachMpi('an MPI job', (mpi) => {
     expect(stdout).not.toContain('never');
   });
 
+  test('ends with an exit code that all ranks have, after the output of all', async () => {
+    for (let jobs = 0; jobs < repeats(40); jobs += 4) {
+      const four = await Promise.all([fail('all'), fail('all'), fail('all'), fail('all')]);
+      for (const { code, stdout } of four) {
+        expect(code).toBe(4);
+        expect(lines(stdout, /found something/).sort()).toEqual(
+          [0, 1, 2, 3].map((rank) => `rank ${rank} found something`),
+        );
+      }
+    }
+  });
+
   alsoOnMpich('lets exit hooks communicate and change the exit code', async () => {
     const { code, stdout } = await fail('hook');
     expect(code).toBe(6);

@@ -45,6 +45,11 @@ if (how === 'computing') {
     if (odd) process.stdout.write(`${sum} ranks in the hook\n`);
     if (odd) process.exitCode = 6;
   });
+} else if (how === 'all') {
+  // Every rank knows that something went wrong, says so, and ends, some sooner than others.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100 * comm.rank);
+  process.stdout.write(`rank ${comm.rank} found something\n`);
+  process.exitCode = 4;
 } else if (how === 'timeout') {
   comm.timeout = 300;
   if (odd) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60_000);
