@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { File } from 'h5log';
+import { peakMemory } from '../src/tools/bench/peak-memory.ts';
 import { report } from './report.ts';
 
 const BLOCKS = 4_000_000;
@@ -33,11 +34,10 @@ export function memory(): void {
 }
 
 function child(path: string): void {
-  const peak = (): number => process.resourceUsage().maxRSS * 1024;
   const warm = File.createSync(`${path}.warm`);
   warm.createDataset('x', { dtype: 'float64', shape: [10, 3] }).write(new Float64Array(30));
   warm.closeSync();
-  const idle = peak();
+  const idle = peakMemory();
   const file = File.createSync(path);
   const dataset = file.createDataset('x', { dtype: 'float64', shape: [BLOCKS, 3] });
   const where = { start: [0, 0], count: [1, 3] };
@@ -46,11 +46,11 @@ function child(path: string): void {
     where.start[0] = (i * 7919) % BLOCKS; // neighbours never follow one another, so that none are joined
     dataset.write(data, where);
   }
-  const posted = peak();
+  const posted = peakMemory();
   file.flushSync();
-  const flushed = peak();
+  const flushed = peakMemory();
   for (let i = 0; i < 10; i++) dataset.readSync({ start: [i * 1000, 0], count: [10, 3] });
-  console.log(JSON.stringify({ idle, posted, flushed, read: peak() }));
+  console.log(JSON.stringify({ idle, posted, flushed, read: peakMemory() }));
   file.closeSync();
 }
 

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { File } from 'h5log';
 import { replay as replayFile } from 'h5log/tools';
+import { peakMemory } from '../src/tools/bench/peak-memory.ts';
 import { replay as workload } from '../src/tools/bench/replay.ts';
 import { seal } from '../src/tools/bench/seal.ts';
 import { report } from './report.ts';
@@ -103,9 +104,7 @@ function peak(what: string, input: string, output: string): void {
 
 const [, script, input, output] = process.argv;
 if (script === fileURLToPath(import.meta.url) && input && output) {
-  // Not resourceUsage(): its maximum goes on from that of the process that started this one.
-  const rss = (): number => Number(/VmHWM:\s*(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]) * 1024;
-  const idle = rss();
+  const idle = peakMemory();
   await replayFile(input, output, { force: true, memory: MEMORY });
-  console.log(JSON.stringify({ idle, busy: rss() }));
+  console.log(JSON.stringify({ idle, busy: peakMemory() }));
 }

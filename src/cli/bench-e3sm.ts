@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { H5LogError } from '../errors.ts';
 import type { E3smReport, E3smTimes } from '../tools/bench/e3sm.ts';
+import { peakMemory } from '../tools/bench/peak-memory.ts';
 import { median } from '../tools/bench/times.ts';
 import type { Figure } from '../tools/bench/workload.ts';
 import type { Options, Values } from './command.ts';
@@ -104,17 +105,6 @@ function dimension(text: string): [string, number] {
   const [, name, size] = /^(.+)=(\d+)$/.exec(text) ?? [];
   if (name === undefined) throw new H5LogError('OPTION', `--dim is a name and a size, such as ncol=866, not ${text}`);
   return [name, Number(size)];
-}
-
-/** Bytes; resourceUsage() is not asked, its maximum may go on from that of the process that started this one. */
-function peakMemory(): number {
-  try {
-    const [, kilobytes] = /VmHWM:\s*(\d+)/.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
-    if (kilobytes !== undefined) return Number(kilobytes) * 1024;
-  } catch {
-    // Another system than Linux.
-  }
-  return process.resourceUsage().maxRSS * 1024;
 }
 
 const PHASES = ['open', 'define', 'post', 'flush', 'close', 'total', 'read'] as const;

@@ -6,7 +6,7 @@ import { replay } from 'h5log/tools';
 import { describe, expect, test } from 'vitest';
 import { solo } from '../../src/comm/solo.ts';
 import { parseCdl } from '../../src/tools/bench/cdl.ts';
-import { type Decomposition, readMap, runsOf } from '../../src/tools/bench/decomposition.ts';
+import { type Decomposition, decomposition, readMap, runsOf } from '../../src/tools/bench/decomposition.ts';
 import { type E3smOptions, type E3smReport, e3sm } from '../../src/tools/bench/e3sm.ts';
 import { generateHeader, generateMap } from '../../src/tools/bench/e3sm-generate.ts';
 import { planFiles } from '../../src/tools/bench/e3sm-plan.ts';
@@ -48,21 +48,6 @@ variables:
 // global attributes:
 	:title = "small" ;
 }`;
-
-function decomposition(
-  name: string,
-  dims: number[],
-  processes: readonly (readonly [number, number])[][],
-): Decomposition {
-  const runs = processes.flat();
-  return {
-    name,
-    dims,
-    counts: Float64Array.from(processes, ({ length }) => length),
-    offsets: Float64Array.from(runs, ([offset]) => offset),
-    lengths: Float64Array.from(runs, ([, length]) => length),
-  };
-}
 
 /** Four processes. Of two that fit a column, fixed variables take D1 and record variables D2. Runs cross rows; of the land not all is written. */
 const MAP = [

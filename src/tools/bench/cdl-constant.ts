@@ -1,3 +1,4 @@
+import { numberArray } from '../../dtype/convert.ts';
 import type { TypedArray } from '../../dtype/model.ts';
 import { cdlError, type Token } from './cdl-tokens.ts';
 
@@ -24,23 +25,13 @@ export function isCdlType(word: string): word is CdlType {
   return word === 'char' || word === 'string' || Object.hasOwn(NUMBERS, word);
 }
 
-const ARRAYS = {
-  int8: Int8Array,
-  uint8: Uint8Array,
-  int16: Int16Array,
-  uint16: Uint16Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-  float32: Float32Array,
-  float64: Float64Array,
-} as const;
-
 /** A typed array of these numbers. */
-export function numbersOf(type: NumberName, values: readonly number[] | readonly bigint[]): TypedArray {
-  const name = NUMBERS[type];
-  if (name === 'int64') return new BigInt64Array(values.map(BigInt));
-  if (name === 'uint64') return new BigUint64Array(values.map(BigInt));
-  return new ARRAYS[name](values.map(Number));
+function numbersOf(type: NumberName, numbers: readonly Constant[]): TypedArray {
+  const array = numberArray(NUMBERS[type], numbers.length);
+  if (array instanceof BigInt64Array || array instanceof BigUint64Array)
+    for (const [i, { whole, value }] of numbers.entries()) array[i] = whole ?? BigInt(Math.trunc(value));
+  else for (const [i, { value }] of numbers.entries()) array[i] = value;
+  return array;
 }
 
 const WHOLE = /^([+-]?)(0[xX][\da-fA-F]+?|\d+)(ull|ul|us|ub|ll|u|l|s|b)?$/i;
@@ -75,16 +66,7 @@ export function attributeValue(
   }
   const numbers = constants.map(constant);
   const type = declared && declared !== 'char' && declared !== 'string' ? declared : (numbers[0] as Constant).type;
-  const isBig = NUMBERS[type] === 'int64' || NUMBERS[type] === 'uint64';
-  return isBig
-    ? numbersOf(
-        type,
-        numbers.map(({ whole, value }) => whole ?? BigInt(Math.trunc(value))),
-      )
-    : numbersOf(
-        type,
-        numbers.map(({ value }) => value),
-      );
+  return numbersOf(type, numbers);
 }
 
 interface Constant {

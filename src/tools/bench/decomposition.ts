@@ -11,6 +11,22 @@ export interface Decomposition {
   readonly lengths: Float64Array;
 }
 
+/** From the runs of each process: where they begin, and how long they are. */
+export function decomposition(
+  name: string,
+  dims: number[],
+  processes: readonly (readonly [number, number])[][],
+): Decomposition {
+  const runs = processes.flat();
+  return {
+    name,
+    dims,
+    counts: Float64Array.from(processes, ({ length }) => length),
+    offsets: Float64Array.from(runs, ([offset]) => offset),
+    lengths: Float64Array.from(runs, ([, length]) => length),
+  };
+}
+
 /** The decompositions D1, D2, ... of a map file of E3SM-IO, a regular HDF5 file. */
 export async function readMap(path: string): Promise<Decomposition[]> {
   const file = await File.open(path, { mode: 'r', connector: 'native' });

@@ -1,4 +1,4 @@
-import type { Decomposition } from './decomposition.ts';
+import { type Decomposition, decomposition } from './decomposition.ts';
 
 /** The sizes of what is made up: those of a small case of each model. */
 export interface MadeUp {
@@ -56,21 +56,6 @@ export function generateMap(sizes: Partial<MadeUp> = {}): Decomposition[] {
     decomposition('D3', [cells, layers], ofCells),
     decomposition('D4', [grid], ofLand),
   ];
-}
-
-function decomposition(
-  name: string,
-  dims: number[],
-  processes: readonly (readonly [number, number])[][],
-): Decomposition {
-  const runs = processes.flat();
-  return {
-    name,
-    dims,
-    counts: Float64Array.from(processes, ({ length }) => length),
-    offsets: Float64Array.from(runs, ([offset]) => offset),
-    lengths: Float64Array.from(runs, ([, length]) => length),
-  };
 }
 
 /** The header of a file with variables of all kinds, in numbers as in the atmosphere's. */

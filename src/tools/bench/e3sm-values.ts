@@ -1,26 +1,14 @@
+import { numberArray } from '../../dtype/convert.ts';
 import type { NumberType, TypedArray } from '../../dtype/model.ts';
 import type { Runs } from './decomposition.ts';
 import type { PlannedVariable } from './e3sm-plan.ts';
 
-/** Arrays in which every value of the workload is exact. 64-bit integers are converted from and to float64: their values stay below 2^53. */
-const ARRAYS = {
-  int8: Int8Array,
-  uint8: Uint8Array,
-  int16: Int16Array,
-  uint16: Uint16Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-  int64: Float64Array,
-  uint64: Float64Array,
-  float16: Float32Array,
-  float32: Float32Array,
-  float64: Float64Array,
-} as const;
+export type NumberArray = Exclude<TypedArray, BigInt64Array | BigUint64Array>;
 
-export type NumberArray = InstanceType<(typeof ARRAYS)[NumberType]>;
-
+/** In which every value of the workload is exact. 64-bit integers are converted from and to float64: their values stay below 2^53. */
 export function arrayFor(type: NumberType, length: number): NumberArray {
-  return new ARRAYS[type](length);
+  if (type === 'int64' || type === 'uint64') return new Float64Array(length);
+  return numberArray(type, length) as NumberArray;
 }
 
 /** The bits of a number that every type can hold; -1: all there are below 2^53. */
