@@ -288,7 +288,7 @@ export function defineDataset<D extends DType>(
     options: anchor,
     create(session, parent, name) {
       const log = session.beginLog();
-      const node = session.now(createAnchor(session.structure, parent, name, log.datasets, anchor));
+      const node = createAnchor(session.structure, parent, name, log.datasets, anchor, session.comm.rank > 0);
       log.made(node, { ...anchor, fill });
       return node;
     },

@@ -1,3 +1,4 @@
+import { plainCopy } from '#several';
 import { type AttributeOwner, type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
 import type { FileSession, Found } from './connector/file-session.ts';
 import { Dataset, type DatasetOptions, defineDataset } from './dataset.ts';
@@ -144,7 +145,10 @@ export class Group {
     const { parent, name } = this.#place(path);
     const node = definition.create(this.session, parent, name);
     const dataset = new Dataset<D>(this.session, this.file, this.#absolute(path), node);
-    if (attributes) {
+    // Another rank than the first never writes them.
+    const late = attributes && this.session.comm.rank > 0 ? plainCopy(attributes) : null;
+    if (late) node.later(() => describe(dataset, late, () => {}));
+    else if (attributes) {
       describe(dataset, attributes, () => {
         this.session.structure.removeLink(parent, name);
         this.session.dropped();

@@ -97,6 +97,15 @@ export class Structure extends ObjectTree {
     return this.create(parent, name, new ObjectNode('group'), []);
   }
 
+  /** A dataset that surely can be made, on a rank that will never write it: its messages can wait. */
+  createDatasetLater(parent: ObjectNode, name: string, dataset: NewDataset): ObjectNode {
+    const node = this.create(parent, name, new ObjectNode('dataset'), []);
+    node.later(() => {
+      for (const draft of draftDataset(dataset, this.chunkFanout).drafts) this.#addRest(node, draft);
+    });
+    return node;
+  }
+
   createDataset(parent: ObjectNode, name: string, dataset: NewDataset): ObjectNode {
     const { drafts, regions } = draftDataset(dataset, this.chunkFanout);
     for (const { bytes } of drafts) checkMessage(bytes, name);
@@ -301,7 +310,7 @@ export class Structure extends ObjectTree {
     if (old) this.#mayDrop(old);
     this.touch(node);
     const order = old ? old.order : this.#nextAttributeOrder(node);
-    if (old) this.#dropAttribute(node, name);
+    if (old) this.#retire(old);
     const message = new HeaderMessage(node, MESSAGE.attribute, 0, order, body, true);
     message.changed = this.tick;
     message.targets = targets;
@@ -343,7 +352,8 @@ export class Structure extends ObjectTree {
     this.#makeRoom(node);
     this.#mayDrop(attribute);
     this.touch(node);
-    this.#dropAttribute(node, name);
+    node.attributes.delete(name);
+    this.#retire(attribute);
   }
 
   #mayDrop(attribute: Attribute): void {
@@ -351,13 +361,11 @@ export class Structure extends ObjectTree {
     if (attribute.committed) this.mayChange(attribute.committed);
   }
 
-  #dropAttribute(node: ObjectNode, name: string): void {
-    const attribute = node.attributes.get(name);
-    if (!attribute) return;
-    node.attributes.delete(name);
-    renounce(attribute.message);
-    drop(attribute.message);
-    if (attribute.committed) this.#countUse(attribute.committed, -1);
+  /** Its message goes; a new one takes its place, or it is gone. */
+  #retire({ message, committed }: Attribute): void {
+    renounce(message);
+    drop(message);
+    if (committed) this.#countUse(committed, -1);
   }
 
   #makeRoom(node: ObjectNode): void {

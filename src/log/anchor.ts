@@ -34,31 +34,46 @@ export interface NewAnchor {
   readonly filters: readonly Filter[];
 }
 
-/** Makes an anchor in a group; attributes in the order in which the original makes them. */
-export function* createAnchor(
+/** Makes an anchor in a group. `follows`: another rank writes it, so this one takes its time. */
+export function createAnchor(
   structure: Structure,
   parent: ObjectNode,
   name: string,
   id: number,
   anchor: NewAnchor,
-): Io<ObjectNode> {
+  follows: boolean,
+): ObjectNode {
   const fill = anchor.fill === undefined ? {} : { fill: encodeFillValue(anchor.dtype, anchor.fill) };
-  const node = structure.createDataset(parent, name, {
-    dtype: anchor.dtype,
-    space: NULL_SPACE,
-    layout: unallocated,
-    ...fill,
-  });
+  const dataset = { dtype: anchor.dtype, space: NULL_SPACE, layout: unallocated, ...fill };
+  // Messages of other types may be too large, which has to be said at once.
+  if (!follows || typeof anchor.dtype !== 'string') {
+    const node = structure.createDataset(parent, name, dataset);
+    describeAnchor(structure, node, id, anchor);
+    return node;
+  }
+  const node = structure.createDatasetLater(parent, name, dataset);
+  node.later(() => describeAnchor(structure, node, id, anchor));
+  return node;
+}
+
+/** The attributes, in the order in which the original makes them. */
+function describeAnchor(structure: Structure, node: ObjectNode, id: number, anchor: NewAnchor): void {
   writeSizes(structure, node, DIMS, anchor.shape);
   writeSizes(structure, node, MAX_DIMS, anchor.maxShape);
-  yield* structure.setAttribute(node, ID, 'int32', simpleSpace([1]), Int32Array.of(id));
+  writeNumbers(structure, node, ID, [id]);
   if (anchor.chunks) writeSizes(structure, node, CHUNKS, anchor.chunks);
   if (anchor.filters.length > 0) {
     const entries = filterEntries(anchor.filters, fullType(anchor.dtype).size);
-    const numbers = Int32Array.from(entries.flatMap(({ id: filter, values }) => [filter, values[0] ?? 0]));
-    yield* structure.setAttribute(node, FILTERS, 'int32', simpleSpace([numbers.length]), numbers);
+    const numbers = entries.flatMap(({ id: filter, values }) => [filter, values[0] ?? 0]);
+    writeNumbers(structure, node, FILTERS, numbers);
   }
-  return node;
+}
+
+function writeNumbers(structure: Structure, node: ObjectNode, name: string, numbers: readonly number[]): void {
+  const bytes = allocate(numbers.length * 4);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  for (const [i, number] of numbers.entries()) view.setInt32(i * 4, number, true);
+  structure.setPlainAttribute(node, name, 'int32', simpleSpace([numbers.length]), bytes);
 }
 
 function writeSizes(structure: Structure, node: ObjectNode, name: string, sizes: readonly (number | null)[]): void {

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import type { Communicator } from '../../src/comm/communicator.ts';
-import { type CreateOptions, File } from '../../src/index.ts';
+import { type AttributeValue, type CreateOptions, File } from '../../src/index.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { type Outcome, outcomeOf } from './outcome.ts';
 
@@ -207,6 +207,15 @@ export function alike(comm: Communicator, path: string): { told: Told[]; keys: s
   note('EXISTS', () => file.createDataset('/t', { dtype: 'int8', shape: [1] }));
   note('DTYPE', () => file.createDataset('/a', { dtype: 'int9' as 'int8', shape: [1] }));
   note('SHAPE', () => file.createDataset('/a', { dtype: 'int8', shape: [1], chunks: [1, 1] }));
+  const described = (attributes: Readonly<Record<string, AttributeValue>>) => () =>
+    file.createDataset('/a', { dtype: 'int8', shape: [1], attributes });
+  note('OPTION', described({ '': 1 }));
+  note('OPTION', described({ 'a\0b': 1 }));
+  note('DTYPE', described({ fine: 1, a: 'a\0b' }));
+  note('DTYPE', described({ a: '\ud800' }));
+  note('DTYPE', described({ a: { b: 1 } }));
+  note('UNSUPPORTED', described({ a: new Float64Array(9000) }));
+  note('UNSUPPORTED', described({ ['n'.repeat(70_000)]: 1 }));
   note('NOT_FOUND', () => file.delete('/none'));
   note('NOT_FOUND', () => file.createHardLink('/l', '/none'));
   note('OPTION', () => file.createSoftLink('/l', ''));
