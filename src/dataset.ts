@@ -1,4 +1,5 @@
 import { loadLibrary } from '#native';
+import { late } from '#several';
 import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
 import type { FileSession, NewDatasetOptions, RegularDataset } from './connector/file-session.ts';
 import { checkType, describeType, sameType } from './dtype/construct.ts';
@@ -288,7 +289,8 @@ export function defineDataset<D extends DType>(
     options: anchor,
     create(session, parent, name) {
       const log = session.beginLog();
-      const node = createAnchor(session.structure, parent, name, log.datasets, anchor, session.comm.rank > 0);
+      const make = late?.anchorMaker(session.comm, anchor) ?? createAnchor;
+      const node = make(session.structure, parent, name, log.datasets, anchor);
       log.made(node, { ...anchor, fill });
       return node;
     },

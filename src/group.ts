@@ -1,4 +1,4 @@
-import { plainCopy } from '#several';
+import { late } from '#several';
 import { type AttributeOwner, type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
 import type { FileSession, Found } from './connector/file-session.ts';
 import { Dataset, type DatasetOptions, defineDataset } from './dataset.ts';
@@ -139,15 +139,14 @@ export class Group {
       direct.createDataset(this.#absolute(path), definition.options);
       const dataset = this.dataset(path) as unknown as Dataset<D>;
       // The library cannot take a dataset back.
-      if (attributes) describe(dataset, attributes, () => {});
+      if (attributes) describe(dataset, attributes);
       return dataset;
     }
     const { parent, name } = this.#place(path);
     const node = definition.create(this.session, parent, name);
     const dataset = new Dataset<D>(this.session, this.file, this.#absolute(path), node);
-    // Another rank than the first never writes them.
-    const late = attributes && this.session.comm.rank > 0 ? plainCopy(attributes) : null;
-    if (late) node.later(() => describe(dataset, late, () => {}));
+    const copy = attributes && late?.copyOf(this.session.comm, attributes);
+    if (copy) late?.later(node, () => describe(dataset, copy));
     else if (attributes) {
       describe(dataset, attributes, () => {
         this.session.structure.removeLink(parent, name);
@@ -277,13 +276,13 @@ export class Group {
 function describe(
   dataset: AttributeOwner,
   attributes: Readonly<Record<string, AttributeValue>>,
-  undo: () => void,
+  undo?: () => void,
 ): void {
   const owned = new ObjectAttributes(dataset);
   try {
     for (const [name, value] of Object.entries(attributes)) owned.put(name, value);
   } catch (error) {
-    undo();
+    undo?.();
     throw error;
   }
 }

@@ -132,10 +132,15 @@ export class ObjectNode implements Placed {
   /** Number of hard links, as libhdf5 counts them. */
   linkCount: number;
   readonly links = new Map<string, Link>();
+  readonly attributes = new Map<string, Attribute>();
+  /** Dataspace, datatype, layout and whatever else the object has, known to us or not. */
+  readonly rest: HeaderMessage[] = [];
   readonly linkOrder: Ordering = { tracked: true, indexed: true, next: 0 };
   readonly attributeOrder: Ordering = { tracked: true, indexed: true, next: 0 };
   /** How many links a group of libhdf5's is meant to keep in its header, and how long names are. */
   groupInfo: Uint8Array = GROUP_INFO;
+  /** Messages in the first chunk. */
+  hot = new Set<HeaderMessage>();
   /** Continuation blocks that the first chunk points to. */
   blocks: HeaderBlock[] = [];
   readonly incoming = new Set<HeaderMessage>();
@@ -143,10 +148,6 @@ export class ObjectNode implements Placed {
   dirty = false;
   /** Attributes too large for a header stay in the heap they are in; the object then cannot change its attributes. */
   keptAttributeInfo: HeaderMessage | null = null;
-  readonly #attributes = new Map<string, Attribute>();
-  readonly #rest: HeaderMessage[] = [];
-  #hot = new Set<HeaderMessage>();
-  #late: (() => void)[] | null = null;
 
   constructor(kind: ObjectKind, address = PROVISIONAL + nextProvisional++) {
     this.kind = kind;
@@ -154,39 +155,6 @@ export class ObjectNode implements Placed {
     this.flags = 0x0c; // attribute creation order tracked and indexed
     this.extras = new Uint8Array(0);
     this.linkCount = 0;
-  }
-
-  get attributes(): Map<string, Attribute> {
-    if (this.#late) this.#complete();
-    return this.#attributes;
-  }
-
-  /** Dataspace, datatype, layout and whatever else the object has, known to us or not. */
-  get rest(): HeaderMessage[] {
-    if (this.#late) this.#complete();
-    return this.#rest;
-  }
-
-  /** Messages in the first chunk. */
-  get hot(): Set<HeaderMessage> {
-    if (this.#late) this.#complete();
-    return this.#hot;
-  }
-
-  set hot(messages: Set<HeaderMessage>) {
-    this.#hot = messages;
-  }
-
-  /** Adds messages when somebody looks for the first time; where another rank writes the object, mostly nobody does. */
-  later(add: () => void): void {
-    this.#late ??= [];
-    this.#late.push(add);
-  }
-
-  #complete(): void {
-    const late = this.#late ?? [];
-    this.#late = null;
-    for (const add of late) add();
   }
 
   /** The message of a type among the rest. */

@@ -97,15 +97,6 @@ export class Structure extends ObjectTree {
     return this.create(parent, name, new ObjectNode('group'), []);
   }
 
-  /** A dataset that surely can be made, on a rank that will never write it: its messages can wait. */
-  createDatasetLater(parent: ObjectNode, name: string, dataset: NewDataset): ObjectNode {
-    const node = this.create(parent, name, new ObjectNode('dataset'), []);
-    node.later(() => {
-      for (const draft of draftDataset(dataset, this.chunkFanout).drafts) this.#addRest(node, draft);
-    });
-    return node;
-  }
-
   createDataset(parent: ObjectNode, name: string, dataset: NewDataset): ObjectNode {
     const { drafts, regions } = draftDataset(dataset, this.chunkFanout);
     for (const { bytes } of drafts) checkMessage(bytes, name);
@@ -120,7 +111,7 @@ export class Structure extends ObjectTree {
   /** Puts a new object of these messages into a group. */
   create(parent: ObjectNode, name: string, node: ObjectNode, drafts: readonly MessageDraft[]): ObjectNode {
     this.#mayLink(parent, name);
-    for (const draft of drafts) this.#addRest(node, draft);
+    for (const draft of drafts) this.addRest(node, draft);
     node.dirty = true;
     this.dirty.add(node);
     this.addLink(parent, name, { kind: 'hard', address: node.address }, node);
@@ -135,7 +126,8 @@ export class Structure extends ObjectTree {
     this.mayChange(group);
   }
 
-  #addRest(node: ObjectNode, draft: MessageDraft): void {
+  /** Adds a message to an object that is new. */
+  addRest(node: ObjectNode, draft: MessageDraft): void {
     const message = new HeaderMessage(node, draft.type, draft.flags, 0, draft.bytes, true);
     if (draft.targets) message.targets = draft.targets;
     if (draft.heap) {

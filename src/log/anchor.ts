@@ -1,6 +1,7 @@
 import { type DType, fullType } from '../dtype/model.ts';
 import { formatError } from '../errors.ts';
 import { putU64 } from '../hdf5/byte-writer.ts';
+import type { NewDataset } from '../hdf5/dataset-messages.ts';
 import { NULL_SPACE, simpleSpace } from '../hdf5/dataspace.ts';
 import { unallocated } from '../hdf5/new-layout.ts';
 import type { ObjectNode } from '../hdf5/object-node.ts';
@@ -34,30 +35,30 @@ export interface NewAnchor {
   readonly filters: readonly Filter[];
 }
 
-/** Makes an anchor in a group. `follows`: another rank writes it, so this one takes its time. */
+/** Makes an anchor in a group. */
 export function createAnchor(
   structure: Structure,
   parent: ObjectNode,
   name: string,
   id: number,
   anchor: NewAnchor,
-  follows: boolean,
 ): ObjectNode {
-  const fill = anchor.fill === undefined ? {} : { fill: encodeFillValue(anchor.dtype, anchor.fill) };
-  const dataset = { dtype: anchor.dtype, space: NULL_SPACE, layout: unallocated, ...fill };
-  // Messages of other types may be too large, which has to be said at once.
-  if (!follows || typeof anchor.dtype !== 'string') {
-    const node = structure.createDataset(parent, name, dataset);
-    describeAnchor(structure, node, id, anchor);
-    return node;
-  }
-  const node = structure.createDatasetLater(parent, name, dataset);
-  node.later(() => describeAnchor(structure, node, id, anchor));
+  const node = structure.createDataset(parent, name, anchorDataset(anchor));
+  describeAnchor(structure, node, id, anchor);
   return node;
 }
 
-/** The attributes, in the order in which the original makes them. */
-function describeAnchor(structure: Structure, node: ObjectNode, id: number, anchor: NewAnchor): void {
+export function anchorDataset({ dtype, fill }: NewAnchor): NewDataset {
+  return {
+    dtype,
+    space: NULL_SPACE,
+    layout: unallocated,
+    ...(fill !== undefined && { fill: encodeFillValue(dtype, fill) }),
+  };
+}
+
+/** Its attributes, in the order in which the original makes them. */
+export function describeAnchor(structure: Structure, node: ObjectNode, id: number, anchor: NewAnchor): void {
   writeSizes(structure, node, DIMS, anchor.shape);
   writeSizes(structure, node, MAX_DIMS, anchor.maxShape);
   writeNumbers(structure, node, ID, [id]);
@@ -69,20 +70,26 @@ function describeAnchor(structure: Structure, node: ObjectNode, id: number, anch
   }
 }
 
-function writeNumbers(structure: Structure, node: ObjectNode, name: string, numbers: readonly number[]): void {
-  const bytes = allocate(numbers.length * 4);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  for (const [i, number] of numbers.entries()) view.setInt32(i * 4, number, true);
-  structure.setPlainAttribute(node, name, 'int32', simpleSpace([numbers.length]), bytes);
+/** Sizes; unlimited is -1. */
+function writeSizes(structure: Structure, node: ObjectNode, name: string, sizes: readonly (number | null)[]): void {
+  writeNumbers(structure, node, name, sizes, 'int64', 8);
 }
 
-function writeSizes(structure: Structure, node: ObjectNode, name: string, sizes: readonly (number | null)[]): void {
-  const bytes = allocate(sizes.length * 8);
+function writeNumbers(
+  structure: Structure,
+  node: ObjectNode,
+  name: string,
+  numbers: readonly (number | null)[],
+  dtype: DType = 'int32',
+  width = 4,
+): void {
+  const bytes = allocate(numbers.length * width);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  sizes.forEach((size, d) => {
-    putU64(view, d * 8, size ?? -1); // unlimited is -1
+  numbers.forEach((number, i) => {
+    if (width === 8) putU64(view, i * 8, number ?? -1);
+    else view.setInt32(i * 4, number as number, true);
   });
-  structure.setPlainAttribute(node, name, 'int64', simpleSpace([sizes.length]), bytes);
+  structure.setPlainAttribute(node, name, dtype, simpleSpace([numbers.length]), bytes);
 }
 
 export function resizeAnchor(structure: Structure, node: ObjectNode, shape: readonly number[]): void {

@@ -1,4 +1,5 @@
 import { inflate } from '#platform';
+import { placeRuns } from '#runs';
 import { type FilterStep, unfilter } from '../filter/pipeline.ts';
 import { FileBytes } from '../hdf5/file-bytes.ts';
 import { copyBox } from '../space/copy.ts';
@@ -6,15 +7,10 @@ import { halves } from '../space/cut.ts';
 import type { Io } from '../storage/drive.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import type { BlockIndex } from './block-index.ts';
+import { CACHED, GAP, WINDOW } from './read-limits.ts';
 import { meets } from './rtree.ts';
 import { visible } from './visible.ts';
 
-/** Pieces closer together than this in the file are read together. */
-const GAP = 16 * 1024;
-/** At most this much is read at once into memory of our own. */
-const WINDOW = 8 * 2 ** 20;
-/** Windows up to this size go through the page cache, for many small reads in the same area. */
-const CACHED = 16 * 1024;
 /** Boxes of more elements than this are read in parts when many blocks meet in them. */
 const PART = 4 * 2 ** 20;
 const MANY = 16;
@@ -46,7 +42,9 @@ interface BlockPart {
 export class BoxReader {
   /** By the place that the index names. */
   readonly #files: readonly LogData[];
-  readonly #index: BlockIndex;
+  readonly index: BlockIndex;
+  /** Bytes of an element. */
+  readonly size: number;
   readonly #limit: number;
   readonly #layout: ElementLayout;
   readonly #rank: number;
@@ -60,9 +58,10 @@ export class BoxReader {
   /** Only the first `limit` blocks of the index count: those committed when the read was asked for. */
   constructor(files: readonly LogData[], index: BlockIndex, limit: number, layout: ElementLayout) {
     this.#files = files;
-    this.#index = index;
+    this.index = index;
     this.#limit = limit;
     this.#layout = layout;
+    this.size = layout.size;
     this.#rank = index.rank;
     this.#inBlock = new Float64Array(index.rank);
     this.#inBox = new Float64Array(index.rank);
@@ -82,25 +81,26 @@ export class BoxReader {
       size *= count[d] as number;
     }
     if (size === 0) return;
-    const candidates = among ? this.#meeting(among, start, high) : this.#index.query(start, high, this.#limit);
+    const candidates = among ? this.#meeting(among, start, high) : this.index.query(start, high, this.#limit);
     if (size > PART && candidates.length > MANY) {
       const { first, later, second } = halves(start, count);
       const known = among ? candidates : undefined;
       yield* this.read(start, first, out, at, known);
-      yield* this.read(later, second, out, at + first.reduce((product, n) => product * n, this.#layout.size), known);
+      yield* this.read(later, second, out, at + first.reduce((product, n) => product * n, this.size), known);
       return;
     }
-    const { blocks, complete } = visible(this.#index, candidates, start, count);
-    if (!complete) fillWith(out, at, size, this.#layout.size, this.#layout.fill);
-    yield* this.#place(blocks, start, count, out, at);
+    const { blocks, complete, runs } = visible(this.index, candidates, start, count);
+    if (!complete) fillWith(out, at, size, this.size, this.#layout.fill);
+    if (runs) yield* placeRuns(this, runs, out, at);
+    else yield* this.#place(blocks, start, count, out, at);
   }
 
-  #fileOf(block: number): FileBytes {
-    return (this.#files[this.#index.places?.[block] ?? 0] as LogData).file;
+  fileOf(block: number): FileBytes {
+    return (this.#files[this.index.places?.[block] ?? 0] as LogData).file;
   }
 
   #meeting(among: Uint32Array, low: Float64Array, high: Float64Array): Uint32Array {
-    const { starts, counts, rank } = this.#index;
+    const { starts, counts, rank } = this.index;
     const found = new Uint32Array(among.length);
     let length = 0;
     for (let i = 0; i < among.length; i++) {
@@ -112,10 +112,10 @@ export class BoxReader {
 
   /** Reads the blocks, neighbours in the file together, and copies what lies in the box; later blocks over earlier ones. */
   *#place(blocks: Uint32Array, start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
-    const { stored, places } = this.#index;
+    const { stored, places } = this.index;
     for (let i = 0; i < blocks.length; ) {
       const block = blocks[i] as number;
-      const file = this.#fileOf(block);
+      const file = this.fileOf(block);
       if (stored && (stored[block] as number) > 0) {
         yield* this.#placeFiltered(block, start, count, out, at);
         i++;
@@ -124,13 +124,13 @@ export class BoxReader {
       const from = this.#firstByte(block, start, count);
       let end = this.#lastByte(block);
       if (this.#straight(count) && end - from > CACHED) {
-        const to = at + this.#boxPosition(count) * this.#layout.size;
-        yield* this.#direct(file, out.subarray(to, to + end - from), from);
+        const to = at + this.#boxPosition(count) * this.size;
+        yield* this.direct(file, out.subarray(to, to + end - from), from);
         i++;
         continue;
       }
       if (end - from > WINDOW) {
-        const { offsets } = this.#index;
+        const { offsets } = this.index;
         const shape = this.#shape.slice();
         const part = { inBlock: this.#inBlock.slice(), inBox: this.#inBox.slice(), count: this.#part.slice() };
         yield* this.#placeSlices(file, offsets[block] as number, shape, part, count, out, at);
@@ -149,7 +149,7 @@ export class BoxReader {
       }
       // A page that is at hand needs no generator: small reads are mostly this.
       const page = file.cached(from, end - from);
-      const bytes = page ?? (yield* this.#fetch(file, from, end - from));
+      const bytes = page ?? (yield* this.fetch(file, from, end - from));
       const base = page ? file.pageStart(from) : from;
       for (; i < next; i++) this.#copy(blocks[i] as number, start, count, bytes, base, out, at);
     }
@@ -182,11 +182,11 @@ export class BoxReader {
     while (cut < rank - 1 && count[cut] === 1) cut++;
     if (cut >= rank - 1) {
       const to = at + inOut * size;
-      yield* this.#direct(file, out.subarray(to, to + span), from);
+      yield* this.direct(file, out.subarray(to, to + span), from);
       return;
     }
     if (span <= WINDOW) {
-      const bytes = yield* this.#fetch(file, from, span);
+      const bytes = yield* this.fetch(file, from, span);
       copyBox(bytes, blockAt - from, shape, inBlock, out, at, box, inBox, count, size);
       return;
     }
@@ -202,28 +202,28 @@ export class BoxReader {
     }
   }
 
-  *#fetch(file: FileBytes, from: number, length: number): Io<Uint8Array> {
+  *fetch(file: FileBytes, from: number, length: number): Io<Uint8Array> {
     if (length <= CACHED) return yield* file.read(from, length, 'data of the log');
     if (this.#window.length < length)
       this.#window = new Uint8Array(Math.max(length, Math.min(WINDOW, this.#window.length * 2)));
     const window = this.#window.subarray(0, length);
-    yield* this.#direct(file, window, from);
+    yield* this.direct(file, window, from);
     return window;
   }
 
-  *#direct(file: FileBytes, into: Uint8Array, address: number): Io<void> {
+  *direct(file: FileBytes, into: Uint8Array, address: number): Io<void> {
     yield* file.readInto(into, address, 'data of the log');
   }
 
   /** Works out which part of a block lies in the box, and where its first byte is in the file. */
   #firstByte(block: number, start: Float64Array, count: Float64Array): number {
-    return (this.#index.offsets[block] as number) + this.#cut(block, start, count) * this.#layout.size;
+    return (this.index.offsets[block] as number) + this.#cut(block, start, count) * this.size;
   }
 
   /** Fills the scratch for a block and gives the position of the first element inside it. */
   #cut(block: number, start: Float64Array, count: Float64Array): number {
     const rank = this.#rank;
-    const { starts, counts } = this.#index;
+    const { starts, counts } = this.index;
     const k = block * rank;
     let position = 0;
     for (let d = 0; d < rank; d++) {
@@ -248,7 +248,7 @@ export class BoxReader {
     for (let d = 0; d < this.#rank; d++) {
       position = position * (this.#shape[d] as number) + (this.#inBlock[d] as number) + (this.#part[d] as number) - 1;
     }
-    return (this.#index.offsets[block] as number) + (position + 1) * this.#layout.size;
+    return (this.index.offsets[block] as number) + (position + 1) * this.size;
   }
 
   /** The part in the scratch is one stretch both in the block and in the box. */
@@ -275,28 +275,20 @@ export class BoxReader {
     at: number,
   ): void {
     this.#cut(block, start, count);
-    const blockAt = (this.#index.offsets[block] as number) - from;
-    copyBox(bytes, blockAt, this.#shape, this.#inBlock, out, at, count, this.#inBox, this.#part, this.#layout.size);
+    const blockAt = (this.index.offsets[block] as number) - from;
+    copyBox(bytes, blockAt, this.#shape, this.#inBlock, out, at, count, this.#inBox, this.#part, this.size);
   }
 
   *#placeFiltered(block: number, start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
-    const { offsets, stored } = this.#index;
-    const length = (stored as Float64Array)[block] as number;
-    const bytes = (yield* this.#fetch(this.#fileOf(block), offsets[block] as number, length)).slice();
+    const { offsets, stored } = this.index;
+    const held = (stored as Float64Array)[block] as number;
+    const bytes = (yield* this.fetch(this.fileOf(block), offsets[block] as number, held)).slice();
     this.#cut(block, start, count);
     const { size, filters } = this.#layout;
-    const whole = this.#index.whole?.[block] ?? 0;
-    const data =
-      whole > 0
-        ? unfilter(bytes, DEFLATED, 0, whole, inflate)
-        : unfilter(
-            bytes,
-            filters,
-            0,
-            this.#shape.reduce((product, n) => product * n, size),
-            inflate,
-          );
-    const from = this.#index.inner?.[block] ?? 0;
+    const whole = this.index.whole?.[block] ?? 0;
+    const length = whole > 0 ? whole : this.#shape.reduce((product, n) => product * n, size);
+    const data = unfilter(bytes, whole > 0 ? DEFLATED : filters, 0, length, inflate);
+    const from = this.index.inner?.[block] ?? 0;
     copyBox(data, from, this.#shape, this.#inBlock, out, at, count, this.#inBox, this.#part, size);
   }
 }

@@ -1,5 +1,7 @@
+import { visibleRuns } from '#runs';
 import { subtractMany } from '../space/cut.ts';
 import type { BlockIndex } from './block-index.ts';
+import type { Runs } from './runs.ts';
 
 /** Up to so many blocks are compared with one another; beyond, elements are ticked off one by one. */
 const FEW = 16;
@@ -9,6 +11,8 @@ export interface Visible {
   readonly blocks: Uint32Array;
   /** Every element of the box is covered by some block. */
   readonly complete: boolean;
+  /** If each of them is one run of the box, and there are many. */
+  readonly runs?: Runs;
 }
 
 /** Which of the candidates (ascending, the later hides the earlier) can be seen in the box (start, count). */
@@ -106,6 +110,8 @@ function tickOff(index: BlockIndex, candidates: Uint32Array, start: Float64Array
   for (let d = 0; d < rank; d++) size *= count[d] as number;
   if (ticks.length < size) ticks = new Uint8Array(size);
   else ticks.fill(0, 0, size);
+  const runs = visibleRuns(index, candidates, start, count, ticks);
+  if (runs) return runs;
   let left = size;
   const seen = new Uint32Array(candidates.length);
   let first = candidates.length;

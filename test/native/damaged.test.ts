@@ -1,12 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import type { Library } from '../../src/connector/native/library.ts';
 import { NativeFile } from '../../src/connector/native/native-file.ts';
+import { unpack } from '../../src/connector/native/packed.ts';
 import { H5LogError, isH5LogError } from '../../src/errors.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { withOracle } from '../oracles.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { codeOf, library, makeRegularFiles, plainData, withFile } from './regular.ts';
+
+const FLOAT = { kind: 'plain', size: 8, fileSize: 8 } as const;
 
 withOracle('python', 'damaged regular files', () => {
   const { folder } = makeRegularFiles();
@@ -61,6 +65,18 @@ withOracle('python', 'damaged regular files', () => {
     process.stdout.write(`native: damaged files: ${JSON.stringify(outcomes)}\n`);
     expect(Object.keys(outcomes).sort()).not.toContain('undefined');
   });
+});
+
+// What h5wasm makes of a damaged heap once had lists of 2^30 elements in it.
+test.each([
+  ['a list longer than the memory', { kind: 'sequence', size: 8, fileSize: 16, base: FLOAT }, [2 ** 30, 16]],
+  ['a list that begins behind the memory', { kind: 'sequence', size: 8, fileSize: 16, base: FLOAT }, [1, 60]],
+  ['a text that begins behind the memory', { kind: 'text', size: 4, fileSize: 16 }, [5000]],
+  ['a text without an end', { kind: 'text', size: 4, fileSize: 16 }, [8]],
+] as const)('%s is damage', (_name, form, words) => {
+  const bytes = new Uint8Array(64).fill(1);
+  new Uint32Array(bytes.buffer).set(words);
+  expect(codeOf(() => unpack({ bytes } as Library, form, 0, 1, new Uint8Array(16), 0, []))).toBe('FORMAT');
 });
 
 // The last one: afterwards h5wasm is gone.

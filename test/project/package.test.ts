@@ -50,7 +50,7 @@ describe('package.json', () => {
     expect(manifest.bin).toEqual({ h5log: 'dist/cli/main.js' });
   });
 
-  test('chooses platform, native connector and what several ranks do by condition', () => {
+  test('chooses platform, native connector, what several ranks do and how runs are read by condition', () => {
     expect(JSON.stringify(manifest.imports)).toBe(
       JSON.stringify({
         '#platform': {
@@ -76,6 +76,12 @@ describe('package.json', () => {
           browser: './dist/connector/several/absent.js',
           node: './dist/connector/several/engine.js',
           default: './dist/connector/several/absent.js',
+        },
+        '#runs': {
+          'h5log-source': { browser: './src/log/runs-absent.ts', default: './src/log/runs.ts' },
+          browser: './dist/log/runs-absent.js',
+          node: './dist/log/runs.js',
+          default: './dist/log/runs-absent.js',
         },
       }),
     );

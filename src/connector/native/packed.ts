@@ -1,7 +1,7 @@
 import { readUint32 } from '../../dtype/heap-id.ts';
 import type { DType } from '../../dtype/model.ts';
 import { type Encoded, encodeValues } from '../../dtype/values.ts';
-import { H5LogError } from '../../errors.ts';
+import { formatError, H5LogError } from '../../errors.ts';
 import type { Library } from './library.ts';
 import type { Form } from './memory-form.ts';
 
@@ -46,14 +46,17 @@ export function unpack(
       case 'text': {
         const pointer = readUint32(bytes, from);
         const end = pointer === 0 ? 0 : bytes.indexOf(0, pointer);
+        if (end < pointer) throw formatError('a text of variable length is damaged');
         if (end > pointer) keep(to, at, end - pointer, bytes.slice(pointer, end));
         return;
       }
       case 'sequence': {
         const length = readUint32(bytes, from);
         if (length === 0) return;
+        const pointer = readUint32(bytes, from + 4);
+        if (pointer + length * form.base.size > bytes.length) throw formatError('a list of variable length is damaged');
         const content = new Uint8Array(length * form.base.fileSize);
-        each(form.base, readUint32(bytes, from + 4), length, content, 0);
+        each(form.base, pointer, length, content, 0);
         keep(to, at, length, content);
         return;
       }

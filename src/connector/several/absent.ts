@@ -5,28 +5,17 @@ import { H5LogError } from '../../errors.ts';
 
 export function mustMeanOneRank(): void {}
 
-export function plainCopy(): null {
-  return null;
-}
+export const late: typeof import('./late.ts') | null = null;
 
 export function severalRanks({ size }: Communicator, _options: object): never {
   throw new H5LogError(
     'UNSUPPORTED',
-    `a communicator of ${size} ranks needs Node.js; in a browser each rank opens the file for itself, without comm`,
+    `a communicator of ${size} ranks needs Node.js; in a browser each opens the file for itself`,
   );
 }
 
-export function createSubfiles(..._given: readonly unknown[]): never {
-  throw withoutPath();
+function withoutPath(..._given: readonly unknown[]): never {
+  throw new H5LogError('UNSUPPORTED', 'subfiles need Node.js: they are found beside a file that is opened by its path');
 }
 
-export function openSubfiled(..._given: readonly unknown[]): never {
-  throw withoutPath();
-}
-
-function withoutPath(): H5LogError {
-  return new H5LogError(
-    'UNSUPPORTED',
-    'subfiles need Node.js: they are found beside a file that is opened by its path',
-  );
-}
+export { withoutPath as createSubfiles, withoutPath as openSubfiled };
