@@ -19,11 +19,11 @@ export function repeats(count: number): number {
   return full ? count : Math.ceil(count / 10);
 }
 
-/** All of them in `npm run test:full`, otherwise every third: another third each time. */
-export function some<T>(all: readonly T[], name: string): T[] {
+/** All of them in `npm run test:full`, otherwise every fifth, another one each time, and those that are always wanted. */
+export function some<T>(all: readonly T[], name: string, always: (item: T) => boolean = () => false): T[] {
   if (full) return [...all];
-  const first = seed(name) % 3;
-  return all.filter((_, i) => i % 3 === first);
+  const first = seed(name) % Math.min(5, all.length);
+  return all.filter((item, i) => i % 5 === first || always(item));
 }
 
 /** Numbers in [0, 1), the same ones for the same seed (mulberry32). */

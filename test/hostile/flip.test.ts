@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { full, random, seed } from '../seed.ts';
+import { full, random, seed, some } from '../seed.ts';
 import { Cases, PATIENCE } from './outcome.ts';
 import { samples, stride } from './samples.ts';
 
@@ -16,7 +16,7 @@ describe('an intact file', () => {
 
 test('a flipped bit in every byte', PATIENCE, () => {
   const cases = new Cases();
-  for (const { name, bytes } of files) {
+  for (const { name, bytes } of some(files, 'files with a flipped bit')) {
     for (let at = Math.floor(next() * stride(name)); at < bytes.length; at += stride(name)) {
       for (const bit of full ? [0, 1, 2, 3, 4, 5, 6, 7] : [Math.floor(next() * 8)]) {
         const flipped = bytes.slice();
