@@ -1,5 +1,5 @@
 import { inflate } from '#platform';
-import { placeRuns } from '#runs';
+import { placeRuns } from '#quick';
 import { type FilterStep, unfilter } from '../filter/pipeline.ts';
 import { FileBytes } from '../hdf5/file-bytes.ts';
 import { copyBox } from '../space/copy.ts';

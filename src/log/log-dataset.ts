@@ -111,14 +111,14 @@ export class LogDataset {
       if (this.#chunk !== arena.chunk) this.#useChunk(arena.chunk, data);
       const view = this.#view as TypedArray;
       const at = arena.used / this.elements.size;
-      let numbers = true;
+      let hasNan = false;
       for (let i = 0; i < size; i++) {
         const value = data[i] as number;
         view[at + i] = value;
-        if (Number.isNaN(value)) numbers = false;
+        if (Number.isNaN(value)) hasNan = true;
       }
       // As a number on its way a NaN may lose some of its bits.
-      if (!numbers) arena.chunk.set(bytesOf(data), arena.used);
+      if (hasNan) arena.chunk.set(bytesOf(data), arena.used);
     } else arena.chunk.set(bytesOf(data), arena.used);
     arena.advance(bytes);
     stage.accept(bytes);

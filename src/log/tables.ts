@@ -1,4 +1,5 @@
 import { inflate } from '#platform';
+import { SharedSelections } from '#quick';
 import type { Io } from '../storage/drive.ts';
 import { BlockIndex, blockBytes, type Coverage } from './block-index.ts';
 import type { LogData } from './box-read.ts';
@@ -42,6 +43,7 @@ export class Tables {
   readonly #decoded = new WeakSet<TierItem>();
   /** Datasets whose data the original deflated. */
   readonly #deflated = new WeakSet<LogDataset>();
+  readonly #shared = new SharedSelections();
   #bytes = 0;
 
   constructor(stores: readonly { readonly data: LogData }[]) {
@@ -136,7 +138,7 @@ export class Tables {
     index.reserve(entry.count);
     const fit = { elements: entry.size / dataset.elements.size, limits: dataset.maxShape };
     const sink = { rank, starts: index.starts, counts: index.counts, at: length * rank };
-    table.blocks(entry, sink, item.merged ? fit : undefined);
+    this.#shared.blocks(table, entry, sink, item.merged ? fit : undefined);
     const bytes = addEntry(entry, dataset, index);
     if (dataset.filters.length > 0) table.checkSize(entry, entry.size, true);
     else if (yield* this.#isStream(item.place, entry, dataset, bytes)) {

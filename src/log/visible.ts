@@ -1,4 +1,4 @@
-import { visibleRuns } from '#runs';
+import { visibleRuns } from '#quick';
 import { subtractMany } from '../space/cut.ts';
 import type { BlockIndex } from './block-index.ts';
 import type { Runs } from './runs.ts';
@@ -106,8 +106,7 @@ let ticks = new Uint8Array(0);
 
 function tickOff(index: BlockIndex, candidates: Uint32Array, start: Float64Array, count: Float64Array): Visible {
   const { rank } = index;
-  let size = 1;
-  for (let d = 0; d < rank; d++) size *= count[d] as number;
+  const size = volume(count, 1, rank);
   if (ticks.length < size) ticks = new Uint8Array(size);
   else ticks.fill(0, 0, size);
   const runs = visibleRuns(index, candidates, start, count, ticks);

@@ -56,7 +56,7 @@ describe('imports', () => {
       imports
         .filter(
           (from) =>
-            !/^(\.|node:|#platform$|#native$|#several$|#runs$)/.test(from) &&
+            !/^(\.|node:|#platform$|#native$|#several$|#quick$)/.test(from) &&
             !peers[from.split('/')[0] ?? '']?.test(path),
         )
         .map((from) => `${path}: ${from}`),
@@ -91,7 +91,7 @@ describe('a platform', () => {
     ['#platform', '../../src/platform-node.ts', '../../src/platform-browser.ts'],
     ['#native', '../../src/connector/native/engine.ts', '../../src/connector/native/absent.ts'],
     ['#several', '../../src/connector/several/engine.ts', '../../src/connector/several/absent.ts'],
-    ['#runs', '../../src/log/runs.ts', '../../src/log/runs-absent.ts'],
+    ['#quick', '../../src/log/quick.ts', '../../src/log/quick-absent.ts'],
   ])('%s offers the same names for node and for browsers', async (_name, there, elsewhere) => {
     const node = (await import(there)) as object;
     const browser = (await import(elsewhere)) as object;

@@ -50,7 +50,7 @@ describe('package.json', () => {
     expect(manifest.bin).toEqual({ h5log: 'dist/cli/main.js' });
   });
 
-  test('chooses platform, native connector, what several ranks do and how runs are read by condition', () => {
+  test('chooses platform, native connector, what several ranks do and quicker ways by condition', () => {
     expect(JSON.stringify(manifest.imports)).toBe(
       JSON.stringify({
         '#platform': {
@@ -77,11 +77,11 @@ describe('package.json', () => {
           node: './dist/connector/several/engine.js',
           default: './dist/connector/several/absent.js',
         },
-        '#runs': {
-          'h5log-source': { browser: './src/log/runs-absent.ts', default: './src/log/runs.ts' },
-          browser: './dist/log/runs-absent.js',
-          node: './dist/log/runs.js',
-          default: './dist/log/runs-absent.js',
+        '#quick': {
+          'h5log-source': { browser: './src/log/quick-absent.ts', default: './src/log/quick.ts' },
+          browser: './dist/log/quick-absent.js',
+          node: './dist/log/quick.js',
+          default: './dist/log/quick-absent.js',
         },
       }),
     );

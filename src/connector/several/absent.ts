@@ -1,4 +1,3 @@
-import type { Communicator } from '../../comm/communicator.ts';
 import { H5LogError } from '../../errors.ts';
 
 // What `#several` is in a browser, where no launcher starts ranks and no path leads to subfiles.
@@ -7,15 +6,12 @@ export function mustMeanOneRank(): void {}
 
 export const late: typeof import('./late.ts') | null = null;
 
-export function severalRanks({ size }: Communicator, _options: object): never {
-  throw new H5LogError(
-    'UNSUPPORTED',
-    `a communicator of ${size} ranks needs Node.js; in a browser each opens the file for itself`,
-  );
+export function severalRanks(..._given: readonly unknown[]): never {
+  throw new H5LogError('UNSUPPORTED', 'several ranks need Node.js; in a browser each opens the file for itself');
 }
 
 function withoutPath(..._given: readonly unknown[]): never {
-  throw new H5LogError('UNSUPPORTED', 'subfiles need Node.js: they are found beside a file that is opened by its path');
+  throw new H5LogError('UNSUPPORTED', 'subfiles need Node.js, and a file that is opened by its path');
 }
 
 export { withoutPath as createSubfiles, withoutPath as openSubfiled };

@@ -1,0 +1,49 @@
+import * as ENTRY from './entry-flags.ts';
+import type { MergedFit } from './merged-entry.ts';
+import type { BlockSink, RawEntry, Table } from './table-read.ts';
+
+/** Selections that are kept, and how large one may be in blocks times dimensions. */
+const KEPT = 16;
+const MOST = 2 ** 17;
+
+interface Kept {
+  readonly table: Table;
+  /** Where the selection is in the table, and how it was read. */
+  readonly at: number;
+  readonly rank: number;
+  readonly isRecord: boolean;
+  readonly starts: Float64Array;
+  readonly counts: Float64Array;
+}
+
+/** Blocks of selections that several entries refer to: a simulation writes hundreds of variables cut in the same few ways. */
+export class SharedSelections {
+  readonly #kept: Kept[] = [];
+  #next = 0;
+
+  /** Works out the blocks of an entry, as the table does. */
+  blocks(table: Table, entry: RawEntry, sink: BlockSink, merged: MergedFit | undefined): void {
+    const { rank, starts, counts, at } = sink;
+    const length = entry.count * rank;
+    if (merged || (entry.flags & ENTRY.reference) === 0 || length > MOST) {
+      table.blocks(entry, sink, merged);
+      return;
+    }
+    const isRecord = entry.record >= 0;
+    const known = this.#kept.find(
+      (kept) => kept.at === entry.body.at && kept.table === table && kept.rank === rank && kept.isRecord === isRecord,
+    );
+    if (known) {
+      starts.set(known.starts, at);
+      counts.set(known.counts, at);
+      // The same selection in another record.
+      if (isRecord) for (let i = 0, k = at; i < entry.count; i++, k += rank) starts[k] = entry.record;
+      return;
+    }
+    table.blocks(entry, sink);
+    const [from, to] = [at, at + length];
+    const kept = { starts: starts.slice(from, to), counts: counts.slice(from, to) };
+    this.#kept[this.#next] = { table, at: entry.body.at, rank, isRecord, ...kept };
+    this.#next = (this.#next + 1) % KEPT;
+  }
+}
