@@ -64,10 +64,11 @@ export class Appender {
 
   /**
    * Everything of a commit: append, sync, check that the file is still ours, flip, sync. A blocking call that takes over an
-   * asynchronous one begins the same commit again, wherever that one was: perhaps behind its flip.
+   * asynchronous one begins the same commit again, wherever that one was: perhaps behind its flip, or at its end.
    */
   *commit(append: Append, body?: (append: Append) => Io<void>): Io<void> {
     const next = encodeSuperblock({ base: this.base, end: append.end, root: append.root, extension: append.extension });
+    if (isSame(this.#superblock, next)) return;
     yield* this.#fence();
     if (this.#begun && isSame(this.#look, next)) {
       // The one that was overtaken had come as far as this: everything is written, only the last sync may be missing.

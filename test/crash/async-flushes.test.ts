@@ -80,6 +80,44 @@ describe('asynchronous flushes', () => {
   });
 
   test.each(['power', 'process'] as const)(
+    '%s: one that a sync flush takes over and cannot finish is not in the file',
+    async (durability) => {
+      let [failed, fine] = [0, 0];
+      for (let moment = 0; moment < 60; moment++) {
+        const disk = faultyStorage({ seed: chosen + moment });
+        const file = await File.create(disk, { durability });
+        applyCommit(file, 1);
+        const first = file.flush();
+        first.catch(() => {});
+        applyCommit(file, 2);
+        // Every moment of a commit is met, also those behind its last operation.
+        for (let i = 0; i < moment; i++) await null;
+        disk.fail({ op: 'write', at: disk.counts.write, landed: 'torn' });
+        let committed = 0;
+        try {
+          file.flushSync();
+          committed = 2;
+          fine++;
+        } catch {
+          await first.then(
+            () => {
+              committed = 1;
+            },
+            () => failed++,
+          );
+        }
+        expect(commitIn(disk.processImage()), `after ${moment} turns`).toBe(committed);
+        disk.heal();
+        file.flushSync();
+        expect(commitIn(disk.processImage())).toBe(2);
+        file.closeSync();
+      }
+      expect(failed).toBeGreaterThan(5);
+      expect(failed + fine).toBeLessThan(60);
+    },
+  );
+
+  test.each(['power', 'process'] as const)(
     '%s: when one fails those behind it fail, and all is pending again',
     async (durability) => {
       let failures = 0;

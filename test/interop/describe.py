@@ -103,11 +103,13 @@ def contents(source, space, t):
         return shape, []
     dtype = t.dtype
     base, inner = (dtype.subdtype if dtype.subdtype else (dtype, ()))
-    out = np.empty(tuple(shape) + tuple(inner), base)
+    # An array of numpy has fewer dimensions than a dataset of arrays may have.
+    memory = shape if len(shape) + len(inner) <= 32 else [count]
+    out = np.empty(tuple(memory) + tuple(inner), base)
     # libhdf5 converts neither bit fields to integers nor opaque data of one tag to another.
     exact = t.get_class() in (h5t.BITFIELD, h5t.OPAQUE)
     source(out, t if exact else h5t.py_create(dtype))
-    return shape, [plain(item, t) for item in elements(out, shape)]
+    return shape, [plain(item, t) for item in elements(out, memory)]
 
 
 def attributes(obj):
