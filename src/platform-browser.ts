@@ -6,10 +6,7 @@ import type { Asked } from './platform-asked.ts';
 // What a page cannot do says so; what it can is done without anything of Node.
 
 function needsPath(_path: string | URL, ..._more: readonly unknown[]): never {
-  throw new H5LogError(
-    'UNSUPPORTED',
-    'a file path needs Node.js; in a browser open a Blob, a URL or a storage of your own',
-  );
+  throw new H5LogError('UNSUPPORTED', 'a path needs Node.js; in a browser open a Blob, a URL or a storage');
 }
 
 export {

@@ -11,10 +11,15 @@ export { createdSource, openedSource } from './storage/node-source.ts';
 export { subfilesOf } from './storage/node-subfiles.ts';
 export { createTarget, joinTarget, openTarget, readTarget } from './storage/node-target.ts';
 
+/** zlib makes nothing more than about a thousand times smaller. */
+const MOST_RATIO = 1040;
+
 /** Inflates a zlib stream of at most `limit` bytes. */
 export function inflate(bytes: Uint8Array, limit: number): Uint8Array {
+  // Room for all of it at once, and a little more, by which zlib sees that it is done: otherwise it comes in pieces and is copied together.
+  const chunkSize = 1024 + Math.min(limit, bytes.length * MOST_RATIO);
   try {
-    return inflateSync(bytes, { maxOutputLength: Math.max(1, limit) });
+    return inflateSync(bytes, { maxOutputLength: Math.max(1, limit), chunkSize });
   } catch (error) {
     throw formatError(`compressed data is damaged: ${(error as Error).message}`);
   }

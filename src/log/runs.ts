@@ -17,8 +17,8 @@ export interface Runs {
   /** In elements: where in the box each begins, and how long it is. */
   readonly at: Int32Array;
   readonly lengths: Int32Array;
-  /** In elements: where it begins in its block. */
-  readonly skipped: Float64Array;
+  /** Where the box begins in the last dimension: elements of a block before that are skipped. */
+  readonly low: number;
 }
 
 /** The parts of blocks inside a box; null unless each of them is one run, and stored as it is. */
@@ -26,9 +26,9 @@ function runsIn(index: BlockIndex, blocks: Uint32Array, start: Float64Array, cou
   const { rank, starts, counts } = index;
   if (index.stored || count.reduce((product, n) => product * n, 1) > MAX_SIZE) return null;
   const n = blocks.length;
-  const runs = { blocks, at: new Int32Array(n), lengths: new Int32Array(n), skipped: new Float64Array(n) };
   const last = rank - 1;
   const low = start[last] as number;
+  const runs = { blocks, at: new Int32Array(n), lengths: new Int32Array(n), low };
   const high = low + (count[last] as number);
   for (let i = 0; i < n; i++) {
     const k = (blocks[i] as number) * rank;
@@ -41,7 +41,6 @@ function runsIn(index: BlockIndex, blocks: Uint32Array, start: Float64Array, cou
     const from = Math.max(begin, low);
     runs.at[i] = row * (count[last] as number) + from - low;
     runs.lengths[i] = Math.min(begin + (counts[k + last] as number), high) - from;
-    runs.skipped[i] = from - begin;
   }
   return runs;
 }
@@ -56,7 +55,7 @@ export function visibleRuns(
 ): Visible | null {
   const all = runsIn(index, candidates, start, count);
   if (!all) return null;
-  const { blocks, at, lengths, skipped } = all;
+  const { blocks, at, lengths, low } = all;
   let left = count.reduce((product, n) => product * n, 1);
   let first = blocks.length;
   const seen = new Uint32Array(first);
@@ -74,13 +73,12 @@ export function visibleRuns(
     seen[first] = blocks[i] as number;
     at[first] = begin;
     lengths[first] = end - begin;
-    skipped[first] = skipped[i] as number;
   }
   const runs: Runs = {
     blocks: seen.subarray(first),
     at: at.subarray(first),
     lengths: lengths.subarray(first),
-    skipped: skipped.subarray(first),
+    low,
   };
   return { blocks: runs.blocks, complete: left === 0, runs };
 }
@@ -98,17 +96,19 @@ export interface RunReader {
 /** Reads runs, neighbours in the file together, into a box whose first byte is `at`; later ones over earlier ones. */
 export function* placeRuns(reader: RunReader, runs: Runs, out: Uint8Array, at: number): Io<void> {
   const { size } = reader;
-  const { offsets, places } = reader.index;
-  const { blocks, lengths, skipped } = runs;
+  const { offsets, places, starts, rank } = reader.index;
+  const { blocks, lengths, low } = runs;
+  const firstByte = (block: number): number =>
+    (offsets[block] as number) + Math.max(0, low - (starts[block * rank + rank - 1] as number)) * size;
   const inWindow = new Int32Array(Math.min(blocks.length, TOGETHER));
   for (let i = 0; i < blocks.length; ) {
     const block = blocks[i] as number;
-    const from = (offsets[block] as number) + (skipped[i] as number) * size;
+    const from = firstByte(block);
     let end = from + (lengths[i] as number) * size;
     let next = i + 1;
     for (; next < blocks.length && next - i < TOGETHER; next++) {
       const candidate = blocks[next] as number;
-      const a = (offsets[candidate] as number) + (skipped[next] as number) * size;
+      const a = firstByte(candidate);
       const b = a + (lengths[next] as number) * size;
       if (a < end || a > end + GAP || b - from > WINDOW) break;
       if (places && places[candidate] !== places[block]) break;

@@ -16,9 +16,9 @@ import { type RowBox, rowBoxes } from './row-boxes.ts';
 import { cellOf, gridOf, TouchedChunks } from './touched-chunks.ts';
 
 /** A piece, and each of the buffers it goes through, may take this part of the memory that is left beside the index. */
-const SHARE = 4;
+const SHARE = 16;
 /** And at least this part of all memory: small pieces of scattered blocks would be read again and again. */
-const LEAST_PART = 16;
+const LEAST_PART = 24;
 const LEAST_SHARE = 256 * 1024;
 const MOST_SHARE = 2 ** 30;
 /** With more boxes in a piece a search for each is cheaper than to go through the piece's blocks for each. */

@@ -25,9 +25,7 @@ export const openNative: Native['openNative'] = (...given) => present().openNati
 
 /** Without it nobody knows which objects the data refers to, so that none of them may move. */
 export const rawReferences: Native['rawReferences'] = function* (...given) {
-  return engine
-    ? yield* engine.rawReferences(...given)
-    : 'references, which are only looked for after h5log/native was imported';
+  return engine ? yield* engine.rawReferences(...given) : 'references, which need h5log/native to be found';
 };
 
 export class RegularData {

@@ -7,7 +7,7 @@ export function mustMeanOneRank(): void {}
 export const late: typeof import('./late.ts') | null = null;
 
 export function severalRanks(..._given: readonly unknown[]): never {
-  throw new H5LogError('UNSUPPORTED', 'several ranks need Node.js; in a browser each opens the file for itself');
+  throw new H5LogError('UNSUPPORTED', 'several ranks need Node.js; in a browser each opens the file itself');
 }
 
 function withoutPath(..._given: readonly unknown[]): never {
