@@ -16,8 +16,8 @@ import type { Comparison, Result } from './table.ts';
 
 const RANKS = [1, 2, 4];
 const ROUNDS = 2;
-/** Each rank compiles for itself, and with more ranks than cores that goes on for ten repetitions. */
-const REPEAT = 30;
+/** Each rank compiles for itself, and with more ranks than cores that goes on for ten repetitions and more. */
+const REPEAT = 60;
 /** Of the others, which take longer. */
 const PEER_REPEAT = 3;
 const PEER = 'h5py-mpi';
