@@ -1,13 +1,15 @@
 import * as ENTRY from './entry-flags.ts';
 import type { MergedFit } from './merged-entry.ts';
 import type { BlockSink, RawEntry, Table } from './table-read.ts';
+import type { TierItem } from './tiers.ts';
 
 /** Selections that are kept, and how large one may be in blocks times dimensions. */
 const KEPT = 16;
 const MOST = 2 ** 17;
 
 interface Kept {
-  readonly table: Table;
+  /** Not the table itself, which may be large and forgotten meanwhile. */
+  readonly item: TierItem;
   /** Where the selection is in the table, and how it was read. */
   readonly at: number;
   readonly rank: number;
@@ -22,7 +24,7 @@ export class SharedSelections {
   #next = 0;
 
   /** Works out the blocks of an entry, as the table does. */
-  blocks(table: Table, entry: RawEntry, sink: BlockSink, merged: MergedFit | undefined): void {
+  blocks(item: TierItem, table: Table, entry: RawEntry, sink: BlockSink, merged: MergedFit | undefined): void {
     const { rank, starts, counts, at } = sink;
     const length = entry.count * rank;
     if (merged || (entry.flags & ENTRY.reference) === 0 || length > MOST) {
@@ -31,7 +33,7 @@ export class SharedSelections {
     }
     const isRecord = entry.record >= 0;
     const known = this.#kept.find(
-      (kept) => kept.at === entry.body.at && kept.table === table && kept.rank === rank && kept.isRecord === isRecord,
+      (kept) => kept.at === entry.body.at && kept.item === item && kept.rank === rank && kept.isRecord === isRecord,
     );
     if (known) {
       starts.set(known.starts, at);
@@ -43,7 +45,7 @@ export class SharedSelections {
     table.blocks(entry, sink);
     const [from, to] = [at, at + length];
     const kept = { starts: starts.slice(from, to), counts: counts.slice(from, to) };
-    this.#kept[this.#next] = { table, at: entry.body.at, rank, isRecord, ...kept };
+    this.#kept[this.#next] = { item, at: entry.body.at, rank, isRecord, ...kept };
     this.#next = (this.#next + 1) % KEPT;
   }
 }

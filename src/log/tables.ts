@@ -138,7 +138,7 @@ export class Tables {
     index.reserve(entry.count);
     const fit = { elements: entry.size / dataset.elements.size, limits: dataset.maxShape };
     const sink = { rank, starts: index.starts, counts: index.counts, at: length * rank };
-    this.#shared.blocks(table, entry, sink, item.merged ? fit : undefined);
+    this.#shared.blocks(item, table, entry, sink, item.merged ? fit : undefined);
     const bytes = addEntry(entry, dataset, index);
     if (dataset.filters.length > 0) table.checkSize(entry, entry.size, true);
     else if (yield* this.#isStream(item.place, entry, dataset, bytes)) {
