@@ -43,7 +43,7 @@ export function endWith(job: Job, open: ReadonlySet<Member>, farewell: Handle, f
   });
 }
 
-/** Milliseconds for the others to end with this rank. */
+/** Milliseconds for the others to end with this rank; less than the ranks of a command wait for the first one to speak. */
 const PATIENCE = 2000;
 
 /** Waits until all ranks leave, those without a fault included, or patience is over. */

@@ -72,7 +72,7 @@ export function describeAnchor(structure: Structure, node: ObjectNode, id: numbe
 
 /** Sizes; unlimited is -1. */
 function writeSizes(structure: Structure, node: ObjectNode, name: string, sizes: readonly (number | null)[]): void {
-  writeNumbers(structure, node, name, sizes, 'int64', 8);
+  writeNumbers(structure, node, name, sizes, 'int64');
 }
 
 function writeNumbers(
@@ -80,13 +80,13 @@ function writeNumbers(
   node: ObjectNode,
   name: string,
   numbers: readonly (number | null)[],
-  dtype: DType = 'int32',
-  width = 4,
+  dtype: 'int32' | 'int64' = 'int32',
 ): void {
-  const bytes = allocate(numbers.length * width);
+  const isLong = dtype === 'int64';
+  const bytes = allocate(numbers.length * (isLong ? 8 : 4));
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   numbers.forEach((number, i) => {
-    if (width === 8) putU64(view, i * 8, number ?? -1);
+    if (isLong) putU64(view, i * 8, number ?? -1);
     else view.setInt32(i * 4, number as number, true);
   });
   structure.setPlainAttribute(node, name, dtype, simpleSpace([numbers.length]), bytes);

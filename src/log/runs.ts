@@ -1,4 +1,5 @@
 import type { FileBytes } from '../hdf5/file-bytes.ts';
+import { sizeOf } from '../space/shape.ts';
 import type { Io } from '../storage/drive.ts';
 import type { BlockIndex } from './block-index.ts';
 import { CACHED, GAP, WINDOW } from './read-limits.ts';
@@ -21,10 +22,9 @@ export interface Runs {
   readonly low: number;
 }
 
-/** The parts of blocks inside a box; null unless each of them is one run, and stored as it is. */
+/** The parts of blocks inside a box; null unless each of them is one run. */
 function runsIn(index: BlockIndex, blocks: Uint32Array, start: Float64Array, count: Float64Array): Runs | null {
   const { rank, starts, counts } = index;
-  if (index.stored || count.reduce((product, n) => product * n, 1) > MAX_SIZE) return null;
   const n = blocks.length;
   const last = rank - 1;
   const low = start[last] as number;
@@ -45,7 +45,7 @@ function runsIn(index: BlockIndex, blocks: Uint32Array, start: Float64Array, cou
   return runs;
 }
 
-/** As `visible`, if all candidates are runs, otherwise null; `ticks` has a zero for every element of the box. */
+/** As `visible`, if all candidates are runs and stored as they are, otherwise null; `ticks` has a zero for every element of the box. */
 export function visibleRuns(
   index: BlockIndex,
   candidates: Uint32Array,
@@ -53,10 +53,10 @@ export function visibleRuns(
   count: Float64Array,
   ticks: Uint8Array,
 ): Visible | null {
-  const all = runsIn(index, candidates, start, count);
+  let left = sizeOf(count);
+  const all = index.stored || left > MAX_SIZE ? null : runsIn(index, candidates, start, count);
   if (!all) return null;
   const { blocks, at, lengths, low } = all;
-  let left = count.reduce((product, n) => product * n, 1);
   let first = blocks.length;
   const seen = new Uint32Array(first);
   for (let i = first - 1; i >= 0 && left > 0; i--) {

@@ -43,8 +43,7 @@ export class SharedSelections {
       return;
     }
     table.blocks(entry, sink);
-    const [from, to] = [at, at + length];
-    const kept = { starts: starts.slice(from, to), counts: counts.slice(from, to) };
+    const kept = { starts: starts.slice(at, at + length), counts: counts.slice(at, at + length) };
     this.#kept[this.#next] = { item, at: entry.body.at, rank, isRecord, ...kept };
     this.#next = (this.#next + 1) % KEPT;
   }
