@@ -38,7 +38,9 @@ async function untilGone(place: string): Promise<void> {
     const pid = readFileSync(join(place, `pid.${r}`), 'utf8');
     const isThere = (): boolean => {
       try {
-        return !/\) [ZX]/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+        const [state, ...fields] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
+        // Some threads of a zombie may still be dying; as long as they are, the lock is not given up.
+        return (state !== 'Z' && state !== 'X') || Number(fields[16]) > 1;
       } catch {
         return false;
       }
