@@ -4,8 +4,8 @@ import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { type BuildOptions, build } from 'esbuild';
 
-/** 80 kB: what a page may have to load for `import 'h5log'`. */
-const limit = 80_000;
+/** 90 kB: what a page may have to load for `import 'h5log'`, minified and compressed. */
+const limit = 90_000;
 
 const options = {
   bundle: true,
@@ -29,8 +29,8 @@ interface Answer {
   readonly lines: string[];
   /** The code of the error for bytes that are no HDF5. */
   readonly code: unknown;
-  /** The error for a communicator of several ranks. */
-  readonly ranks: string;
+  /** The error for a path, which only Node can open. */
+  readonly path: string;
 }
 
 /** Bundles web.ts and runs it, on a Blob of the bytes, in a thread that has lost what only Node has. */
@@ -68,6 +68,6 @@ const withoutNode = `(() => {
   Promise.all([
     web.listing(new Blob([workerData.bytes])),
     web.refusal(new Blob([new Uint8Array(4096)])),
-    web.refusalOfRanks(),
-  ]).then(([lines, code, ranks]) => parentPort.postMessage({ lines, code, ranks }));
+    web.refusalOfPath(),
+  ]).then(([lines, code, path]) => parentPort.postMessage({ lines, code, path }));
 })()`;

@@ -1,7 +1,7 @@
 import { loadLibrary } from '#native';
-import { late } from '#several';
 import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
 import type { FileSession, NewDatasetOptions, RegularDataset } from './connector/file-session.ts';
+import { anchorMaker } from './connector/several/late.ts';
 import { checkType, describeType, sameType } from './dtype/construct.ts';
 import { containsReference, containsVlen } from './dtype/describe.ts';
 import type { ArrayOf, DType, TypedArray, ValueOf } from './dtype/model.ts';
@@ -289,7 +289,7 @@ export function defineDataset<D extends DType>(
     options: anchor,
     create(session, parent, name) {
       const log = session.beginLog();
-      const make = late?.anchorMaker(session.comm, anchor) ?? createAnchor;
+      const make = anchorMaker(session.comm, anchor) ?? createAnchor;
       const node = make(session.structure, parent, name, log.datasets, anchor);
       log.made(node, { ...anchor, fill });
       return node;

@@ -1,6 +1,6 @@
-import { late } from '#several';
 import { type AttributeOwner, type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
 import type { FileSession, Found } from './connector/file-session.ts';
+import { copyOf, later } from './connector/several/late.ts';
 import { Dataset, type DatasetOptions, defineDataset } from './dataset.ts';
 import type { DType } from './dtype/model.ts';
 import { type ErrorCode, H5LogError } from './errors.ts';
@@ -145,8 +145,8 @@ export class Group {
     const { parent, name } = this.#place(path);
     const node = definition.create(this.session, parent, name);
     const dataset = new Dataset<D>(this.session, this.file, this.#absolute(path), node);
-    const copy = attributes && late?.copyOf(this.session.comm, attributes);
-    if (copy) late?.later(node, () => describe(dataset, copy));
+    const copy = attributes && copyOf(this.session.comm, attributes);
+    if (copy) later(node, () => describe(dataset, copy));
     else if (attributes) {
       describe(dataset, attributes, () => {
         this.session.structure.removeLink(parent, name);

@@ -1,5 +1,4 @@
 import { asked, createdSource, openedSource } from '#platform';
-import { mustMeanOneRank, severalRanks } from '#several';
 import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import { H5LogError, inFile } from '../errors.ts';
@@ -12,6 +11,7 @@ import { indexLimit, subfileCount, tableOptions } from './environment.ts';
 import { type CommonOptions, type CreateOptions, checkOptions, type OpenOptions } from './options.ts';
 import { OneRank, type Ranks } from './ranks.ts';
 import type { SessionOptions } from './session-options.ts';
+import { mustMeanOneRank, severalRanks } from './several/ranks.ts';
 
 /** Whether the native connector was asked for. Without being asked, an ordinary file is opened with our own structure. */
 export function wantsNative(options: CommonOptions): boolean {

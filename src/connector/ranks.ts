@@ -16,8 +16,8 @@ export interface Settings {
 }
 
 /**
- * The ranks that have a file open, and everything they do together: each call is made by all of them. One rank does it alone;
- * what several do is behind `#several`, so that a page, which has only one, does not load it.
+ * The ranks that have a file open, and everything they do together: each call is made by all of them. `OneRank` does it alone;
+ * `several/ranks.ts` does it with the communicator.
  */
 export interface Ranks {
   /** As the user gave it. */

@@ -1,5 +1,4 @@
 import { RegularData, rawReferences } from '#native';
-import { createSubfiles, openSubfiled } from '#several';
 import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import { formatError, H5LogError } from '../errors.ts';
@@ -26,6 +25,7 @@ import { findIn, storedIn, storedPath } from './paths.ts';
 import { OneRank, type Ranks } from './ranks.ts';
 import type { CommitInProgress, SessionOptions } from './session-options.ts';
 import type { NewSubfiles } from './several/subfiled-log.ts';
+import { createSubfiles, openSubfiled } from './several/subfiled-log.ts';
 
 /** The counts of a log in which nothing is. */
 const NO_LOG: LogCounts = { datasets: 0, logs: 0, tables: 0, config: 0, subfiles: 1 };

@@ -1,5 +1,4 @@
 import { inflate } from '#platform';
-import { placeRuns } from '#quick';
 import { type FilterStep, unfilter } from '../filter/pipeline.ts';
 import { FileBytes } from '../hdf5/file-bytes.ts';
 import { copyBox } from '../space/copy.ts';
@@ -9,6 +8,7 @@ import type { ByteStorage } from '../storage/storage.ts';
 import type { BlockIndex } from './block-index.ts';
 import { CACHED, GAP, WINDOW } from './read-limits.ts';
 import { meets } from './rtree.ts';
+import { placeRuns } from './runs.ts';
 import { visible } from './visible.ts';
 
 /** Boxes of more elements than this are read in parts when many blocks meet in them. */

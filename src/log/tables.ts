@@ -1,10 +1,10 @@
 import { inflate } from '#platform';
-import { SharedSelections } from '#quick';
 import type { Io } from '../storage/drive.ts';
 import { BlockIndex, blockBytes, type Coverage } from './block-index.ts';
 import type { LogData } from './box-read.ts';
 import type { Log } from './log.ts';
 import type { LogDataset } from './log-dataset.ts';
+import { SharedSelections } from './shared-selections.ts';
 import { type RawEntry, Table } from './table-read.ts';
 import type { TierItem } from './tiers.ts';
 import type { WriteOrder } from './write-order.ts';

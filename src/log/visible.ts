@@ -1,7 +1,7 @@
-import { visibleRuns } from '#quick';
 import { subtractMany } from '../space/cut.ts';
 import type { BlockIndex } from './block-index.ts';
 import type { Runs } from './runs.ts';
+import { visibleRuns } from './runs.ts';
 
 /** Up to so many blocks are compared with one another; beyond, elements are ticked off one by one. */
 const FEW = 16;

@@ -54,11 +54,7 @@ describe('imports', () => {
     const peers: Record<string, RegExp> = { h5wasm: /^(connector\/native|native)/, koffi: /^comm\/mpi/ };
     const wrong = sources.flatMap(({ path, imports }) =>
       imports
-        .filter(
-          (from) =>
-            !/^(\.|node:|#platform$|#native$|#several$|#quick$)/.test(from) &&
-            !peers[from.split('/')[0] ?? '']?.test(path),
-        )
+        .filter((from) => !/^(\.|node:|#platform$|#native$)/.test(from) && !peers[from.split('/')[0] ?? '']?.test(path))
         .map((from) => `${path}: ${from}`),
     );
     expect(wrong).toEqual([]);
@@ -90,8 +86,6 @@ describe('a platform', () => {
   test.each([
     ['#platform', '../../src/platform-node.ts', '../../src/platform-browser.ts'],
     ['#native', '../../src/connector/native/engine.ts', '../../src/connector/native/absent.ts'],
-    ['#several', '../../src/connector/several/engine.ts', '../../src/connector/several/absent.ts'],
-    ['#quick', '../../src/log/quick.ts', '../../src/log/quick-absent.ts'],
   ])('%s offers the same names for node and for browsers', async (_name, there, elsewhere) => {
     const node = (await import(there)) as object;
     const browser = (await import(elsewhere)) as object;

@@ -50,7 +50,7 @@ describe('package.json', () => {
     expect(manifest.bin).toEqual({ h5log: 'dist/cli/main.js' });
   });
 
-  test('chooses platform, native connector, what several ranks do and quicker ways by condition', () => {
+  test('chooses platform and native connector by condition', () => {
     expect(JSON.stringify(manifest.imports)).toBe(
       JSON.stringify({
         '#platform': {
@@ -67,21 +67,6 @@ describe('package.json', () => {
           browser: './dist/connector/native/absent.js',
           node: './dist/connector/native/engine.js',
           default: './dist/connector/native/absent.js',
-        },
-        '#several': {
-          'h5log-source': {
-            browser: './src/connector/several/absent.ts',
-            default: './src/connector/several/engine.ts',
-          },
-          browser: './dist/connector/several/absent.js',
-          node: './dist/connector/several/engine.js',
-          default: './dist/connector/several/absent.js',
-        },
-        '#quick': {
-          'h5log-source': { browser: './src/log/quick-absent.ts', default: './src/log/quick.ts' },
-          browser: './dist/log/quick-absent.js',
-          node: './dist/log/quick.js',
-          default: './dist/log/quick-absent.js',
         },
       }),
     );
