@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import type { Figure, Workload } from '../src/tools/bench/workload.ts';
+import type { Figure, Workload } from '../src/bench/workload.ts';
 
 /** The command as it was built, which is what users run. Through the loader that these programs are started with, E3SM took two to three times as long, once, on a busy machine. */
 export const COMMAND = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));

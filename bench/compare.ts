@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Figure, Workload } from '../src/tools/bench/workload.ts';
+import type { Figure, Workload } from '../src/bench/workload.ts';
 import { OURS, type Peer } from './peers/peer.ts';
 import type { Comparison, Result } from './table.ts';
 import { titleOf } from './titles.ts';

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { File } from 'h5log';
-import { flushes } from '../src/tools/bench/flushes.ts';
-import { open } from '../src/tools/bench/open.ts';
-import { shuffled } from '../src/tools/bench/shuffled.ts';
-import { small } from '../src/tools/bench/small.ts';
-import { stream } from '../src/tools/bench/stream.ts';
+import { flushes } from '../src/bench/flushes.ts';
+import { open } from '../src/bench/open.ts';
+import { shuffled } from '../src/bench/shuffled.ts';
+import { small } from '../src/bench/small.ts';
+import { stream } from '../src/bench/stream.ts';
 import { best, report } from './report.ts';
 import { shipped } from './shipped.ts';
 

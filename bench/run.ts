@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { H5LogError, isH5LogError } from 'h5log';
-import { workloads } from '../src/tools/bench/workloads.ts';
+import { workloads } from '../src/bench/workloads.ts';
 import { reportBounds } from './bounds.ts';
 import { builtWorkload } from './built.ts';
 import { chart } from './chart.ts';

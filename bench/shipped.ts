@@ -1,4 +1,4 @@
-import type { Workload } from '../src/tools/bench/workload.ts';
+import type { Workload } from '../src/bench/workload.ts';
 import { report } from './report.ts';
 
 /** What a figure should not exceed, or should reach. */

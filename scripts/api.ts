@@ -109,7 +109,7 @@ class ApiText {
   }
 
   #resolve(from: string, path: string): string | undefined {
-    const base = path === '#platform' ? join(this.#folder, 'platform-node') : join(dirname(from), path);
+    const base = path === '#platform' ? join(this.#folder, 'platform/node') : join(dirname(from), path);
     const file = base.replace(/\.(js|ts)$/, '').concat('.d.ts');
     return existsSync(file) ? file : undefined;
   }

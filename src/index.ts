@@ -1,13 +1,13 @@
-export type { Attributes, AttributeValue } from './attributes.ts';
+export type { Attributes, AttributeValue } from './api/attributes.ts';
+export { Dataset, type DatasetOptions, type Filter, type Memory, type ReadOptions } from './api/dataset.ts';
+export { File, File as H5LogFile } from './api/file.ts';
+export { Group } from './api/group.ts';
+export { type ErrorCode, type ErrorDetails, H5LogError, isH5LogError } from './base/errors.ts';
 export type { Communicator } from './comm/communicator.ts';
 export { solo } from './comm/solo.ts';
 export type { Commit } from './connector/file-session.ts';
 export type { CommonOptions, CreateOptions, OpenOptions } from './connector/options.ts';
-export { Dataset, type DatasetOptions, type Filter, type Memory, type ReadOptions } from './dataset.ts';
 export { T } from './dtype/construct.ts';
 export type { ArrayOf, Described, DType, NumberType, TypedArray, ValueOf } from './dtype/model.ts';
-export { type ErrorCode, type ErrorDetails, H5LogError, isH5LogError } from './errors.ts';
-export { File, File as H5LogFile } from './file.ts';
-export { Group } from './group.ts';
 export { type Coordinates, type Selection, type Slab, select, type Where } from './space/select.ts';
 export type { BlockingStorage, ByteStorage } from './storage/storage.ts';

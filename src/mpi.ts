@@ -1,1 +1,1 @@
-export { mpi } from './comm/mpi.ts';
+export { mpi } from './comm/mpi/mpi.ts';

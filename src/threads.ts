@@ -1,2 +1,2 @@
 /** The entry point `h5log/threads`: ranks in worker threads of one process. */
-export { runThreads } from './comm/threads.ts';
+export { runThreads } from './comm/threads/run.ts';

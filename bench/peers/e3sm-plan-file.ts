@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { CdlAttribute } from '../../src/tools/bench/cdl.ts';
-import type { Decomposition, Runs } from '../../src/tools/bench/decomposition.ts';
-import { type PlannedFile, TEXT_LENGTH } from '../../src/tools/bench/e3sm-plan.ts';
-import { seedOf } from '../../src/tools/bench/e3sm-values.ts';
+import type { CdlAttribute } from '../../src/bench/cdl.ts';
+import type { Decomposition, Runs } from '../../src/bench/decomposition.ts';
+import { type PlannedFile, TEXT_LENGTH } from '../../src/bench/e3sm-plan.ts';
+import { seedOf } from '../../src/bench/e3sm-values.ts';
 
 /** A decomposition on some ranks. */
 export interface Dealt {

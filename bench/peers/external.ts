@@ -1,4 +1,4 @@
-import { runExternal } from '../../src/tools/bench/external.ts';
+import { runExternal } from '../../src/bench/external.ts';
 import type { Peer } from './peer.ts';
 
 /** A command of somebody else's, which says how many seconds it took: compared with the figure that stands for the workload. */

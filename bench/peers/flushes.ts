@@ -1,5 +1,5 @@
-import { scaledSize } from '../../src/tools/bench/workload.ts';
-import { wrongValue } from '../../src/tools/bench/wrong-value.ts';
+import { scaledSize } from '../../src/bench/workload.ts';
+import { wrongValue } from '../../src/bench/wrong-value.ts';
 import { type PeerFigure, type PeerTask, partOf, timed } from './peer.ts';
 
 export const FLUSHES = 100_000;

@@ -1,7 +1,7 @@
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { PlannedFile } from '../../src/tools/bench/e3sm-plan.ts';
+import type { PlannedFile } from '../../src/bench/e3sm-plan.ts';
 import { lastLine, runMpi } from '../mpi.ts';
 import { type Dealt, planned, writePlan } from './e3sm-plan-file.ts';
 import { PYTHON } from './python.ts';

@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs';
-import { shuffled } from '../../src/tools/bench/shuffled.ts';
-import { COLUMNS, checkRows } from '../../src/tools/bench/small-rows.ts';
-import { scaledSize } from '../../src/tools/bench/workload.ts';
-import { wrongValue } from '../../src/tools/bench/wrong-value.ts';
+import { shuffled } from '../../src/bench/shuffled.ts';
+import { COLUMNS, checkRows } from '../../src/bench/small-rows.ts';
+import { scaledSize } from '../../src/bench/workload.ts';
+import { wrongValue } from '../../src/bench/wrong-value.ts';
 import { type PeerFigure, type PeerTask, partOf, timed } from './peer.ts';
 
 export const ROWS = 1_000_000;

@@ -1,4 +1,4 @@
-import { scaledSize } from '../../src/tools/bench/workload.ts';
+import { scaledSize } from '../../src/bench/workload.ts';
 import { type PeerFigure, type PeerTask, timed } from './peer.ts';
 
 export const BLOCKS = 1024;

@@ -2,14 +2,14 @@ import type { Command } from './command.ts';
 
 /** Every command: its name, and the module that holds its table. A new one is a file and a line. */
 export const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = {
-  bench: () => import('./bench.ts') as Promise<{ default: Command }>,
-  compact: () => import('./compact.ts') as Promise<{ default: Command }>,
-  demo: () => import('./demo.ts') as Promise<{ default: Command }>,
-  diff: () => import('./diff.ts') as Promise<{ default: Command }>,
-  dump: () => import('./dump.ts') as Promise<{ default: Command }>,
-  ls: () => import('./ls.ts') as Promise<{ default: Command }>,
-  replay: () => import('./replay.ts') as Promise<{ default: Command }>,
-  seal: () => import('./seal.ts') as Promise<{ default: Command }>,
-  stat: () => import('./stat.ts') as Promise<{ default: Command }>,
-  verify: () => import('./verify.ts') as Promise<{ default: Command }>,
+  bench: () => import('./commands/bench.ts') as Promise<{ default: Command }>,
+  compact: () => import('./commands/compact.ts') as Promise<{ default: Command }>,
+  demo: () => import('./commands/demo.ts') as Promise<{ default: Command }>,
+  diff: () => import('./commands/diff.ts') as Promise<{ default: Command }>,
+  dump: () => import('./commands/dump.ts') as Promise<{ default: Command }>,
+  ls: () => import('./commands/ls.ts') as Promise<{ default: Command }>,
+  replay: () => import('./commands/replay.ts') as Promise<{ default: Command }>,
+  seal: () => import('./commands/seal.ts') as Promise<{ default: Command }>,
+  stat: () => import('./commands/stat.ts') as Promise<{ default: Command }>,
+  verify: () => import('./commands/verify.ts') as Promise<{ default: Command }>,
 };

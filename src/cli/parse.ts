@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { H5LogError } from '../errors.ts';
+import { H5LogError } from '../base/errors.ts';
 import type { Command, Option, Options, Positional, Values } from './command.ts';
 import { nearest } from './nearest.ts';
 

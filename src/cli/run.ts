@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { H5LogError } from '../errors.ts';
+import { H5LogError } from '../base/errors.ts';
 import type { Command, ExitCode } from './command.ts';
 import { commands } from './commands.ts';
 import { failureText } from './failure.ts';

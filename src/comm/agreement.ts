@@ -1,4 +1,4 @@
-import { H5LogError } from '../errors.ts';
+import { H5LogError } from '../base/errors.ts';
 import { type CallDescription, describeCall } from './call-description.ts';
 import { digestOf } from './call-digest.ts';
 import type { Communicator } from './communicator.ts';

@@ -1,4 +1,4 @@
-import { type ErrorCode, H5LogError, isH5LogError } from '../errors.ts';
+import { type ErrorCode, H5LogError, isH5LogError } from '../base/errors.ts';
 
 interface Message {
   readonly code: ErrorCode | null;

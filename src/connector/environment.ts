@@ -1,6 +1,6 @@
 import { asked } from '#platform';
-import { H5LogError } from '../errors.ts';
-import type { TableOptions } from '../log/table-format.ts';
+import { H5LogError } from '../base/errors.ts';
+import type { TableOptions } from '../log/format/table.ts';
 import type { CommonOptions, CreateOptions } from './options.ts';
 
 /** Entries from this many blocks on are compressed by default. */

@@ -1,16 +1,16 @@
 import type { Communicator } from '../comm/communicator.ts';
 import type { DType } from '../dtype/model.ts';
-import type { DatasetParts } from '../hdf5/dataset-messages.ts';
-import type { Dataspace } from '../hdf5/dataspace.ts';
-import type { Link, ObjectNode } from '../hdf5/object-node.ts';
-import type { Structure } from '../hdf5/structure.ts';
-import type { Filter } from '../log/dataset-shape.ts';
+import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
+import type { Structure } from '../hdf5/graph/structure.ts';
+import type { DatasetParts } from '../hdf5/messages/dataset.ts';
+import type { Dataspace } from '../hdf5/messages/dataspace.ts';
+import type { Names } from '../log/format/names.ts';
 import type { Log } from '../log/log.ts';
-import type { LogDataset, PostOptions } from '../log/log-dataset.ts';
-import type { Names } from '../log/names.ts';
-import type { ReadRequest } from '../log/read.ts';
+import type { LogDataset, PostOptions } from '../log/post/dataset.ts';
+import type { Filter } from '../log/post/dataset-shape.ts';
+import type { ReadRequest } from '../log/read/reading.ts';
 import type { Coordinates, Where } from '../space/select.ts';
-import type { Io } from '../storage/drive.ts';
+import type { Io } from '../storage/io.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 
 /** A state of the file that was made to last. */

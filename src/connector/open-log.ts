@@ -1,9 +1,9 @@
-import type { Structure } from '../hdf5/structure.ts';
-import * as CONFIG from '../log/config-bits.ts';
-import type { LogCounts } from '../log/layout.ts';
+import type { Structure } from '../hdf5/graph/structure.ts';
+import * as CONFIG from '../log/format/config-bits.ts';
+import type { LogCounts } from '../log/format/log-group.ts';
 import { Log, type LogOptions } from '../log/log.ts';
 import type { LogStore } from '../log/store.ts';
-import type { Io } from '../storage/drive.ts';
+import type { Io } from '../storage/io.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import type { Subfiles } from '../storage/subfiles.ts';
 import type { Ranks } from './ranks.ts';

@@ -1,7 +1,7 @@
 import { asked, createdSource, openedSource } from '#platform';
+import { H5LogError, inFile } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
-import { H5LogError, inFile } from '../errors.ts';
 import { blobStorage } from '../storage/blob.ts';
 import { httpStorage } from '../storage/http.ts';
 import { checkStorage, isPath, type Source } from '../storage/source.ts';
@@ -11,7 +11,7 @@ import { indexLimit, subfileCount, tableOptions } from './environment.ts';
 import { type CommonOptions, type CreateOptions, checkOptions, type OpenOptions } from './options.ts';
 import { OneRank, type Ranks } from './ranks.ts';
 import type { SessionOptions } from './session-options.ts';
-import { mustMeanOneRank, severalRanks } from './several/ranks.ts';
+import { mustMeanOneRank, severalRanks } from './several-ranks.ts';
 
 /** Whether the native connector was asked for. Without being asked, an ordinary file is opened with our own structure. */
 export function wantsNative(options: CommonOptions): boolean {

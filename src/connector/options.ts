@@ -1,5 +1,5 @@
+import { H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
-import { H5LogError } from '../errors.ts';
 
 export interface CommonOptions {
   comm?: Communicator;

@@ -1,11 +1,11 @@
+import { H5LogError } from '../base/errors.ts';
 import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
-import { H5LogError } from '../errors.ts';
-import { type FlushPlan, planAlone } from '../log/flush.ts';
-import type { RankOptions } from '../log/flush-ranks.ts';
-import { commitAlone } from '../log/flush-write.ts';
+import { type FlushPlan, planAlone } from '../log/flush/plan.ts';
+import type { RankOptions } from '../log/flush/ranks.ts';
+import { commitAlone } from '../log/flush/write.ts';
 import type { Log } from '../log/log.ts';
-import type { Io } from '../storage/drive.ts';
+import type { Io } from '../storage/io.ts';
 import type { Source } from '../storage/source.ts';
 import type { CommonOptions } from './options.ts';
 

@@ -1,5 +1,5 @@
-import type { PlannedCommit } from '../hdf5/commit.ts';
-import type { FlushPlan } from '../log/flush.ts';
+import type { PlannedCommit } from '../hdf5/write/commit.ts';
+import type { FlushPlan } from '../log/flush/plan.ts';
 import type { LogOptions } from '../log/log.ts';
 import type { Source } from '../storage/source.ts';
 import type { Ranks } from './ranks.ts';

@@ -1,6 +1,6 @@
 // T: how users describe element types that have no name of their own.
 
-import { H5LogError } from '../errors.ts';
+import { H5LogError } from '../base/errors.ts';
 import { describeType, describeValue } from './describe.ts';
 import {
   type ArrayOf,

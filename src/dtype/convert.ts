@@ -1,6 +1,6 @@
 // Numbers between JavaScript and the file, in either byte order, with HDF5's conversion rules (see kernels.ts).
 
-import { H5LogError } from '../errors.ts';
+import { H5LogError } from '../base/errors.ts';
 import { readUnusual, writeUnusual } from './bits.ts';
 import { describeType, describeValue } from './describe.ts';
 import {

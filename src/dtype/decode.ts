@@ -1,6 +1,6 @@
 // File bytes to JavaScript values. Everything here may come from a damaged file: lengths are checked before use.
 
-import { formatError } from '../errors.ts';
+import { formatError } from '../base/errors.ts';
 import { readUnusual } from './bits.ts';
 import { numberArray, unpackNumbers } from './convert.ts';
 import { describeType } from './describe.ts';

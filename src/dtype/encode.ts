@@ -1,8 +1,8 @@
 // JavaScript values to file bytes. What does not lie in the element itself (variable-length contents, the addresses of
 // referenced objects) is listed beside the bytes, for the caller to store and to patch in.
 
-import { H5LogError, isH5LogError } from '../errors.ts';
-import { allocate } from '../slab.ts';
+import { allocate } from '../base/buffers.ts';
+import { H5LogError, isH5LogError } from '../base/errors.ts';
 import { arrayKind, packNumbers } from './convert.ts';
 import { describeType, describeValue } from './describe.ts';
 import {

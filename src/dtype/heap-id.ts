@@ -1,6 +1,6 @@
 // The 16 bytes that stand for a variable-length value, and the 8 of an address.
 
-import { formatError } from '../errors.ts';
+import { formatError } from '../base/errors.ts';
 
 /** A u64 address. Null (0) and the undefined address (all ones) both give 0; beyond 2^53-1 no file reaches. */
 export function readAddress(bytes: Uint8Array, at: number): number {

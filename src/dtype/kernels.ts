@@ -15,7 +15,7 @@
 // - integers from 65536 to 131071 to float16: 1.10.8 makes NaN of all but the first. Here Infinity.
 // - negative float16 to int64: 1.10.8 returns garbage (-1 becomes -9223370937343148033). Here the right integer.
 
-import { H5LogError } from '../errors.ts';
+import { H5LogError } from '../base/errors.ts';
 import { fromHalf, toHalf } from './half.ts';
 import type { NumberType } from './model.ts';
 

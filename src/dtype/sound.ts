@@ -1,6 +1,6 @@
 // Type descriptions come from files too; before bytes are read by one, it must make sense.
 
-import { formatError } from '../errors.ts';
+import { formatError } from '../base/errors.ts';
 import { describeType } from './describe.ts';
 import { type DType, type FloatType, type FullType, fullType, HEAP_ID_SIZE, REFERENCE_SIZE } from './model.ts';
 

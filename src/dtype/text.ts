@@ -1,6 +1,6 @@
 // Strings and their bytes in the file.
 
-import { H5LogError } from '../errors.ts';
+import { H5LogError } from '../base/errors.ts';
 import { describeType } from './describe.ts';
 import type { StringType } from './model.ts';
 

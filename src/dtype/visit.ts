@@ -1,6 +1,6 @@
 // Walks over the heap ids and references inside element bytes, for code that copies, moves or translates them.
 
-import { formatError } from '../errors.ts';
+import { formatError } from '../base/errors.ts';
 import { containsReference, containsVlen, describeType } from './describe.ts';
 import { type HeapId, readAddress, readHeapId, readUint32 } from './heap-id.ts';
 import { type DType, fullType, type ReferenceType } from './model.ts';

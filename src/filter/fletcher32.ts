@@ -1,4 +1,4 @@
-import { formatError } from '../errors.ts';
+import { formatError } from '../base/errors.ts';
 
 /** Fletcher's checksum over big-endian 16-bit words, as libhdf5 computes it. */
 export function fletcherSum(bytes: Uint8Array): number {

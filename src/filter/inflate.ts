@@ -1,4 +1,4 @@
-import { formatError } from '../errors.ts';
+import { formatError } from '../base/errors.ts';
 
 /*
  * A small zlib decoder (RFC 1950, RFC 1951) for places without node:zlib. Pages have only an asynchronous one, and reads that

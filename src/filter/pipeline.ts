@@ -1,4 +1,4 @@
-import { formatError, H5LogError } from '../errors.ts';
+import { formatError, H5LogError } from '../base/errors.ts';
 import { checkFletcher32, fletcher32 } from './fletcher32.ts';
 import { shuffle, unshuffle } from './shuffle.ts';
 

@@ -1,19 +1,19 @@
-import { H5LogError } from '../errors.ts';
-import type { ObjectNode } from '../hdf5/object-node.ts';
-import type { Structure } from '../hdf5/structure.ts';
-import { complete, type Io } from '../storage/drive.ts';
-import { type Anchor, ID, readAnchor } from './anchor.ts';
-import { ArenaPool } from './arena.ts';
-import type { LogData } from './box-read.ts';
-import type { SubfileState } from './commit-record.ts';
-import * as CONFIG from './config-bits.ts';
-import { LogDataset } from './log-dataset.ts';
-import { logNames } from './names.ts';
-import type { Spread } from './spread.ts';
-import { DatasetStage, Stage } from './stage.ts';
+import { H5LogError } from '../base/errors.ts';
+import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+import type { Structure } from '../hdf5/graph/structure.ts';
+import { complete, type Io } from '../storage/io.ts';
+import type { Spread } from './flush/spread.ts';
+import { type Anchor, ID, readAnchor } from './format/anchor.ts';
+import type { SubfileState } from './format/commit-record.ts';
+import * as CONFIG from './format/config-bits.ts';
+import { logNames } from './format/names.ts';
+import type { TableOptions } from './format/table.ts';
+import { ArenaPool } from './post/arena.ts';
+import { LogDataset } from './post/dataset.ts';
+import { DatasetStage, Stage } from './post/stage.ts';
+import type { LogData } from './read/boxes.ts';
+import { Tables } from './read/tables.ts';
 import type { LogStore } from './store.ts';
-import type { TableOptions } from './table-format.ts';
-import { Tables } from './tables.ts';
 
 export interface LogOptions {
   readonly table: TableOptions;

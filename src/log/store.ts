@@ -1,16 +1,16 @@
+import { formatError, H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
-import { formatError, H5LogError } from '../errors.ts';
-import type { Committer } from '../hdf5/commit.ts';
-import type { ObjectNode } from '../hdf5/object-node.ts';
-import { openStructure } from '../hdf5/open.ts';
-import type { Structure } from '../hdf5/structure.ts';
-import { type Io, within } from '../storage/drive.ts';
+import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+import type { Structure } from '../hdf5/graph/structure.ts';
+import { openStructure } from '../hdf5/read/open.ts';
+import type { Committer } from '../hdf5/write/commit.ts';
+import { type Io, within } from '../storage/io.ts';
 import type { ByteStorage } from '../storage/storage.ts';
-import { LogData } from './box-read.ts';
-import { type CommitRecord, parseRecords, type SubfileState } from './commit-record.ts';
-import * as CONFIG from './config-bits.ts';
-import { LOG_GROUP, type LogCounts, logGroup, readCounts, recordsGroup, SERIES } from './layout.ts';
-import { LOG_WEIGHT, type TierItem } from './tiers.ts';
+import { LOG_WEIGHT, type TierItem } from './flush/tiers.ts';
+import { type CommitRecord, parseRecords, type SubfileState } from './format/commit-record.ts';
+import * as CONFIG from './format/config-bits.ts';
+import { LOG_GROUP, type LogCounts, logGroup, readCounts, recordsGroup, SERIES } from './format/log-group.ts';
+import { LogData } from './read/boxes.ts';
 
 /** Tables and records up to this size are kept in memory when a file is opened for writing, so that they can be merged. */
 export const SMALL = 2 ** 20;

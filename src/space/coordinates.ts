@@ -1,4 +1,4 @@
-import { H5LogError } from '../errors.ts';
+import { H5LogError } from '../base/errors.ts';
 import { describe, MAX_RANK } from './shape.ts';
 
 export type Coordinates = ArrayLike<number>;

@@ -1,4 +1,4 @@
-import { H5LogError } from '../errors.ts';
+import { H5LogError } from '../base/errors.ts';
 
 /** HDF5's limit (H5S_MAX_RANK). */
 export const MAX_RANK = 32;

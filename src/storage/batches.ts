@@ -1,4 +1,4 @@
-import { H5LogError } from '../errors.ts';
+import { H5LogError } from '../base/errors.ts';
 
 /** `writev` takes at most IOV_MAX parts, which is 1024 on Linux and macOS. */
 const MOST_PARTS = 1024;

@@ -1,4 +1,4 @@
-import { H5LogError } from '../errors.ts';
+import { H5LogError } from '../base/errors.ts';
 import { BlockCache } from './block-cache.ts';
 import { checkPosition, closedError, storageFailure } from './failures.ts';
 import type { ByteStorage } from './storage.ts';

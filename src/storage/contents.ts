@@ -1,4 +1,4 @@
-import { H5LogError } from '../errors.ts';
+import { H5LogError } from '../base/errors.ts';
 
 /** Bytes that grow like a file: a write beyond the end leaves zeros, and what was cut off does not come back. */
 export class Contents {

@@ -1,4 +1,4 @@
-import { H5LogError, isH5LogError } from '../errors.ts';
+import { H5LogError, isH5LogError } from '../base/errors.ts';
 
 /** The error of every call on a storage that was closed. */
 export function closedError(name: string): H5LogError {

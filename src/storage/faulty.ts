@@ -1,5 +1,5 @@
-import { H5LogError } from '../errors.ts';
-import { joined } from '../slab.ts';
+import { joined } from '../base/buffers.ts';
+import { H5LogError } from '../base/errors.ts';
 import { Contents } from './contents.ts';
 import { Delays } from './delays.ts';
 import { DiskModel, land, type Operation, type Piece, type Variant } from './disk-model.ts';

@@ -1,4 +1,4 @@
-import { joined } from '../slab.ts';
+import { joined } from '../base/buffers.ts';
 
 /** What tells one version of a remote file from the next. */
 export interface Version {

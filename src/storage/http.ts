@@ -1,4 +1,4 @@
-import { H5LogError } from '../errors.ts';
+import { H5LogError } from '../base/errors.ts';
 import { BLOCK, BlockCache } from './block-cache.ts';
 import { checkPosition, closedError, storageFailure } from './failures.ts';
 import { fillFrom, rangeOf, readAll, sameVersion, type Version, versionOf } from './http-response.ts';

@@ -1,5 +1,5 @@
-import { H5LogError } from '../errors.ts';
-import { driveAsync, driveSync, type Io } from './drive.ts';
+import { H5LogError } from '../base/errors.ts';
+import { driveAsync, driveSync, type Io } from './io.ts';
 import type { ByteStorage } from './storage.ts';
 
 /** Work on a storage that is done as a whole or not at all, in turn. `start` may be called twice: see {@link JobQueue}. */

@@ -1,4 +1,4 @@
-import { H5LogError } from '../errors.ts';
+import { H5LogError } from '../base/errors.ts';
 import type { ByteStorage } from './storage.ts';
 import type { Subfiles } from './subfiles.ts';
 import type { WriteTarget } from './target.ts';

@@ -1,4 +1,4 @@
-import { H5LogError } from '../errors.ts';
+import { H5LogError } from '../base/errors.ts';
 
 /** Chunks that nobody chose are at most this large ... */
 const LARGEST = 2 ** 20;

@@ -1,11 +1,11 @@
 import { readTarget } from '#platform';
-import { Dataset } from '../dataset.ts';
-import { H5LogError, isH5LogError } from '../errors.ts';
-import type { File } from '../file.ts';
+import { Dataset } from '../api/dataset.ts';
+import type { File } from '../api/file.ts';
+import { H5LogError, isH5LogError } from '../base/errors.ts';
 import { blobStorage } from '../storage/blob.ts';
 import { httpStorage } from '../storage/http.ts';
 import type { ByteStorage } from '../storage/storage.ts';
-import { logOf, membersOf, reading, type Source } from './beneath.ts';
+import { logOf, membersOf, reading, type Source } from './inside.ts';
 
 /** What a file is, in the words of the original's h5ldump. */
 export type FileKind =

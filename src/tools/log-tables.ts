@@ -1,11 +1,11 @@
-import type { File } from '../file.ts';
-import * as ENTRY from '../log/entry-flags.ts';
+import type { File } from '../api/file.ts';
+import type { TierItem } from '../log/flush/tiers.ts';
+import * as ENTRY from '../log/format/entry-flags.ts';
+import { ENTRY_HEADER } from '../log/format/table.ts';
+import { Table } from '../log/format/table-read.ts';
 import type { Log } from '../log/log.ts';
 import type { LogStore } from '../log/store.ts';
-import { ENTRY_HEADER } from '../log/table-format.ts';
-import { Table } from '../log/table-read.ts';
-import type { TierItem } from '../log/tiers.ts';
-import { drive } from './beneath.ts';
+import { drive } from './inside.ts';
 
 /** A metadata table that was read. */
 export interface LogTable {

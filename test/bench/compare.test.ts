@@ -5,8 +5,8 @@ import { readOptions } from '../../bench/options.ts';
 import { external } from '../../bench/peers/external.ts';
 import type { Peer } from '../../bench/peers/peer.ts';
 import { plain } from '../../bench/peers/plain.ts';
-import type { Figure, Workload } from '../../src/tools/bench/workload.ts';
-import { workloads } from '../../src/tools/bench/workloads.ts';
+import type { Figure, Workload } from '../../src/bench/workload.ts';
+import { workloads } from '../../src/bench/workloads.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 const options = (more: Partial<CompareOptions> = {}): CompareOptions => ({

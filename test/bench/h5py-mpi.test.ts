@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { type MpiTask, mpiLacks, WAYS, writeWithMpi } from '../../bench/peers/h5py-mpi.ts';
+import { parseCdl } from '../../src/bench/cdl.ts';
+import { runsOf } from '../../src/bench/decomposition.ts';
+import { generateHeader, generateMap } from '../../src/bench/e3sm-generate.ts';
+import { planFiles } from '../../src/bench/e3sm-plan.ts';
+import { type Checked, FileReader } from '../../src/bench/e3sm-read.ts';
 import { solo } from '../../src/comm/solo.ts';
-import { parseCdl } from '../../src/tools/bench/cdl.ts';
-import { runsOf } from '../../src/tools/bench/decomposition.ts';
-import { generateHeader, generateMap } from '../../src/tools/bench/e3sm-generate.ts';
-import { planFiles } from '../../src/tools/bench/e3sm-plan.ts';
-import { type Checked, FileReader } from '../../src/tools/bench/e3sm-read.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import 'h5log/native';
 

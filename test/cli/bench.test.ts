@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { Figure } from '../../src/tools/bench/workload.ts';
-import { workloads } from '../../src/tools/bench/workloads.ts';
+import type { Figure } from '../../src/bench/workload.ts';
+import { workloads } from '../../src/bench/workloads.ts';
 import { runMpi, withEachMpi } from '../comm/mpi-job.ts';
 import { type Ended, runNode } from '../process.ts';
 import { temporaryDirectory } from '../temporary.ts';

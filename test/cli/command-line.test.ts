@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
+import { H5LogError } from '../../src/base/errors.ts';
 import { type Command, command, type ExitCode } from '../../src/cli/command.ts';
 import { commands } from '../../src/cli/commands.ts';
 import { failureLine } from '../../src/cli/failure.ts';
@@ -8,7 +9,6 @@ import { helpOf, helpOfAll } from '../../src/cli/help.ts';
 import { nearest } from '../../src/cli/nearest.ts';
 import { parse } from '../../src/cli/parse.ts';
 import { progressOn } from '../../src/cli/progress.ts';
-import { H5LogError } from '../../src/errors.ts';
 import { runMpi, withEachMpi } from '../comm/mpi-job.ts';
 import { type Ended, runNode } from '../process.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
-import type { DemoReport } from '../../src/tools/demo.ts';
+import type { DemoReport } from '../../src/tools/demo/demo.ts';
 import { startNode } from '../child.ts';
 import { runMpi, withEachMpi } from '../comm/mpi-job.ts';
 import { type Ended, runNode } from '../process.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
-import type { SealResult } from '../../src/tools/index.ts';
+import type { SealResult } from '../../src/tools.ts';
 import { runMpi, withEachMpi } from '../comm/mpi-job.ts';
 import { type Ended, runNode } from '../process.ts';
 import { temporaryDirectory } from '../temporary.ts';

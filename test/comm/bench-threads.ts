@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import { isMainThread } from 'node:worker_threads';
 import type { Communicator } from '../../src/comm/communicator.ts';
-import { runThreads } from '../../src/comm/threads.ts';
+import { runThreads } from '../../src/comm/threads/run.ts';
 
 type Figures = Record<string, [best: number, median: number]>;
 

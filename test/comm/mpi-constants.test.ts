@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { type Abi, knownConstants } from '../../src/comm/mpi-binding.ts';
+import { type Abi, knownConstants } from '../../src/comm/mpi/binding.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 const source = fileURLToPath(new URL('./constants.c', import.meta.url));

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { openMpiFile } from '../../src/comm/mpi-file.ts';
+import { openMpiFile } from '../../src/comm/mpi/file.ts';
 import { solo } from '../../src/comm/solo.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { runMpi, withEachMpi } from './mpi-job.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { isH5LogError } from '../../src/base/errors.ts';
 import { type Communicator, canBeBounded } from '../../src/comm/communicator.ts';
 import { solo } from '../../src/comm/solo.ts';
-import { isH5LogError } from '../../src/errors.ts';
 import { conform } from './conformance.ts';
 
 describe('one rank alone', () => {

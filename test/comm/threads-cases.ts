@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { markAsUntransferable } from 'node:worker_threads';
+import { H5LogError } from '../../src/base/errors.ts';
 import type { BoundedCommunicator } from '../../src/comm/communicator.ts';
-import { H5LogError } from '../../src/errors.ts';
 
 export interface Case {
   readonly name: string;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runThreads } from '../../src/comm/threads.ts';
+import { runThreads } from '../../src/comm/threads/run.ts';
 
 const program = new URL('./conformance-rank.ts', import.meta.url);
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { runThreads } from '../../src/comm/threads.ts';
-import { type H5LogError, isH5LogError } from '../../src/errors.ts';
+import { type H5LogError, isH5LogError } from '../../src/base/errors.ts';
+import { runThreads } from '../../src/comm/threads/run.ts';
 import { full } from '../seed.ts';
 import { type Case, notes, notesOf, type Seen } from './threads-cases.ts';
 import { ran } from './threads-process.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { allocateThreads, blockSize, SharedRun } from '../../src/comm/threads-memory.ts';
-import { isH5LogError } from '../../src/errors.ts';
+import { isH5LogError } from '../../src/base/errors.ts';
+import { allocateThreads, blockSize, SharedRun } from '../../src/comm/threads/memory.ts';
 
 describe('the memory of communicators', () => {
   test('is used again, zeroed, when all members have closed', () => {

@@ -1,5 +1,5 @@
 // Calls runThreads with the arguments in JSON, in a process of its own, and prints what came of it; `loud` leaves an error uncaught.
-import { runThreads } from '../../src/comm/threads.ts';
+import { runThreads } from '../../src/comm/threads/run.ts';
 
 const [manner, text = ''] = process.argv.slice(2);
 const run = runThreads(...(JSON.parse(text) as Parameters<typeof runThreads>));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { runThreads } from '../../src/comm/threads.ts';
+import { runThreads } from '../../src/comm/threads/run.ts';
 import { repeats, seed } from '../seed.ts';
 import type { Step } from './threads-steps.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ByteWriter } from '../../src/hdf5/byte-writer.ts';
+import { ByteWriter } from '../../src/hdf5/format/byte-writer.ts';
 
 test('a writer that outgrows its slab goes on in the next one, and leaves the bytes of others alone', () => {
   const kept: { bytes: Uint8Array; meant: number[] }[] = [];

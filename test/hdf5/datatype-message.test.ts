@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { DType, EnumType, IntegerType } from '../../src/dtype/model.ts';
-import { Cursor } from '../../src/hdf5/cursor.ts';
-import { encodeDatatype, parseDatatype } from '../../src/hdf5/datatype-message.ts';
+import { Cursor } from '../../src/hdf5/format/cursor.ts';
+import { encodeDatatype, parseDatatype } from '../../src/hdf5/messages/datatype.ts';
 
 const integer = (size: number, more: Partial<IntegerType> = {}): IntegerType => ({
   class: 'integer',

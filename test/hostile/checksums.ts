@@ -1,4 +1,4 @@
-import { lookup3 } from '../../src/hdf5/checksum.ts';
+import { lookup3 } from '../../src/base/checksum.ts';
 
 /** A checksummed structure as a scan for signatures finds it, without following a single address. */
 export interface Sealed {

@@ -1,5 +1,5 @@
-import { lookup3 } from '../../src/hdf5/checksum.ts';
-import { encodeSuperblock } from '../../src/hdf5/superblock.ts';
+import { lookup3 } from '../../src/base/checksum.ts';
+import { encodeSuperblock } from '../../src/hdf5/format/superblock.ts';
 
 /** Little-endian numbers, texts and bytes one after the other; -1 is all ones. */
 export function pack(...parts: (readonly [width: number, value: number | bigint] | string | Uint8Array)[]): Uint8Array {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { File } from '../../src/file.ts';
+import { File } from '../../src/api/file.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { attribute, Craft, GROUP, hard, header, INT32, pack, rootWith, SCALAR, soft } from './craft.ts';
 import { stored } from './samples.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { isH5LogError } from '../../src/errors.ts';
-import { File } from '../../src/file.ts';
+import { File } from '../../src/api/file.ts';
+import { isH5LogError } from '../../src/base/errors.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import {
   attribute,

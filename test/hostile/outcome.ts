@@ -1,5 +1,5 @@
-import { isH5LogError } from '../../src/errors.ts';
-import { File } from '../../src/file.ts';
+import { File } from '../../src/api/file.ts';
+import { isH5LogError } from '../../src/base/errors.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { full } from '../seed.ts';
 import { allocations, resetAllocations, watchAllocations } from './allocations.ts';

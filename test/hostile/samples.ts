@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
+import { File } from '../../src/api/file.ts';
 import { T } from '../../src/dtype/construct.ts';
-import { File } from '../../src/file.ts';
-import { createDatatype } from '../../src/hdf5/committed-types.ts';
-import { simpleSpace } from '../../src/hdf5/dataspace.ts';
-import { contiguous, unallocated } from '../../src/hdf5/new-layout.ts';
-import { Region } from '../../src/hdf5/object-node.ts';
-import { chunked, compact, virtual } from '../../src/hdf5/ordinary-layouts.ts';
+import { createDatatype } from '../../src/hdf5/graph/committed-types.ts';
+import { Region } from '../../src/hdf5/graph/object-node.ts';
+import { contiguous, unallocated } from '../../src/hdf5/layouts/new-layout.ts';
+import { chunked, compact, virtual } from '../../src/hdf5/layouts/ordinary.ts';
+import { simpleSpace } from '../../src/hdf5/messages/dataspace.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { full } from '../seed.ts';
 

@@ -1,6 +1,6 @@
-import type { Dataset } from '../../src/dataset.ts';
-import type { File } from '../../src/file.ts';
-import { Group } from '../../src/group.ts';
+import type { Dataset } from '../../src/api/dataset.ts';
+import type { File } from '../../src/api/file.ts';
+import { Group } from '../../src/api/group.ts';
 
 /** Looks at everything in a file. What throws is noted and the walk goes on, so that one damage does not hide another. */
 export class Walk {

@@ -2,11 +2,11 @@ import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
 import { type DType, fullType } from '../../src/dtype/model.ts';
-import { committedType } from '../../src/hdf5/dataset-messages.ts';
-import type { Dataspace } from '../../src/hdf5/dataspace.ts';
-import type { ObjectNode } from '../../src/hdf5/object-node.ts';
-import type { Structure } from '../../src/hdf5/structure.ts';
-import type { Io } from '../../src/storage/drive.ts';
+import type { ObjectNode } from '../../src/hdf5/graph/object-node.ts';
+import type { Structure } from '../../src/hdf5/graph/structure.ts';
+import { committedType } from '../../src/hdf5/messages/dataset.ts';
+import type { Dataspace } from '../../src/hdf5/messages/dataspace.ts';
+import type { Io } from '../../src/storage/io.ts';
 import { runSync } from '../oracles.ts';
 
 /** A type, an element: nested lists of text and numbers, in the same words as describe.py uses. */

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import { File } from '../../src/file.ts';
+import { File } from '../../src/api/file.ts';
 import { runSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { type Description, expectSame, h5pyDescribes, Tally, withoutData } from './describe.ts';

@@ -2,7 +2,7 @@ import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { SCALAR_SPACE } from '../../src/hdf5/dataspace.ts';
+import { SCALAR_SPACE } from '../../src/hdf5/messages/dataspace.ts';
 import { h5dump, runSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { h5pyDescribes, withoutData } from './describe.ts';

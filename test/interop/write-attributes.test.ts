@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { T } from '../../src/dtype/construct.ts';
 import type { DType, NumberType } from '../../src/dtype/model.ts';
-import { NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../../src/hdf5/dataspace.ts';
+import { NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../../src/hdf5/messages/dataspace.ts';
 import { h5dump, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { checkFile, printTally } from './check.ts';

@@ -1,7 +1,7 @@
 import { createCipheriv } from 'node:crypto';
 import { File } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
-import { type CommitRecord, parseRecords } from '../../src/log/commit-record.ts';
+import { type CommitRecord, parseRecords } from '../../src/log/format/commit-record.ts';
 
 function sumOf(...parts: readonly Uint8Array[]): string {
   const cipher = createCipheriv('aes-128-gcm', new Uint8Array(16), new Uint8Array(12));

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { File, select } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
-import { Table } from '../../src/log/table-read.ts';
+import { Table } from '../../src/log/format/table-read.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 

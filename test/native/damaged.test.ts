@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { H5LogError, isH5LogError } from '../../src/base/errors.ts';
 import type { Library } from '../../src/connector/native/library.ts';
 import { NativeFile } from '../../src/connector/native/native-file.ts';
 import { unpack } from '../../src/connector/native/packed.ts';
-import { H5LogError, isH5LogError } from '../../src/errors.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { withOracle } from '../oracles.ts';
 import { random, repeats, seed } from '../seed.ts';

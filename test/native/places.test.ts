@@ -1,9 +1,9 @@
 import { copyFileSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
+import { H5LogError } from '../../src/base/errors.ts';
 import { loadLibrary, readyLibrary } from '../../src/connector/native/library.ts';
 import { NativeFile } from '../../src/connector/native/native-file.ts';
-import { H5LogError } from '../../src/errors.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import type { ByteStorage } from '../../src/storage/storage.ts';
 import { h5pyDescribe } from '../interop/describe.ts';

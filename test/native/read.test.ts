@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
-import type { H5LogError } from '../../src/errors.ts';
+import type { H5LogError } from '../../src/base/errors.ts';
 import { select } from '../../src/space/select.ts';
 import { type Description, expectSame, h5pyDescribes } from '../interop/describe.ts';
 import { h5dump, pythonSync, runSync, withOracle } from '../oracles.ts';

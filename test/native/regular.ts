@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { isH5LogError } from '../../src/base/errors.ts';
 import { type Library, loadLibrary } from '../../src/connector/native/library.ts';
 import { NativeFile } from '../../src/connector/native/native-file.ts';
-import { isH5LogError } from '../../src/errors.ts';
 import { type Description, type Plain, plainValue } from '../interop/describe.ts';
 import { runSync } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';

@@ -6,7 +6,7 @@ import { NativeFile } from '../../src/connector/native/native-file.ts';
 import { T } from '../../src/dtype/construct.ts';
 import { sameType } from '../../src/dtype/describe.ts';
 import type { DType } from '../../src/dtype/model.ts';
-import { NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../../src/hdf5/dataspace.ts';
+import { NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../../src/hdf5/messages/dataspace.ts';
 import { select, type Where } from '../../src/space/select.ts';
 import {
   type Description,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { Table } from '../../src/log/table-read.ts';
+import { Table } from '../../src/log/format/table-read.ts';
 import { folder } from './fixtures.ts';
 import { spelled } from './spelled.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
-import { Table } from '../../src/log/table-read.ts';
+import { Table } from '../../src/log/format/table-read.ts';
 import { full, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { folder } from './fixtures.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { mergeTables } from '../../src/log/table-merge.ts';
-import { Table } from '../../src/log/table-read.ts';
+import { mergeTables } from '../../src/log/format/table-merge.ts';
+import { Table } from '../../src/log/format/table-read.ts';
 import { entry, i32, i64, table } from './spelled.ts';
 
 // H5Dwrite_n may write several blocks to one place. In a record of a one-dimensional dataset (MUL and REC), and in a scalar (MUL),

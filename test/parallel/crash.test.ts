@@ -14,7 +14,7 @@ import {
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { H5LogError } from '../../src/errors.ts';
+import type { H5LogError } from '../../src/base/errors.ts';
 import { full, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { type Appending, copyTo, type Making } from './crash-rank.ts';

@@ -1,4 +1,4 @@
-import { H5LogError } from '../../src/errors.ts';
+import { H5LogError } from '../../src/base/errors.ts';
 
 /** What came of a call, in a form that can leave a thread. */
 export interface Outcome {

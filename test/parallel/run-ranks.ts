@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll } from 'vitest';
-import type { runThreads } from '../../src/comm/threads.ts';
+import type { runThreads } from '../../src/comm/threads/run.ts';
 
 // The one that tsx compiles with: it is there wherever the tests run.
 const esbuild = createRequire(createRequire(import.meta.url).resolve('tsx'))('esbuild') as {
@@ -45,8 +45,8 @@ function compile(module: URL): string {
   const source = (path: string): string => new URL(`../../src/${path}`, import.meta.url).pathname;
   esbuild.buildSync({
     entryPoints: {
-      threads: source('comm/threads.ts'),
-      'threads-worker': source('comm/threads-worker.ts'),
+      threads: source('comm/threads/run.ts'),
+      worker: source('comm/threads/worker.ts'),
       rank: module.pathname,
     },
     outdir: folder,

@@ -5,24 +5,25 @@ import { readSources, type Source, source } from './sources.ts';
 // From the top down. A file imports from its own layer and from those below it.
 const layers: readonly (readonly string[])[] = [
   ['cli'],
+  ['bench'],
   ['tools'],
   ['index', 'threads', 'mpi', 'native'],
-  ['file', 'group', 'dataset', 'attributes'],
+  ['api'],
   ['connector'],
   ['log'],
   ['hdf5'],
   ['space', 'dtype', 'filter', 'storage', 'comm'],
-  ['errors', 'slab'],
+  ['base'],
 ];
 // These do not import one another, although they are one layer.
 const apart = ['space', 'dtype', 'filter', 'storage', 'comm'];
 // The platform files stand beside the layers: they give node's storage, communicators and zlib to whoever is above those.
-const platformImports = ['storage', 'comm', 'filter', 'errors', 'platform'];
-const platformImporters = /^(?!storage$|comm$|errors$)/;
+const platformImports = ['storage', 'comm', 'filter', 'base', 'platform'];
+const platformImporters = /^(?!storage$|comm$|base$)/;
 // The entry point h5log/storage: a page must be able to import httpStorage from where nodeStorage is.
-const platformEntry = 'storage/index.ts';
+const platformEntry = 'storage.ts';
 
-const publicClasses = ['file.ts', 'group.ts', 'dataset.ts', 'attributes.ts'];
+const publicClasses = /^api\//;
 const sources = readSources();
 
 describe('imports', () => {
@@ -34,9 +35,9 @@ describe('imports', () => {
     const wrong = [
       source('hdf5/a.ts', "import { b } from '../log/b.ts';"),
       source('dtype/a.ts', "export { b } from '../space/b.ts';"),
-      source('errors.ts', "import type {\n  B,\n} from './dtype/b.ts';"),
-      source('storage/node.ts', "import { b } from '#platform';"),
-      source('platform-node.ts', "import { b } from './hdf5/b.ts';"),
+      source('base/errors.ts', "import type {\n  B,\n} from '../dtype/b.ts';"),
+      source('storage/node/file.ts', "import { b } from '#platform';"),
+      source('platform/node.ts', "import { b } from '../hdf5/b.ts';"),
       source('log/a.ts', "import { b } from 'h5log';"),
     ];
     expect(wrong.flatMap(wrongImports)).toHaveLength(wrong.length);
@@ -62,9 +63,9 @@ describe('imports', () => {
 });
 
 describe('a platform', () => {
-  const mayUseNode = /^(storage\/node|comm\/|cli\/|tools\/bench\/|platform-node\.ts$)/;
+  const mayUseNode = /^(storage\/node\/|comm\/|cli\/|bench\/|platform\/node\.ts$)/;
 
-  test('is touched only by node storage, communicators, the command line with its benchmarks, and platform-node.ts', () => {
+  test('is touched only by node storage, communicators, the command line with its benchmarks, and platform/node.ts', () => {
     const wrong: string[] = [];
     for (const { path, code, imports } of sources) {
       if (mayUseNode.test(path)) continue;
@@ -78,13 +79,13 @@ describe('a platform', () => {
 
   test('is not brought along by benchmarks: only the command line imports them', () => {
     const wrong = sources.filter(
-      ({ path, imports }) => !/^(cli|tools\/bench)\//.test(path) && imports.some((from) => from.includes('/bench/')),
+      ({ path, imports }) => !/^(cli|bench)\//.test(path) && imports.some((from) => from.includes('/bench/')),
     );
     expect(wrong.map(({ path }) => path)).toEqual([]);
   });
 
   test.each([
-    ['#platform', '../../src/platform-node.ts', '../../src/platform-browser.ts'],
+    ['#platform', '../../src/platform/node.ts', '../../src/platform/browser.ts'],
     ['#native', '../../src/connector/native/engine.ts', '../../src/connector/native/absent.ts'],
   ])('%s offers the same names for node and for browsers', async (_name, there, elsewhere) => {
     const node = (await import(there)) as object;
@@ -95,10 +96,10 @@ describe('a platform', () => {
 
 describe('functions', () => {
   // Tools and commands stand on top of the public classes and await them; the platform files hand storage through.
-  const mayWait = /^(storage|comm|tools|cli)\/|^platform-/;
+  const mayWait = /^(storage|comm|tools|bench|cli|platform)\//;
 
   test('are async, or end in Sync, only in storage, communicators and the public classes', () => {
-    const waiting = sources.filter(({ path }) => !mayWait.test(path) && !publicClasses.includes(path));
+    const waiting = sources.filter(({ path }) => !mayWait.test(path) && !publicClasses.test(path));
     expect(waiting.flatMap(twins)).toEqual([]);
   });
 
@@ -144,10 +145,9 @@ function allowed(from: string, path: string, target: string): boolean {
   return above <= below;
 }
 
-/** The folder, or for a file directly in src/ its name without extension; both platform files are one. */
+/** The folder, or for a file directly in src/ its name without extension. */
 function unit(path: string): string {
-  const [first = ''] = path.split('/');
-  return first.startsWith('platform-') ? 'platform' : first.replace(/\.ts$/, '');
+  return path.split('/')[0]?.replace(/\.ts$/, '') ?? '';
 }
 
 function twins({ path, code }: Source): string[] {

@@ -38,9 +38,9 @@ describe('package.json', () => {
     expect(manifest.exports).toEqual({
       '.': entry('index'),
       './mpi': entry('mpi'),
-      './storage': entry('storage/index'),
+      './storage': entry('storage'),
       './threads': entry('threads'),
-      './tools': entry('tools/index'),
+      './tools': entry('tools'),
       './native': entry('native'),
       './package.json': './package.json',
     });
@@ -54,10 +54,10 @@ describe('package.json', () => {
     expect(JSON.stringify(manifest.imports)).toBe(
       JSON.stringify({
         '#platform': {
-          'h5log-source': { browser: './src/platform-browser.ts', default: './src/platform-node.ts' },
-          browser: './dist/platform-browser.js',
-          node: './dist/platform-node.js',
-          default: './dist/platform-browser.js',
+          'h5log-source': { browser: './src/platform/browser.ts', default: './src/platform/node.ts' },
+          browser: './dist/platform/browser.js',
+          node: './dist/platform/node.js',
+          default: './dist/platform/browser.js',
         },
         '#native': {
           'h5log-source': {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isH5LogError } from '../../src/errors.ts';
+import { isH5LogError } from '../../src/base/errors.ts';
 import type { BlockingStorage, ByteStorage } from '../../src/storage/storage.ts';
 import { errorOf, expectBytes, pattern } from './scratch.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { H5LogError } from '../../src/errors.ts';
+import { H5LogError } from '../../src/base/errors.ts';
 import { blobStorage } from '../../src/storage/blob.ts';
-import { driveAsync, driveSync, type Io } from '../../src/storage/drive.ts';
 import { faultyStorage } from '../../src/storage/faulty.ts';
+import { driveAsync, driveSync, type Io } from '../../src/storage/io.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import type { ByteStorage } from '../../src/storage/storage.ts';
 import { errorOf, pattern } from './scratch.ts';

@@ -1,7 +1,7 @@
 // A process that competes for a lock; see node-lock.test.ts. It is bundled to JavaScript first, as Node 20 runs no TypeScript.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { isH5LogError } from '../../src/errors.ts';
-import { acquireLock, type Lock } from '../../src/storage/node-lock.ts';
+import { isH5LogError } from '../../src/base/errors.ts';
+import { acquireLock, type Lock } from '../../src/storage/node/lock.ts';
 
 const [task, path] = process.argv.slice(2) as ['race' | 'storm' | 'hold', string];
 

@@ -3,8 +3,8 @@ import * as fs from 'node:fs';
 import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { nodeStorage } from '../../src/storage/node-file.ts';
-import { realFile } from '../../src/storage/node-path.ts';
+import { nodeStorage } from '../../src/storage/node/file.ts';
+import { realFile } from '../../src/storage/node/path.ts';
 import { storageConformance } from './conformance.ts';
 import { canDropRights, errorOf, expectBytes, pattern, scratchDirectory, withoutRights } from './scratch.ts';
 

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { acquireLock, lockPathFor } from '../../src/storage/node-lock.ts';
-import { type Holder, here } from '../../src/storage/node-process.ts';
+import { acquireLock, lockPathFor } from '../../src/storage/node/lock.ts';
+import { type Holder, here } from '../../src/storage/node/lock-holder.ts';
 import { repeats } from '../seed.ts';
 import { canDropRights, errorOf, scratchDirectory, withoutRights } from './scratch.ts';
 

@@ -3,16 +3,16 @@ import { join } from 'node:path';
 import { File } from 'h5log';
 import { replay, seal, stat } from 'h5log/tools';
 import { describe, expect, test } from 'vitest';
+import { type ExternalTask, runExternal } from '../../src/bench/external.ts';
+import { OrdinaryTable } from '../../src/bench/ordinary-table.ts';
+import { shuffled } from '../../src/bench/shuffled.ts';
+import smallHeap from '../../src/bench/small-heap.ts';
+import { checkRows, manyRows } from '../../src/bench/small-rows.ts';
+import { TILE, Tiles } from '../../src/bench/tiles.ts';
+import { Best, median } from '../../src/bench/times.ts';
+import type { Figure } from '../../src/bench/workload.ts';
+import { type ShippedWorkload, workloads } from '../../src/bench/workloads.ts';
 import { solo } from '../../src/comm/solo.ts';
-import { type ExternalTask, runExternal } from '../../src/tools/bench/external.ts';
-import { OrdinaryTable } from '../../src/tools/bench/ordinary-table.ts';
-import { shuffled } from '../../src/tools/bench/shuffled.ts';
-import smallHeap from '../../src/tools/bench/small-heap.ts';
-import { checkRows, manyRows } from '../../src/tools/bench/small-rows.ts';
-import { TILE, Tiles } from '../../src/tools/bench/tiles.ts';
-import { Best, median } from '../../src/tools/bench/times.ts';
-import type { Figure } from '../../src/tools/bench/workload.ts';
-import { type ShippedWorkload, workloads } from '../../src/tools/bench/workloads.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 interface Measured {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { isH5LogError } from 'h5log';
 import { describe, expect, test } from 'vitest';
-import { parseCdl } from '../../src/tools/bench/cdl.ts';
+import { parseCdl } from '../../src/bench/cdl.ts';
 import { ncdump, pythonSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 

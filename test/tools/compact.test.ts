@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { File, solo } from 'h5log';
 import { runThreads } from 'h5log/threads';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { compact, verify } from '../../src/tools/index.ts';
+import { compact, verify } from '../../src/tools.ts';
 import { Machine } from '../log/model.ts';
 import { type StepKind, WEIGHTS } from '../log/model-program.ts';
 import { h5dump, pythonSync, withOracle } from '../oracles.ts';

@@ -1,6 +1,6 @@
 import { memoryStorage } from 'h5log/storage';
 import { expect, test } from 'vitest';
-import { RawOutput } from '../../src/tools/raw-output.ts';
+import { RawOutput } from '../../src/tools/replay/raw-output.ts';
 
 /** A storage whose writes take a while, and take their bytes only at the end of it. */
 function slow(fail = false) {

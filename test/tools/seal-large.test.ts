@@ -2,7 +2,7 @@ import { closeSync, fsyncSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
-import { seal } from '../../src/tools/index.ts';
+import { seal } from '../../src/tools.ts';
 import { oracle, pythonSync } from '../oracles.ts';
 import { full } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';

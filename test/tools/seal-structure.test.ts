@@ -2,7 +2,7 @@ import { cpSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { File, T } from 'h5log';
 import { describe, expect, test } from 'vitest';
-import { seal } from '../../src/tools/index.ts';
+import { seal } from '../../src/tools.ts';
 import { h5dump, pythonSync, withOracle } from '../oracles.ts';
 import { folder as originals, readable, withSubfiles } from '../original/fixtures.ts';
 import { full } from '../seed.ts';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Dataset, File, Group } from 'h5log';
 import { expect } from 'vitest';
-import { type SealOptions, type SealResult, seal } from '../../src/tools/index.ts';
+import { type SealOptions, type SealResult, seal } from '../../src/tools.ts';
 import { h5dump, pythonSync } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type FullSlab, fullSlab, slabCoordinate, slabPieces, slabShape } from '../../src/tools/slab-pieces.ts';
+import { type FullSlab, fullSlab, slabCoordinate, slabPieces, slabShape } from '../../src/tools/replay/slab-pieces.ts';
 import { random, repeats, seed } from '../seed.ts';
 
 /** The elements of a slab in row-major order, each as its coordinates. */

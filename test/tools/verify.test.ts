@@ -4,7 +4,7 @@ import { File } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { runThreads } from 'h5log/threads';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { verify } from '../../src/tools/index.ts';
+import { verify } from '../../src/tools.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { folder as fixtures, readable } from '../original/fixtures.ts';
 import { WORKERS } from '../parallel/scripted.ts';

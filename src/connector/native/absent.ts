@@ -1,4 +1,4 @@
-import { H5LogError } from '../../errors.ts';
+import { H5LogError } from '../../base/errors.ts';
 import type * as Engine from './engine.ts';
 
 // What `#native` is in a browser: pages that never open ordinary HDF5 do not load the code for it.

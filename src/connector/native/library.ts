@@ -1,5 +1,5 @@
-import type { ErrorCode } from '../../errors.ts';
-import { H5LogError, isH5LogError } from '../../errors.ts';
+import type { ErrorCode } from '../../base/errors.ts';
+import { H5LogError, isH5LogError } from '../../base/errors.ts';
 import { type FileSystem, Mounts, REGULAR_FILE, type StreamCalls } from './mounts.ts';
 
 /** How h5wasm is told of a type to make; sizes and offsets are those in its memory. */

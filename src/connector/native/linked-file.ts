@@ -1,4 +1,4 @@
-import { isH5LogError } from '../../errors.ts';
+import { isH5LogError } from '../../base/errors.ts';
 
 /** Opens the file that an external link of the file at `path` names, looked for where libhdf5 looks; null if there is none. */
 export function linkedFile<T>(path: string, name: string, open: (path: string) => T): T | null {

@@ -1,6 +1,6 @@
+import { H5LogError } from '../../base/errors.ts';
 import { containsReference, describeType } from '../../dtype/describe.ts';
 import { type DType, type FullType, fullType } from '../../dtype/model.ts';
-import { H5LogError } from '../../errors.ts';
 import { CLASS, type TypeFacts } from './library.ts';
 
 /**

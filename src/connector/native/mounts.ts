@@ -1,4 +1,4 @@
-import { H5LogError } from '../../errors.ts';
+import { H5LogError } from '../../base/errors.ts';
 import type { BlockingStorage, ByteStorage } from '../../storage/storage.ts';
 
 /** What h5wasm's file system knows of an open file; only what is used here. */

@@ -1,11 +1,11 @@
+import { H5LogError } from '../../base/errors.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import type { DType } from '../../dtype/model.ts';
-import { H5LogError } from '../../errors.ts';
-import type { Dataspace } from '../../hdf5/dataspace.ts';
-import type { Link, ObjectNode } from '../../hdf5/object-node.ts';
-import type { Structure } from '../../hdf5/structure.ts';
-import { plainNames } from '../../log/names.ts';
-import type { Io } from '../../storage/drive.ts';
+import type { Link, ObjectNode } from '../../hdf5/graph/object-node.ts';
+import type { Structure } from '../../hdf5/graph/structure.ts';
+import type { Dataspace } from '../../hdf5/messages/dataspace.ts';
+import { plainNames } from '../../log/format/names.ts';
+import type { Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import type { Commit, DirectChanges, FileSession, Found, NewDatasetOptions, RegularDataset } from '../file-session.ts';
 import { NativeDataset } from './native-dataset.ts';

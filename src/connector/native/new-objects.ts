@@ -1,8 +1,8 @@
+import { H5LogError } from '../../base/errors.ts';
 import { describeType } from '../../dtype/describe.ts';
 import { type DType, fullType, numberName } from '../../dtype/model.ts';
-import { H5LogError } from '../../errors.ts';
-import { FILTER } from '../../hdf5/filter-message.ts';
-import type { Filter } from '../../log/dataset-shape.ts';
+import { FILTER } from '../../hdf5/messages/filters.ts';
+import type { Filter } from '../../log/post/dataset-shape.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { NewDatasetOptions } from '../file-session.ts';
 import { CLASS, type ObjectRequest, type TypeRequest } from './library.ts';

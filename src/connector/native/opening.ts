@@ -1,7 +1,7 @@
 import { pathOf } from '#platform';
+import { H5LogError } from '../../base/errors.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { solo } from '../../comm/solo.ts';
-import { H5LogError } from '../../errors.ts';
 import { checkStorage, isPath } from '../../storage/source.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import { type CommonOptions, type CreateOptions, checkOptions, type OpenOptions } from '../options.ts';

@@ -1,7 +1,7 @@
+import { formatError, H5LogError } from '../../base/errors.ts';
 import { readUint32 } from '../../dtype/heap-id.ts';
 import type { DType } from '../../dtype/model.ts';
 import { type Encoded, encodeValues } from '../../dtype/values.ts';
-import { formatError, H5LogError } from '../../errors.ts';
 import type { Library } from './library.ts';
 import type { Form } from './memory-form.ts';
 

@@ -1,5 +1,5 @@
 import { createTarget, joinTarget, openTarget, readTarget } from '#platform';
-import { H5LogError } from '../../errors.ts';
+import { H5LogError } from '../../base/errors.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import { ACCESS, type Library, libraryError } from './library.ts';
 

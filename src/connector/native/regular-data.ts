@@ -1,7 +1,7 @@
-import { H5LogError } from '../../errors.ts';
-import type { ObjectNode } from '../../hdf5/object-node.ts';
-import type { PostOptions } from '../../log/log-dataset.ts';
-import type { ReadRequest } from '../../log/read.ts';
+import { H5LogError } from '../../base/errors.ts';
+import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import type { PostOptions } from '../../log/post/dataset.ts';
+import type { ReadRequest } from '../../log/read/reading.ts';
 import type { Coordinates, Where } from '../../space/select.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import type { RegularDataset } from '../file-session.ts';

@@ -3,7 +3,7 @@
 import { writeSync } from 'node:fs';
 import { isH5LogError } from 'h5log';
 import { mpi } from 'h5log/mpi';
-import { openMpiFile } from '../../../src/comm/mpi-file.ts';
+import { openMpiFile } from '../../../src/comm/mpi/file.ts';
 
 const [path = ''] = process.argv.slice(2);
 const comm = mpi();

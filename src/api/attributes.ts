@@ -1,0 +1,196 @@
+import { H5LogError } from '../base/errors.ts';
+import type { FileSession } from '../connector/file-session.ts';
+import { checkType, T } from '../dtype/construct.ts';
+import { arrayKind } from '../dtype/convert.ts';
+import { type DType, fullType, type TypedArray } from '../dtype/model.ts';
+import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
+import { checkShape, sizeOf } from '../space/shape.ts';
+
+export type AttributeValue =
+  | null
+  | number
+  | bigint
+  | boolean
+  | string
+  | TypedArray
+  | readonly number[]
+  | readonly bigint[]
+  | readonly string[]
+  | object;
+
+/**
+ * set: number float64, bigint int64 (uint64 above 2^63-1), boolean T.bool, string and string[] variable-length UTF-8, TypedArray its own
+ * type, number[] float64, null a NULL dataspace; arrays are 1-d unless shape says otherwise; an existing name is replaced.
+ * get: scalars as JavaScript scalars, else flat arrays; undefined if absent.
+ */
+export interface Attributes extends Iterable<[string, AttributeValue]> {
+  readonly size: number;
+  get(name: string): AttributeValue | undefined;
+  describe(name: string): { dtype: DType; shape: readonly number[] | null } | undefined;
+  set(name: string, value: AttributeValue, options?: { dtype?: DType; shape?: readonly number[] }): void;
+  has(name: string): boolean;
+  delete(name: string): void;
+  keys(): IterableIterator<string>;
+}
+
+/** What the attributes belong to. */
+export interface AttributeOwner {
+  readonly session: FileSession;
+  readonly path: string;
+  readonly node: ObjectNode;
+}
+
+/** The attributes of a group or dataset; the connector's own are not among them. */
+export class ObjectAttributes implements Attributes {
+  readonly #owner: AttributeOwner;
+
+  constructor(owner: AttributeOwner) {
+    this.#owner = owner;
+  }
+
+  get size(): number {
+    let count = 0;
+    for (const _ of this.keys()) count++;
+    return count;
+  }
+
+  *keys(): IterableIterator<string> {
+    const { session, node } = this.#owner;
+    for (const stored of [...node.attributes.keys()]) {
+      const name = session.names.shown(stored);
+      if (name !== undefined) yield name;
+    }
+  }
+
+  *[Symbol.iterator](): IterableIterator<[string, AttributeValue]> {
+    for (const name of this.keys()) yield [name, this.get(name) as AttributeValue];
+  }
+
+  has(name: string): boolean {
+    return this.#owner.node.attributes.has(this.#stored(name));
+  }
+
+  get(name: string): AttributeValue | undefined {
+    const { session, node } = this.#owner;
+    return session.now(session.structure.attribute(node, this.#stored(name))) as AttributeValue | undefined;
+  }
+
+  describe(name: string): { dtype: DType; shape: readonly number[] | null } | undefined {
+    const { session, node } = this.#owner;
+    const parts = session.structure.describeAttribute(node, this.#stored(name));
+    if (!parts) return undefined;
+    const { dtype, space } = parts;
+    if (space.kind === 'simple') return { dtype, shape: space.shape };
+    return { dtype, shape: space.kind === 'null' ? null : [] };
+  }
+
+  set(name: string, value: AttributeValue, options: { dtype?: DType; shape?: readonly number[] } = {}): void {
+    const { session, path } = this.#owner;
+    session.writable();
+    session.collective('attributes.set', () => ({ path, name, value, ...options }));
+    this.put(name, value, options);
+  }
+
+  /** @internal Sets it on ranks that have agreed to do so. */
+  put(name: string, value: AttributeValue, options: { dtype?: DType; shape?: readonly number[] } = {}): void {
+    const { session, path } = this.#owner;
+    const dtype = options.dtype === undefined ? typeOf(name, value) : checkType(options.dtype);
+    const space = spaceOf(name, value, dtype, options.shape);
+    const stored = this.#stored(name);
+    try {
+      if (session.direct) session.direct.setAttribute(path, stored, dtype, space, value);
+      else session.now(session.structure.setAttribute(this.#owner.node, stored, dtype, space, value));
+    } catch (error) {
+      throw located(error, session.storage.name, path, name);
+    }
+  }
+
+  delete(name: string): void {
+    const { session, path } = this.#owner;
+    session.writable();
+    session.collective('attributes.delete', () => ({ path, name }));
+    if (!this.has(name))
+      throw new H5LogError('NOT_FOUND', `${path} has no attribute ${name}`, {
+        file: session.storage.name,
+        object: path,
+      });
+    if (session.direct) session.direct.deleteAttribute(path, this.#stored(name));
+    else session.structure.deleteAttribute(this.#owner.node, this.#stored(name));
+  }
+
+  #stored(name: string): string {
+    if (typeof name !== 'string' || name === '' || name.includes('\0'))
+      throw new H5LogError('OPTION', `${JSON.stringify(name)} is not a name for an attribute`);
+    return this.#owner.session.names.stored(name);
+  }
+}
+
+/** Says which attribute of which object it was. */
+function located(error: unknown, file: string, path: string, name: string): unknown {
+  if (!(error instanceof H5LogError) || error.object !== undefined) return error;
+  return new H5LogError(error.code, `attribute ${name} of ${path}: ${error.message}`, {
+    file,
+    object: path,
+    cause: error,
+  });
+}
+
+function typeOf(name: string, value: unknown): DType {
+  if (value === null) return 'float64';
+  switch (typeof value) {
+    case 'number':
+      return 'float64';
+    case 'bigint':
+      return value > 2n ** 63n - 1n ? 'uint64' : 'int64';
+    case 'boolean':
+      return T.bool;
+    case 'string':
+      return T.string();
+  }
+  const kind = ArrayBuffer.isView(value) ? arrayKind(value) : undefined;
+  if (kind) return kind;
+  if (Array.isArray(value)) {
+    if (value.length === 0) return 'float64';
+    const types = new Set(value.map((item) => typeof item));
+    if (types.size === 1) {
+      const [only] = types;
+      if (only === 'number') return 'float64';
+      if (only === 'string') return T.string();
+      if (only === 'boolean') return T.bool;
+      if (only === 'bigint') return (value as bigint[]).some((item) => item > 2n ** 63n - 1n) ? 'uint64' : 'int64';
+    }
+  }
+  throw new H5LogError(
+    'DTYPE',
+    `attribute ${name}: a type for ${Array.isArray(value) ? 'this array' : `this ${typeof value}`} must be given as { dtype }`,
+  );
+}
+
+function spaceOf(name: string, value: unknown, dtype: DType, shape: readonly number[] | undefined): Dataspace {
+  if (value === null) return NULL_SPACE;
+  const length = listLength(value, dtype);
+  if (shape === undefined) return length === undefined ? SCALAR_SPACE : simpleSpace([length]);
+  const sizes = checkShape(shape);
+  if (sizeOf(sizes) !== (length ?? 1)) {
+    throw new H5LogError(
+      'SHAPE',
+      `attribute ${name}: ${length ?? 1} values do not fit the shape [${sizes.join(', ')}]`,
+    );
+  }
+  return sizes.length === 0 ? SCALAR_SPACE : simpleSpace(sizes);
+}
+
+/** How many elements a value holds, or undefined if it is one element. */
+function listLength(value: unknown, dtype: DType): number | undefined {
+  if (!Array.isArray(value) && !(ArrayBuffer.isView(value) && !(value instanceof DataView))) return undefined;
+  const list = value as ArrayLike<unknown>;
+  const type = fullType(dtype);
+  // For these types one element is itself a list; a list of elements is a list of lists.
+  if (type.class === 'array' || type.class === 'vlen' || type.class === 'opaque') {
+    const first = list[0];
+    const nested = Array.isArray(first) || ArrayBuffer.isView(first);
+    if (!nested && !(type.class === 'vlen' && typeof first === 'string')) return undefined;
+  }
+  return list.length;
+}

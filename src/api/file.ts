@@ -1,0 +1,284 @@
+import { createNative, loadLibrary, openNative, readyLibrary } from '#native';
+import { watchProcess } from '#platform';
+import { H5LogError } from '../base/errors.ts';
+import type { Communicator } from '../comm/communicator.ts';
+import type { Commit, FileSession } from '../connector/file-session.ts';
+import { beginCreate, beginOpen, type Opening, wantsNative } from '../connector/opening.ts';
+import type { CommonOptions, CreateOptions, OpenOptions } from '../connector/options.ts';
+import { Session } from '../connector/session.ts';
+import { driveAsync, driveSync } from '../storage/io.ts';
+import { type Job, JobQueue } from '../storage/jobs.ts';
+import type { ByteStorage } from '../storage/storage.ts';
+import { Group } from './group.ts';
+
+/** An HDF5 file; the root group of what is in it. */
+export class File extends Group {
+  readonly comm: Communicator;
+  readonly #jobs: JobQueue<Commit>;
+  #closing: Promise<void> | null = null;
+  #released = false;
+  #unwatch: (() => void) | null = null;
+
+  private constructor(session: FileSession, comm: Communicator, commitOnSignal = false) {
+    super(session, null, '/', session.structure.root);
+    this.comm = comm;
+    this.#jobs = new JobQueue(session.storage);
+    session.makeRoom = () => this.flushSync();
+    if (session.mode !== 'r+') return;
+    const { rank, size } = session.comm;
+    this.#unwatch = watchProcess({
+      describe: () => ({ name: session.storage.name, rank, size, sequence: this.sequence, ...this.pending }),
+      close: () => this.closeSync(),
+      end: () => this.#end(),
+      abandon: () => this.#abandon(),
+      onSignal: commitOnSignal ? () => this.flushSync() : null,
+    });
+  }
+
+  static #of({ session, comm }: { session: FileSession; comm: Communicator }, options: CommonOptions): File {
+    return new File(session, comm, options.commitOnSignal);
+  }
+
+  /** Makes a new file, replacing what is at that path once the new one is whole. */
+  static async create(target: string | URL | ByteStorage, options: CreateOptions = {}): Promise<File> {
+    if (wantsNative(options)) return File.#of(createNative(await loadLibrary(), target, options), options);
+    const opening = beginCreate(target, options);
+    if (opening.isShared) return File.#createNow(opening, options);
+    const session = await File.#settled(opening, driveAsync(opening.storage, Session.create(opening.session)));
+    return File.#of({ session, comm: opening.given }, options);
+  }
+
+  static createSync(target: string | URL | ByteStorage, options: CreateOptions = {}): File {
+    if (!wantsNative(options)) return File.#createNow(beginCreate(target, options), options);
+    return File.#of(createNative(readyLibrary(), target, options), options);
+  }
+
+  static #createNow(opening: Opening, options: CreateOptions): File {
+    const session = File.#done(opening, () => driveSync(opening.storage, Session.create(opening.session)));
+    return File.#of({ session, comm: opening.given }, options);
+  }
+
+  static async open(source: string | URL | Blob | ByteStorage, options: OpenOptions = {}): Promise<File> {
+    if (wantsNative(options)) return File.#of(openNative(await loadLibrary(), source, options), options);
+    const opening = beginOpen(source, options);
+    if (opening.isShared) return File.#openNow(opening, options);
+    const session = await File.#settled(opening, driveAsync(opening.storage, Session.open(opening.session)));
+    // So that blocking reads of it work as well. Without the package its structure can still be looked at.
+    if (session.connector === 'native' && session.storage.blocking) await loadLibrary().catch(() => {});
+    return File.#of({ session, comm: opening.given }, options);
+  }
+
+  static openSync(source: string | URL | ByteStorage, options: OpenOptions = {}): File {
+    if (!wantsNative(options)) return File.#openNow(beginOpen(source, options), options);
+    return File.#of(openNative(readyLibrary(), source, options), options);
+  }
+
+  static #openNow(opening: Opening, options: OpenOptions): File {
+    const session = File.#done(opening, () => driveSync(opening.storage, Session.open(opening.session)));
+    return File.#of({ session, comm: opening.given }, options);
+  }
+
+  static async #settled(opening: Opening, work: Promise<Session>): Promise<Session> {
+    try {
+      return await work;
+    } catch (error) {
+      throw opening.failed(error);
+    }
+  }
+
+  static #done(opening: Opening, work: () => Session): Session {
+    try {
+      return work();
+    } catch (error) {
+      throw opening.failed(error);
+    }
+  }
+
+  get connector(): 'log' | 'native' {
+    return this.session.connector;
+  }
+
+  get mode(): 'r' | 'r+' {
+    return this.session.mode;
+  }
+
+  get closed(): boolean {
+    return this.session.closed;
+  }
+
+  /** The number of the last commit. */
+  get sequence(): number {
+    return this.session.last.sequence;
+  }
+
+  /** What was posted and not flushed yet. */
+  get pending(): { readonly requests: number; readonly bytes: number } {
+    return this.session.log?.pending ?? { requests: 0, bytes: 0 };
+  }
+
+  /** Every commit that the file knows of, oldest first. */
+  commits(): readonly Commit[] {
+    return this.session.commits();
+  }
+
+  /** For readers: moves to the newest commit; false if there is none newer. Objects show the new state. */
+  async refresh(): Promise<boolean> {
+    if (this.mode === 'r+') return false;
+    if (this.#isShared) return this.refreshSync();
+    return driveAsync(this.session.storage, this.session.refresh());
+  }
+
+  refreshSync(): boolean {
+    if (this.mode === 'r+') return false;
+    this.session.collective('refresh', () => ({}));
+    return driveSync(this.session.storage, this.session.refresh());
+  }
+
+  /** Commits as another process makes them: the file is looked at again and again, every `interval` milliseconds. */
+  async *watch({
+    signal,
+    interval = 100,
+  }: {
+    signal?: AbortSignal;
+    interval?: number;
+  } = {}): AsyncIterableIterator<Commit> {
+    let seen = this.sequence;
+    // On several ranks it ends for all of them when one has had enough: the others would wait for it.
+    while (!this.session.onAnyRank(this.closed || signal?.aborted === true)) {
+      if (await this.refresh()) {
+        for (const commit of this.commits()) if (commit.sequence > seen) yield commit;
+        seen = this.sequence;
+      } else await pause(interval, signal);
+    }
+  }
+
+  /** Commits everything that changed so far. What changes while it is written belongs to the next commit. */
+  async flush(): Promise<Commit> {
+    // Several ranks do all of it now: what they do together cannot wait for its turn in an event loop.
+    if (this.#isShared) return this.flushSync();
+    const progress = this.session.plan();
+    // With nothing new, what is still being written is what this flush covers.
+    return progress ? this.#jobs.add(this.#job(progress)) : (this.#jobs.last ?? this.session.last);
+  }
+
+  /** The same, done when it returns. Takes over flushes that are still being written. */
+  flushSync(): Commit {
+    this.session.writable();
+    this.session.collective('flush', () => ({}));
+    this.#jobs.finishSync();
+    const progress = this.session.plan();
+    return progress ? this.#jobs.runSync(this.#job(progress)) : this.session.last;
+  }
+
+  #job(progress: unknown): Job<Commit> {
+    return {
+      start: () => this.session.write(progress),
+      done: (commit, overtaken) => this.session.succeeded(progress, commit, overtaken),
+      failed: () => this.session.failed(progress),
+    };
+  }
+
+  /** Commits what is pending, cuts the file to size and gives the lock up. Objects of the file can still be read. */
+  async close(): Promise<void> {
+    if (this.#released) return;
+    if (this.#isShared) {
+      this.closeSync();
+      return;
+    }
+    this.#closing ??= this.#finish().finally(() => {
+      this.#closing = null;
+    });
+    await this.#closing;
+  }
+
+  async #finish(): Promise<void> {
+    if (this.mode === 'r+') await this.#flushAll();
+    if (this.#released) return;
+    try {
+      await driveAsync(this.session.storage, this.session.finish());
+    } catch (error) {
+      if (this.#released) return;
+      this.session.closed = false;
+      throw error;
+    }
+    if (!this.#released) this.#release();
+    for (const storage of this.session.storages) await storage.close();
+  }
+
+  /** Until nothing is left, also of what was posted meanwhile. Then, in the same breath, changes are refused. */
+  async #flushAll(): Promise<void> {
+    for (let last = this.flush() as Promise<Commit> | undefined; last; ) {
+      await last;
+      if (this.#released) return;
+      const more = this.session.plan();
+      last = more ? this.#jobs.add(this.#job(more)) : this.#jobs.last;
+    }
+    this.session.closed = true;
+  }
+
+  closeSync(): void {
+    if (this.#released) return;
+    this.session.collective('close', () => ({}));
+    if (this.mode === 'r+' && !this.session.closed) this.flushSync();
+    // When one rank's call returns the file has its size and the lock is gone, whichever rank had it.
+    this.session.together(() => this.#end());
+    this.session.leave();
+  }
+
+  #end(): void {
+    driveSync(this.session.storage, this.session.finish());
+    this.#release();
+    for (const storage of this.session.storages) storage.blocking?.close();
+  }
+
+  /** Whether other ranks have the file open as well, and calls are made together. */
+  get #isShared(): boolean {
+    return this.session.comm.size > 1;
+  }
+
+  #abandon(): void {
+    this.session.giveUp();
+    this.#release();
+  }
+
+  /**
+   * Closes without committing what is pending: for a file that cannot be flushed any more, for example because another program
+   * changed it. Flushes under way fail.
+   */
+  discard(): void {
+    if (this.#released) return;
+    this.#jobs.cancel(new H5LogError('CLOSED', `${this.session.storage.name} was closed without a flush`));
+    this.#abandon();
+    for (const storage of this.session.storages) storage.blocking?.close();
+    // Other ranks that still call something learn that this one is gone.
+    this.session.leave();
+  }
+
+  #release(): void {
+    this.#unwatch?.();
+    this.#released = true;
+    this.session.closed = true;
+    this.session.release();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.closeSync();
+  }
+}
+
+/** Waits, but not beyond the signal. */
+function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, milliseconds);
+    signal?.addEventListener('abort', done, { once: true });
+    function done(): void {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', done);
+      resolve();
+    }
+  });
+}

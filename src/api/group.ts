@@ -1,0 +1,304 @@
+import { type ErrorCode, H5LogError } from '../base/errors.ts';
+import type { FileSession, Found } from '../connector/file-session.ts';
+import { copyOf, later } from '../connector/late.ts';
+import type { DType } from '../dtype/model.ts';
+import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
+import type { LinkTarget } from '../hdf5/messages/link.ts';
+import { type AttributeOwner, type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
+import { Dataset, type DatasetOptions, defineDataset } from './dataset.ts';
+import type { File } from './file.ts';
+
+/** A group: named links to groups and datasets. Paths are relative to it, or begin at the root with a slash. */
+export class Group {
+  readonly kind = 'group' as const;
+  readonly path: string;
+  readonly attributes: Attributes;
+  /** @internal */
+  readonly session: FileSession;
+  readonly #file: File | null;
+  #node: ObjectNode;
+  #generation: number;
+
+  /** @internal */
+  constructor(session: FileSession, file: File | null, path: string, node: ObjectNode) {
+    this.session = session;
+    this.#file = file;
+    this.path = path;
+    this.#node = node;
+    this.#generation = session.generation;
+    this.attributes = new ObjectAttributes(this);
+  }
+
+  get file(): File {
+    // Only a File has none: it is its own.
+    return this.#file ?? (this as unknown as File);
+  }
+
+  /** @internal */
+  get node(): ObjectNode {
+    const { generation } = this.session;
+    if (this.#generation !== generation) {
+      const node = this.session.find(this.session.structure.root, this.path)?.node;
+      if (node?.kind !== 'group') throw this.#error('NOT_FOUND', `${this.path} is no longer a group`, this.path);
+      this.#node = node;
+      this.#generation = generation;
+    }
+    return this.#node;
+  }
+
+  get(path: string): Group | Dataset | undefined {
+    const found = this.session.find(this.node, checkedPath(path));
+    return found && this.#wrap(found, this.#absolute(path));
+  }
+
+  group(path: string): Group {
+    const found = this.get(path);
+    if (found instanceof Group) return found;
+    throw this.#error(
+      'NOT_FOUND',
+      found ? `${this.#absolute(path)} is a dataset, not a group` : `there is no group ${this.#absolute(path)}`,
+      path,
+    );
+  }
+
+  dataset(path: string): Dataset;
+  dataset<D extends DType>(path: string, dtype: D): Dataset<D>;
+  dataset(path: string, dtype?: DType): Dataset {
+    const found = this.get(path);
+    if (!(found instanceof Dataset)) {
+      throw this.#error(
+        'NOT_FOUND',
+        found ? `${this.#absolute(path)} is a group, not a dataset` : `there is no dataset ${this.#absolute(path)}`,
+        path,
+      );
+    }
+    if (dtype !== undefined) found.mustBe(dtype);
+    return found;
+  }
+
+  has(path: string): boolean {
+    const found = this.session.find(this.node, checkedPath(path));
+    return found !== undefined && found.node.kind !== 'datatype';
+  }
+
+  /** The names in the group, in the order of their creation where the file keeps it. */
+  *keys(): IterableIterator<string> {
+    for (const { name } of this.#links()) yield name;
+  }
+
+  /** Names with what they lead to; undefined where a link leads nowhere or out of the file. */
+  *children(): IterableIterator<[string, Group | Dataset | undefined]> {
+    for (const { name, link } of this.#links()) {
+      const found = this.session.follow(this.node, this.path, link);
+      yield [name, found && this.#wrap(found, join(this.path, name))];
+    }
+  }
+
+  *#links(): Iterable<{ name: string; link: Link }> {
+    const { node } = this;
+    for (const link of [...node.links.values()]) {
+      const name = this.session.shownIn(node, link.name);
+      if (name !== undefined) yield { name, link };
+    }
+  }
+
+  #wrap({ session, node, path: there }: Found, asked: string): Group | Dataset | undefined {
+    // Behind an external link the object has the path that it has in its own file.
+    const path = session === this.session ? asked : there;
+    if (node.kind === 'group') return new Group(session, this.file, path, node);
+    if (node.kind === 'dataset') return new Dataset(session, this.file, path, node);
+    return undefined;
+  }
+
+  #absolute(path: string): string {
+    return join(path.startsWith('/') ? '/' : this.path, path);
+  }
+
+  // ---------------------------------------------------------------- changing
+
+  /** Makes a group; groups on the way to it are made as well. */
+  createGroup(path: string): Group {
+    this.#collective('createGroup', path);
+    const { direct } = this.session;
+    if (direct) {
+      direct.createGroup(this.#absolute(checkedPath(path)));
+      return this.group(path);
+    }
+    const { parent, name } = this.#place(path);
+    const node = this.session.structure.createGroup(parent, name);
+    return new Group(this.session, this.file, this.#absolute(path), node);
+  }
+
+  /** Makes a dataset; groups on the way to it are made as well. */
+  createDataset<const D extends DType>(path: string, options: DatasetOptions<D>): Dataset<D> {
+    this.#collective('createDataset', path, { ...options });
+    const { direct } = this.session;
+    const definition = defineDataset(this.#absolute(checkedPath(path)), options, direct === null);
+    const { attributes } = options;
+    if (direct) {
+      direct.createDataset(this.#absolute(path), definition.options);
+      const dataset = this.dataset(path) as unknown as Dataset<D>;
+      // The library cannot take a dataset back.
+      if (attributes) describe(dataset, attributes);
+      return dataset;
+    }
+    const { parent, name } = this.#place(path);
+    const node = definition.create(this.session, parent, name);
+    const dataset = new Dataset<D>(this.session, this.file, this.#absolute(path), node);
+    const copy = attributes && copyOf(this.session.comm, attributes);
+    if (copy) later(node, () => describe(dataset, copy));
+    else if (attributes) {
+      describe(dataset, attributes, () => {
+        this.session.structure.removeLink(parent, name);
+        this.session.dropped();
+      });
+    }
+    return dataset;
+  }
+
+  createSoftLink(path: string, target: string): void {
+    this.#collective('createSoftLink', path, { target });
+    if (typeof target !== 'string' || target === '') throw new H5LogError('OPTION', 'a soft link needs a target path');
+    if (this.session.direct) this.session.direct.createSoftLink(this.#absolute(checkedPath(path)), target);
+    else this.#link(path, { kind: 'soft', path: this.session.storedPath(target) }, null);
+  }
+
+  createHardLink(path: string, target: string): void {
+    this.#collective('createHardLink', path, { target });
+    if (this.session.direct) {
+      this.session.direct.createHardLink(this.#absolute(checkedPath(path)), this.#absolute(checkedPath(target)));
+      return;
+    }
+    const node = this.session.find(this.node, checkedPath(target))?.node;
+    if (!node) throw this.#error('NOT_FOUND', `there is no ${this.#absolute(target)} to link to`, target);
+    this.#link(path, { kind: 'hard', address: node.address }, node);
+  }
+
+  createExternalLink(path: string, file: string, target: string): void {
+    this.#collective('createExternalLink', path, { file, target });
+    if (typeof file !== 'string' || file === '' || typeof target !== 'string' || target === '') {
+      throw new H5LogError('OPTION', 'an external link needs a file and a path in it');
+    }
+    if (this.session.direct) this.session.direct.createExternalLink(this.#absolute(checkedPath(path)), file, target);
+    else this.#link(path, { kind: 'external', file, path: target }, null);
+  }
+
+  #link(path: string, target: LinkTarget, node: ObjectNode | null): void {
+    const { parent, name } = this.#place(path);
+    this.session.structure.addLink(parent, name, target, node);
+  }
+
+  /** Gives what is at `from` the name `to`; data stays where it is. */
+  move(from: string, to: string): void {
+    this.#collective('move', from, { to });
+    if (this.session.direct) {
+      this.session.direct.move(this.#absolute(checkedPath(from)), this.#absolute(checkedPath(to)));
+      return;
+    }
+    const { structure } = this.session;
+    const source = this.#existing(from);
+    const inside = this.#absolute(to).startsWith(`${this.#absolute(from)}/`);
+    if (inside)
+      throw new H5LogError('OPTION', `${this.#absolute(from)} cannot be moved into itself`, {
+        object: this.#absolute(from),
+      });
+    const { parent, name } = this.#place(to);
+    structure.moveLink(source.parent, source.name, parent, name);
+  }
+
+  /** Removes a name; an object goes when its last name does. */
+  delete(path: string): void {
+    this.#collective('delete', path);
+    if (this.session.direct) {
+      this.session.direct.delete(this.#absolute(checkedPath(path)));
+      return;
+    }
+    const { parent, name } = this.#existing(path);
+    this.session.structure.removeLink(parent, name);
+    this.session.dropped();
+  }
+
+  /** Of several ranks all make the same call. */
+  #collective(call: string, path: string, details: Readonly<Record<string, unknown>> = {}): void {
+    this.session.writable();
+    this.session.collective(call, () => ({ path: this.#absolute(checkedPath(path)), ...details }));
+  }
+
+  #existing(path: string): { parent: ObjectNode; name: string } {
+    const { session } = this;
+    const components = namesIn(checkedPath(path));
+    const last = components.pop();
+    const above = session.find(path.startsWith('/') ? session.structure.root : this.node, components.join('/'))?.node;
+    const name = last === undefined || !above ? undefined : session.storedIn(above, last);
+    if (!above || name === undefined || !above.links.has(name))
+      throw this.#error('NOT_FOUND', `there is no ${this.#absolute(path)}`, path);
+    return { parent: above, name };
+  }
+
+  /** The group a new name goes into, made if it is not there, once it is sure that the name is free. */
+  #place(path: string): { parent: ObjectNode; name: string } {
+    const { session } = this;
+    session.writable();
+    const components = namesIn(checkedPath(path));
+    const last = components.pop();
+    if (last === undefined) throw this.#error('EXISTS', `${this.#absolute(path)} exists already`, path);
+    let parent = path.startsWith('/') ? session.structure.root : this.node;
+    const missing: string[] = [];
+    for (const component of components) {
+      const next = missing.length > 0 ? undefined : session.find(parent, component)?.node;
+      if (next && next.kind !== 'group')
+        throw this.#error('EXISTS', `${component} on the way to ${this.#absolute(path)} is not a group`, path);
+      if (next) parent = next;
+      else {
+        // A link that leads nowhere is in the way as well.
+        if (missing.length === 0 && parent.links.has(session.storedIn(parent, component))) {
+          throw this.#error(
+            'NOT_FOUND',
+            `the link ${component} on the way to ${this.#absolute(path)} leads nowhere`,
+            path,
+          );
+        }
+        missing.push(component);
+      }
+    }
+    if (missing.length === 0 && parent.links.has(session.storedIn(parent, last)))
+      throw this.#error('EXISTS', `${this.#absolute(path)} exists already`, path);
+    for (const component of missing) parent = session.structure.createGroup(parent, session.names.stored(component));
+    return { parent, name: session.names.stored(last) };
+  }
+
+  #error(code: ErrorCode, message: string, path: string): H5LogError {
+    return new H5LogError(code, message, { file: this.session.storage.name, object: this.#absolute(path) });
+  }
+}
+
+/** Gives a new dataset its attributes; if one of them cannot be set, what was made is undone. */
+function describe(
+  dataset: AttributeOwner,
+  attributes: Readonly<Record<string, AttributeValue>>,
+  undo?: () => void,
+): void {
+  const owned = new ObjectAttributes(dataset);
+  try {
+    for (const [name, value] of Object.entries(attributes)) owned.put(name, value);
+  } catch (error) {
+    undo?.();
+    throw error;
+  }
+}
+
+/** A path from the path of a group, which is never taken apart: in a deep file that would add up. */
+function join(base: string, path: string): string {
+  const parts = namesIn(path);
+  if (parts.length === 0) return base;
+  return `${base === '/' ? '' : base}/${parts.join('/')}`;
+}
+
+function namesIn(path: string): string[] {
+  return path.split('/').filter((part) => part !== '' && part !== '.');
+}
+
+function checkedPath(path: unknown): string {
+  if (typeof path === 'string' && path !== '' && !path.includes('\0')) return path;
+  throw new H5LogError('OPTION', `${JSON.stringify(path)} is not a path`);
+}

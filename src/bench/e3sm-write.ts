@@ -1,0 +1,190 @@
+import type { AttributeValue } from '../api/attributes.ts';
+import { File } from '../api/file.ts';
+import type { Communicator } from '../comm/communicator.ts';
+import type { NumberType } from '../dtype/model.ts';
+import { type Selection, select } from '../space/select.ts';
+import { type Decomposition, type Runs, runsOf } from './decomposition.ts';
+import { dtypeOf, type PlannedFile, type PlannedVariable } from './e3sm-plan.ts';
+import { type NumberArray, valueAt, valuesOf } from './e3sm-values.ts';
+
+/** One write of one rank: made before the clock runs. */
+interface Post {
+  readonly variable: number;
+  readonly record: number;
+  readonly data: NumberArray | string[];
+}
+
+type Described = Readonly<Record<string, AttributeValue>>;
+
+/** Milliseconds of the parts of writing files. */
+export interface Phases {
+  open: number;
+  define: number;
+  post: number;
+  flush: number;
+  close: number;
+}
+
+export interface WriteOptions {
+  readonly table: { readonly compress?: boolean };
+  /** Whether posts copy; otherwise the buffers are lent until the flush. */
+  readonly copy: boolean;
+}
+
+/** What one rank writes of a file, and how. */
+export class FileWriter {
+  readonly #comm: Communicator;
+  readonly #file: PlannedFile;
+  readonly #posts: Post[] = [];
+  readonly #selections: RankSelections;
+  readonly #attributes: readonly Described[];
+  /** Contiguous runs of elements of this rank. */
+  requests = 0;
+  bytes = 0;
+
+  constructor(comm: Communicator, file: PlannedFile, selections: RankSelections) {
+    this.#comm = comm;
+    this.#file = file;
+    this.#selections = selections;
+    this.#attributes = file.variables.map(({ attributes }) =>
+      Object.fromEntries(attributes.map(({ name, value }) => [name, value])),
+    );
+    for (const [i, variable] of file.variables.entries()) this.#prepare(variable, i);
+  }
+
+  #prepare(variable: PlannedVariable, number: number): void {
+    const { isRecord, shape, decomposition, type } = variable;
+    const whole = sizeOf(isRecord ? shape.slice(1) : shape);
+    const runs = decomposition < 0 ? wholeRun(this.#comm.rank === 0 ? whole : 0) : this.#selections.runs(decomposition);
+    if (runs.elements === 0) return;
+    for (let record = 0; record < (isRecord ? (shape[0] as number) : 1); record++) {
+      const data =
+        type === null
+          ? textsOf(variable, record, runs)
+          : valuesOf(variable as PlannedVariable & { type: NumberType }, record, runs);
+      this.#posts.push({ variable: number, record, data });
+      this.requests += runs.length;
+      this.bytes += 'byteLength' in data ? data.byteLength : 0;
+    }
+  }
+
+  /** Creates the file, writes everything, closes it; adds up the times. Gives the size of the metadata tables. */
+  write(path: string, times: Phases, { table, copy }: WriteOptions): number {
+    let last = performance.now();
+    const took = (phase: keyof Phases): void => {
+      const now = performance.now();
+      times[phase] += now - last;
+      last = now;
+    };
+    const file = File.createSync(path, { comm: this.#comm, table, bufferLimit: Number.MAX_SAFE_INTEGER });
+    took('open');
+    const { variables, attributes, groups } = this.#file;
+    for (const { name, value } of attributes) file.attributes.set(name, value);
+    for (const group of groups) {
+      const made = file.createGroup(group.name);
+      for (const { name, value } of group.attributes) made.attributes.set(name, value);
+    }
+    const datasets = variables.map((variable, i) => {
+      const { path: where, shape, maxShape, fill } = variable;
+      return file.createDataset(where, {
+        dtype: dtypeOf(variable),
+        shape,
+        maxShape,
+        ...(fill !== undefined && { fill }),
+        attributes: this.#attributes[i] as Described,
+      });
+    });
+    took('define');
+    for (const { variable: number, record, data } of this.#posts) {
+      const variable = variables[number] as PlannedVariable;
+      datasets[number]?.write(data, this.#where(variable, record), copy ? undefined : { copy });
+    }
+    took('post');
+    file.flushSync();
+    took('flush');
+    const { log } = file.session;
+    file.closeSync();
+    took('close');
+    return log?.tables.committed.items.reduce((sum, { size }) => sum + size, 0) ?? 0;
+  }
+
+  #where({ decomposition, isRecord, shape }: PlannedVariable, record: number): Selection | undefined {
+    if (decomposition >= 0) return this.#selections.of(decomposition, isRecord ? record : -1);
+    return isRecord ? this.#selections.record(shape.slice(1), record) : undefined;
+  }
+}
+
+/** The selections of one rank, each made once for all variables of all files that are cut in the same way. */
+export class RankSelections {
+  readonly #map: readonly Decomposition[];
+  readonly #runs: readonly Runs[];
+  readonly #known = new Map<string, Selection>();
+
+  constructor(map: readonly Decomposition[], rank: number, ranks: number) {
+    this.#map = map;
+    this.#runs = map.map((decomposition) => runsOf(decomposition, rank, ranks));
+  }
+
+  runs(decomposition: number): Runs {
+    return this.#runs[decomposition] as Runs;
+  }
+
+  /** What the rank writes of a record, or (-1) of a variable of fixed size. */
+  of(decomposition: number, record: number): Selection {
+    return this.#once(`${decomposition} ${record}`, () => {
+      const { dims } = this.#map[decomposition] as Decomposition;
+      return runSelection(this.runs(decomposition), dims, record);
+    });
+  }
+
+  /** A whole record. */
+  record(shape: readonly number[], record: number): Selection {
+    return this.#once(`${shape.join()}: ${record}`, () => select.box([record, ...shape.map(() => 0)], [1, ...shape]));
+  }
+
+  #once(key: string, make: () => Selection): Selection {
+    const known = this.#known.get(key);
+    if (known) return known;
+    const made = make();
+    this.#known.set(key, made);
+    return made;
+  }
+}
+
+/** Runs as blocks of an array of these dimensions. */
+function runSelection({ length, offsets, lengths }: Runs, dims: readonly number[], record: number): Selection {
+  const first = record < 0 ? 0 : 1;
+  const rank = dims.length + first;
+  const [starts, counts]: [number[][], number[][]] = [[], []];
+  for (let i = 0; i < length; i++) {
+    const start = new Array<number>(rank).fill(record);
+    const count = new Array<number>(rank).fill(1);
+    let rest = offsets[i] as number;
+    for (let d = dims.length - 1; d >= 0; d--) {
+      const size = dims[d] as number;
+      start[first + d] = rest % size;
+      rest = Math.floor(rest / size);
+    }
+    if (dims.length > 0) count[rank - 1] = lengths[i] as number;
+    starts.push(start);
+    counts.push(count);
+  }
+  return select.blocks(starts, counts);
+}
+
+function wholeRun(size: number): Runs {
+  return { length: size > 0 ? 1 : 0, offsets: new Float64Array(1), lengths: Float64Array.of(size), elements: size };
+}
+
+function textsOf(variable: PlannedVariable, record: number, { length, offsets, lengths }: Runs): string[] {
+  const texts: string[] = [];
+  for (let i = 0; i < length; i++) {
+    for (let k = 0; k < (lengths[i] as number); k++)
+      texts.push(String(valueAt(variable, record, (offsets[i] as number) + k)));
+  }
+  return texts;
+}
+
+export function sizeOf(shape: readonly number[]): number {
+  return shape.reduce((product, size) => product * size, 1);
+}

@@ -1,0 +1,98 @@
+import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { H5LogError } from '../../base/errors.ts';
+import { together } from '../../comm/agreement.ts';
+import type { DemoReport } from '../../tools/demo/demo.ts';
+import { command, json } from '../command.ts';
+import { counted, scaled, seconds, several } from '../figures.ts';
+import type { Surroundings } from '../surroundings.ts';
+import { temporaryFolder } from '../temporary.ts';
+
+export default command({
+  name: 'demo',
+  summary: 'write a field from several ranks, read it back, check every value',
+  details: [
+    'Each rank owns a tile of a square field. In every step it writes the tile and one row or column of each neighbour (the halo), row by row, and all ranks flush together. ' +
+      'Where ranks overlap the higher one must win. Ranks are threads, or under mpiexec the ranks of the job.',
+  ],
+  options: {
+    ranks: { type: 'count', value: 'N', least: 1, otherwise: 'the number of cores', help: 'threads to write from' },
+    steps: { type: 'count', value: 'N', least: 1, default: 10, help: 'time steps, a commit each' },
+    size: { type: 'count', value: 'N', least: 1, default: 512, help: 'elements of the field a side' },
+    subfiles: { type: 'count', value: 'N', default: 0, help: 'spread the data over so many files; 0: one file' },
+    storage: {
+      type: 'text',
+      value: 'HOW',
+      choices: ['node', 'mpi-io'],
+      default: 'node',
+      help: 'how ranks write; mpi-io under mpiexec only',
+    },
+    out: { type: 'text', value: 'FILE', otherwise: 'a temporary file', help: 'keep the file' },
+    check: { type: 'text', value: 'FILE', help: 'write nothing, check a file that demo --out made' },
+    json,
+  },
+  examples: [
+    { command: 'demo --ranks 4 --size 1000 --out field.h5', says: 'four threads; field.h5 stays' },
+    {
+      command: 'mpiexec -n 4 node_modules/.bin/h5log demo',
+      says: 'the same on four processes of MPI; with Open MPI npx h5log does as well',
+    },
+  ],
+  async run({ values, around }) {
+    const { ranks, steps, size, subfiles, out, check } = values;
+    const { comm, progress } = around;
+    if (out !== undefined && check !== undefined)
+      throw new H5LogError('OPTION', '--check writes nothing, so there is nothing to --out');
+    if (ranks !== undefined && comm.size > 1 && ranks !== comm.size)
+      throw new H5LogError('OPTION', `--ranks ${ranks} is for threads; mpiexec has started ${comm.size} ranks`);
+    if (check !== undefined && !existsSync(check))
+      throw new H5LogError('NOT_FOUND', `${check} does not exist`, { file: check });
+    const begun = performance.now();
+    const { demo } = await import('../../tools/demo/demo.ts');
+    const path = check ?? out ?? temporaryFile(around);
+    const report = await demo(path, {
+      ...(comm.size > 1 ? { comm } : { ranks: ranks ?? availableParallelism() }),
+      ...{ steps, size, subfiles, check: check !== undefined },
+      storage: values.storage === 'mpi-io' ? 'mpi-io' : 'node',
+      onProgress: (done, of) => {
+        if (of > 0)
+          progress.show(
+            done / of,
+            `${done <= steps ? 'writing' : 'checking'}, step ${done <= steps ? done : done - steps} of ${steps}`,
+          );
+      },
+    });
+    const total = (performance.now() - begun) / 1000;
+    if (values.json) around.printJson({ ...report, seconds: total, ...(out !== undefined && { file: out }) });
+    else for (const line of lines(report, total, out)) around.print(line);
+    return report.wrong === 0 ? 0 : 1;
+  },
+});
+
+/** In a folder of the first rank's, which removes it when it ends. */
+function temporaryFile({ comm }: Surroundings): string {
+  const path = together(comm, () => (comm.rank === 0 ? join(temporaryFolder(), 'field.h5') : ''));
+  const bytes = comm.bcast(comm.rank === 0 ? new TextEncoder().encode(path) : null, 0);
+  return new TextDecoder().decode(bytes);
+}
+
+const KINDS = { solo: 'rank', threads: 'thread', mpi: 'rank' };
+
+function* lines(report: DemoReport, total: number, out: string | undefined): Iterable<string> {
+  const { kind, ranks, grid, size, steps, subfiles, requests, bytes, wrong, firstWrong } = report;
+  const files = subfiles ? `, ${several(subfiles, 'subfile')}` : '';
+  yield `${several(ranks, KINDS[kind])}${kind === 'mpi' ? ' of MPI' : ''}, ${grid.join(' x ')} tiles, field ${size} x ${size}, ${several(steps, 'step')}${files}`;
+  if (requests > 0) {
+    const { postSeconds, flushSeconds, written } = report;
+    yield `posted    ${several(requests, 'request')}, ${scaled(bytes, 'B')} in ${seconds(postSeconds)}: ${scaled(requests / postSeconds, 'requests/s')}, ${scaled(bytes / postSeconds, 'B/s')}`;
+    yield `flushed   ${several(steps, 'commit')}, ${scaled(written, 'B')} in ${seconds(flushSeconds)}: ${scaled(written / flushSeconds, 'B/s')}`;
+  }
+  yield `verified  ${several(report.verified, 'element')} in ${seconds(report.verifySeconds)}: ${wrong === 0 ? 'all right' : `${counted(wrong)} WRONG`}`;
+  if (firstWrong) {
+    const { step, row, column, expected, found } = firstWrong;
+    yield `          the first at step ${step}, row ${row}, column ${column}: ${found}, not ${expected}`;
+  }
+  yield `total     ${seconds(total)}`;
+  if (out !== undefined) yield `file      ${out}`;
+}

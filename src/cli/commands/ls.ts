@@ -1,0 +1,149 @@
+import type { ListedAttribute, ListedObject, Listing } from '../../tools/list/list.ts';
+import { type Palette, type Screen, screenOf } from '../colours.ts';
+import { command, json } from '../command.ts';
+import { scaled, several } from '../figures.ts';
+import { fileAndObject } from '../file-and-object.ts';
+import { LinePrinter } from '../print-lines.ts';
+
+export default command({
+  name: 'ls',
+  summary: 'list groups, datasets and links, with the logical shapes of a log',
+  details: [
+    'Like h5ls, but datasets of a log have their shapes and types, the number of blocks that were written to them and the bytes these take in the file. A maximum that is not the ' +
+      'size follows it: {3/Inf, 72}. On a terminal a coloured tree, else one line an object with its path; NO_COLOR switches colours off. What is damaged is said so, and the exit code is 1.',
+  ],
+  positionals: [{ name: 'FILE[/object]', help: 'a file; with a path behind it a group or a dataset in it' }],
+  options: {
+    recursive: { type: 'flag', short: 'r', help: 'list groups inside groups' },
+    verbose: { type: 'flag', short: 'v', help: 'attributes, chunks, filters, fill value' },
+    json,
+  },
+  examples: [
+    { command: 'ls run.h5', says: 'what is in the root group' },
+    { command: 'ls -r -v run.h5/atm', says: 'everything below /atm, with attributes' },
+    { command: 'ls -r --json run.h5', says: 'the same for a program' },
+  ],
+  async run({ values, positionals, around }) {
+    if (around.comm.rank > 0) return 0;
+    const { file, object } = fileAndObject(positionals[0] as string);
+    const { list } = await import('../../tools/list/list.ts');
+    const { recursive, verbose } = values;
+    const listing = await list(file, { object, recursive, verbose });
+    const code = listing.objects.some(({ problem }) => problem !== undefined) ? 1 : 0;
+    if (values.json) {
+      around.printJson(listing);
+      return code;
+    }
+    const printer = new LinePrinter(around);
+    for (const line of await lines(listing, recursive, screenOf())) await printer.print(line);
+    await printer.flush();
+    return code;
+  },
+});
+
+async function lines(listing: Listing, recursive: boolean, screen: Screen): Promise<string[]> {
+  const { shownText } = await import('../../tools/escape-text.ts');
+  const { palette, isTerminal } = screen;
+  const { objects } = listing;
+  const names = objects.map(({ name, path }) => shownText(recursive && !isTerminal ? path : name));
+  const before = isTerminal ? branches(objects) : objects.map(() => ({ first: '', next: '' }));
+  const width = Math.max(24, ...names.map((name, i) => length(name) + length(before[i]?.first ?? '')));
+  // One very long name must not push all others out of sight.
+  const column = Math.min(width, 48);
+  return objects.flatMap((object, i) => {
+    const { first, next } = before[i] as Branch;
+    const name = names[i] as string;
+    const space = ' '.repeat(Math.max(1, column + 1 - length(name) - length(first)));
+    const line = `${palette.dim(first)}${coloured(name, object, palette)}${space}${what(object, palette, shownText)}`;
+    const under = palette.dim(isTerminal ? `${next}    ` : '    ');
+    return [line, ...details(object, shownText).map((detail) => `${under}${detail}`)];
+  });
+}
+
+const length = (text: string): number => [...text].length;
+
+interface Branch {
+  readonly first: string;
+  readonly next: string;
+}
+
+/** The lines of the tree in front of each name, and of what is printed below it. */
+function branches(objects: readonly ListedObject[]): Branch[] {
+  const result: Branch[] = new Array(objects.length);
+  // From the end: whether something of a depth follows before its parent ends.
+  let open: boolean[] = [];
+  for (let i = objects.length - 1; i >= 0; i--) {
+    const { depth } = objects[i] as ListedObject;
+    const isLast = !open[depth];
+    const bars = Array.from({ length: Math.max(0, depth - 1) }, (_, d) => (open[d + 1] ? '│  ' : '   ')).join('');
+    result[i] =
+      depth === 0
+        ? { first: '', next: '' }
+        : { first: `${bars}${isLast ? '└─ ' : '├─ '}`, next: `${bars}${isLast ? '   ' : '│  '}` };
+    open = open.slice(0, depth + 1);
+    open[depth] = true;
+  }
+  return result;
+}
+
+function coloured(name: string, { kind }: ListedObject, palette: Palette): string {
+  if (kind === 'group') return palette.group(name);
+  return kind === 'dataset' ? palette.dataset(name) : palette.link(name);
+}
+
+function what(object: ListedObject, palette: Palette, shown: (text: string) => string): string {
+  const { kind, sameAs, target = '', targetFile = '', dtype = '', log, bytes, layout, problem } = object;
+  if (problem !== undefined) return palette.warning(`cannot be read: ${shown(problem)}`);
+  const same = sameAs === undefined ? '' : `, same as ${shown(sameAs)}`;
+  switch (kind) {
+    case 'group':
+      return `Group${same}`;
+    case 'soft link':
+      return `Soft Link {${shown(target)}}`;
+    case 'external link':
+      return `External Link {${shown(targetFile)}/${shown(target)}}`;
+    case 'datatype':
+      return `Type ${dtype}`;
+    case 'other link':
+      return palette.warning('Link of an unknown kind, or to nothing');
+    case 'dataset': {
+      if (sameAs !== undefined) return `Dataset${same}`;
+      const size = bytes === undefined ? '' : `, ${scaled(bytes, 'B')}`;
+      const stored = log ? `${several(log.blocks, 'block')}${size}` : `${layout}${size}`;
+      return `Dataset ${extent(object)} ${shown(dtype)}, ${palette.dim(stored)}`;
+    }
+  }
+}
+
+/** {3/Inf, 72}: sizes, and maxima where they differ. */
+function extent({ shape, maxShape = [] }: ListedObject): string {
+  if (shape === null || shape === undefined) return '{NULL}';
+  if (shape.length === 0) return '{SCALAR}';
+  return `{${shape.map((size, d) => (maxShape[d] === size ? size : `${size}/${maxShape[d] ?? 'Inf'}`)).join(', ')}}`;
+}
+
+function* rows({ chunks, filters = [], fill, log, attributes = [] }: ListedObject): Iterable<[string, string]> {
+  if (log) yield ['number', `${log.id}, in ${several(log.entries, 'entry', 'entries')} of the tables`];
+  if (chunks) yield ['chunks', `{${chunks.join(', ')}}`];
+  if (filters.length > 0)
+    yield [
+      'filters',
+      filters.map((filter) => (typeof filter === 'string' ? filter : `deflate ${filter.deflate}`)).join(', '),
+    ];
+  if (fill !== undefined && fill !== null) yield ['fill', JSON.stringify(fill)];
+  for (const attribute of attributes) yield ['attribute', attributeText(attribute)];
+}
+
+/** Only with -v: without, there are no attributes. */
+function details(object: ListedObject, shown: (text: string) => string): string[] {
+  if (!object.attributes) return [];
+  return [...rows(object)].map(([name, text]) => `${name.padEnd(9)}  ${shown(text)}`);
+}
+
+const LONG = 100;
+
+function attributeText({ name, dtype, shape, value }: ListedAttribute): string {
+  const size = shape === null ? 'NULL' : shape.length === 0 ? '' : ` {${shape.join(', ')}}`;
+  const text = shape === null ? '' : ` = ${JSON.stringify(value)}`;
+  return `${name} ${dtype}${size}${text.length > LONG ? `${text.slice(0, LONG)} ...` : text}`;
+}

@@ -1,0 +1,90 @@
+import { existsSync, statSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { H5LogError } from '../../base/errors.ts';
+import type { ReplayResult } from '../../tools/replay/replay.ts';
+import { command, json } from '../command.ts';
+import { counted, scaled, seconds, several } from '../figures.ts';
+
+const UNITS: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 };
+
+export default command({
+  name: 'replay',
+  summary: 'write what a log file holds as ordinary HDF5',
+  details: [
+    'Datasets become contiguous, or chunked with their filters if they have chunks or may grow; groups, attributes and links come along. OUT appears under its name when it is complete.',
+    'The work is divided among threads, or under mpiexec among the ranks of the job.',
+  ],
+  positionals: [
+    { name: 'IN', help: 'the log file' },
+    { name: 'OUT', help: 'the new file' },
+  ],
+  options: {
+    jobs: {
+      type: 'count',
+      short: 'j',
+      value: 'N',
+      least: 1,
+      otherwise: 'the number of cores; 1 for less than 256 MiB',
+      help: 'threads to work on',
+    },
+    memory: {
+      type: 'text',
+      value: 'SIZE',
+      default: '256MiB',
+      help: 'memory for data and index, of all threads together',
+    },
+    force: { type: 'flag', short: 'f', help: 'replace OUT if it exists' },
+    json,
+  },
+  examples: [
+    { command: 'replay run.h5 ordinary.h5', says: 'on all cores' },
+    { command: 'replay -j 1 --memory 64MiB run.h5 ordinary.h5', says: 'one thread, little memory' },
+    { command: 'mpiexec -n 4 node_modules/.bin/h5log replay run.h5 ordinary.h5', says: 'on four processes of MPI' },
+  ],
+  async run({ values, positionals, around }) {
+    const [input = '', output = ''] = positionals;
+    const { comm, progress } = around;
+    const { replay } = await import('../../tools/replay/replay.ts');
+    const result = await replay(input, output, {
+      ...(comm.size > 1 ? { comm } : { threads: values.jobs ?? threadsFor(input) }),
+      memory: sizeOf(values.memory),
+      force: values.force,
+      progress: ({ bytes, total }) => {
+        if (total > 0) progress.show(bytes / total, `${scaled(bytes, 'B')} of ${scaled(total, 'B')}`);
+      },
+    });
+    if (comm.rank > 0) return 0;
+    if (values.json) around.printJson({ input, output, ...result });
+    else for (const line of lines(output, result)) around.print(line);
+    return 0;
+  },
+});
+
+function* lines(output: string, result: ReplayResult): Iterable<string> {
+  const { groups, datasets, copied, attributes, elements, dataBytes, bytes } = result;
+  yield `${output}: ${several(datasets, 'dataset')} in ${several(groups, 'group')}, ${several(attributes, 'attribute')}, ${several(elements, 'element')}`;
+  if (copied > 0) yield `  ${counted(copied)} of the datasets were ordinary ones and copied as they were stored`;
+  yield `  ${scaled(dataBytes, 'B')} of data, ${scaled(bytes, 'B')} in all, ${seconds(result.seconds)} (${scaled(dataBytes / result.seconds, 'B/s')})`;
+}
+
+/** 256MiB, 1g, 65536. */
+/** To start threads takes as long as one thread needs for this much. */
+const SMALL = 256 * 2 ** 20;
+
+function threadsFor(path: string): number {
+  try {
+    // What subfiles hold is not known from the size of the file.
+    if (!existsSync(`${path}.subfiles`) && statSync(path).size < SMALL) return 1;
+  } catch {
+    // That it cannot be read is found, and said, by whoever opens it.
+  }
+  return availableParallelism();
+}
+
+function sizeOf(text: string): number {
+  const [, number = '', unit = ''] = /^(\d+(?:\.\d+)?)\s*([kmg]?)(?:i?b)?$/i.exec(text.trim()) ?? [];
+  const size = Math.floor(Number(number) * (UNITS[unit.toLowerCase()] ?? Number.NaN));
+  if (number === '' || !Number.isSafeInteger(size))
+    throw new H5LogError('OPTION', `--memory must be a size such as 256MiB, got ${JSON.stringify(text)}`);
+  return size;
+}

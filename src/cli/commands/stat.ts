@@ -1,0 +1,157 @@
+import { writeFileSync } from 'node:fs';
+import { H5LogError } from '../../base/errors.ts';
+import type { FlushStat, Stat } from '../../tools/stat/stat.ts';
+import { columns } from '../columns.ts';
+import { command, json } from '../command.ts';
+import { counted, scaled, several } from '../figures.ts';
+import { LinePrinter } from '../print-lines.ts';
+
+/** Lines for flushes; of more, neighbours are put together. */
+const LINES = 16;
+const BAR = 24;
+
+export default command({
+  name: 'stat',
+  summary: 'count what is in a log: by dataset, rank and flush; draw the blocks of a dataset',
+  details: [
+    'Overlap is what newer writes hide, dead is everything in the file that nobody reads any more: overlap, what a smaller shape cut off, deleted datasets. Requests are counted by commits; ' +
+      'what a rank posted to a dataset for a flush is one entry or a few, so datasets have entries. Of files of the original, ranks are the sections of tables and flushes its log datasets.',
+    '--plot draws two dimensions as they are, the last two of more, and one dimension with a lane for each rank or flush.',
+  ],
+  positionals: [{ name: 'FILE', help: 'a file with a log' }],
+  options: {
+    dataset: {
+      type: 'text',
+      short: 'd',
+      value: 'PATH',
+      otherwise: 'all; for --plot the one with most blocks',
+      help: 'only this dataset',
+    },
+    plot: { type: 'text', value: 'OUT.svg', help: 'draw the blocks of a dataset' },
+    by: {
+      type: 'text',
+      value: 'WHAT',
+      choices: ['rank', 'flush'],
+      default: 'rank',
+      help: 'what the colours of the plot mean',
+    },
+    verbose: { type: 'flag', short: 'v', help: 'datasets by rank, every flush' },
+    json,
+  },
+  examples: [
+    { command: 'stat run.h5', says: 'tables of datasets, ranks and flushes' },
+    { command: 'stat --plot blocks.svg --dataset /T --by flush run.h5', says: 'and a picture of the blocks of /T' },
+  ],
+  async run({ values, positionals, around }) {
+    if (around.comm.rank > 0) return 0;
+    const path = positionals[0] as string;
+    const { stat } = await import('../../tools/stat/stat.ts');
+    const { dataset, plot, verbose } = values;
+    const report = await stat(path, dataset === undefined ? {} : { dataset });
+    if (plot !== undefined) {
+      const { plotBlocks } = await import('../../tools/dump/plot.ts');
+      const by = values.by === 'flush' ? 'flush' : 'rank';
+      const { svg } = await plotBlocks(path, { by, ...(dataset !== undefined && { dataset }) });
+      save(plot, svg);
+    }
+    if (values.json) {
+      around.printJson(report);
+      return 0;
+    }
+    const { shownText } = await import('../../tools/escape-text.ts');
+    const printer = new LinePrinter(around);
+    for (const line of lines(report, verbose)) await printer.print(shownText(line));
+    if (plot !== undefined) await printer.print(`plot        ${plot}`);
+    await printer.flush();
+    return 0;
+  },
+});
+
+function save(path: string, text: string): void {
+  try {
+    writeFileSync(path, text);
+  } catch (error) {
+    throw new H5LogError('STORAGE', `${path} cannot be written: ${(error as Error).message}`, {
+      file: path,
+      cause: error,
+    });
+  }
+}
+
+function* lines(report: Stat, verbose: boolean): Iterable<string> {
+  const { file, size, subfiles, requests, data, tables, structure, datasets, ranks, flushes } = report;
+  const files = subfiles === 0 ? '' : ` with ${several(subfiles, 'subfile')}`;
+  yield `${file}: ${scaled(size, 'B')}${files}, ${several(flushes.length, 'flush', 'flushes')}, ${several(requests, 'request')} on record`;
+  yield `data        ${scaled(data.bytes, 'B')}: ${scaled(data.live, 'B')} live, ${scaled(data.dead, 'B')} dead`;
+  yield `structure   ${scaled(structure, 'B')}, tables included`;
+  yield `tables      ${tables.count} of ${several(tables.bytes, 'byte')}, ${counted(tables.header)} of them headers`;
+  const { record, ...forms } = tables.forms;
+  for (const [form, { entries, bytes }] of Object.entries(forms)) {
+    if (entries > 0)
+      yield `            ${form.padEnd(10)}  ${several(entries, 'entry', 'entries')}, ${several(bytes, 'byte')}`;
+  }
+  if (record.entries > 0)
+    yield `            of these, ${several(record.entries, 'entry', 'entries')} of one record, ${several(record.bytes, 'byte')}`;
+  yield '';
+  yield* columns([
+    ['dataset', 'shape', 'type', 'entries', 'blocks', 'bytes', 'overlap', 'dead'],
+    ...datasets.flatMap(({ path, shape, dtype, entries, blocks, bytes, overlap, dead, ranks: parts }) => [
+      [
+        path,
+        shape.length === 0 ? 'scalar' : shape.join(' x '),
+        brief(dtype),
+        ...[entries, blocks, bytes, overlap, dead].map(counted),
+      ],
+      ...(verbose
+        ? parts.map((part) => [
+            `  ${rankName(part.rank)}`,
+            '',
+            '',
+            ...[part.entries, part.blocks, part.bytes].map(counted),
+          ])
+        : []),
+    ]),
+  ]);
+  yield '';
+  yield* columns([
+    ['rank', 'entries', 'blocks', 'bytes'],
+    ...ranks.map(({ rank, entries, blocks, bytes }) => [rankName(rank), ...[entries, blocks, bytes].map(counted)]),
+  ]);
+  if (flushes.length === 0) return;
+  yield '';
+  yield* flushLines(verbose ? flushes.map((flush) => [flush]) : together(flushes));
+}
+
+const rankName = (rank: number): string => (rank < 0 ? 'unknown' : `rank ${rank}`);
+
+function brief(text: string): string {
+  return text.length <= 24 ? text : `${text.slice(0, 21)}...`;
+}
+
+/** Neighbours, so that there are at most as many groups as lines. */
+function together(flushes: readonly FlushStat[]): FlushStat[][] {
+  const size = Math.ceil(flushes.length / LINES);
+  return Array.from({ length: Math.ceil(flushes.length / size) }, (_, i) => flushes.slice(i * size, (i + 1) * size));
+}
+
+function flushLines(groups: readonly (readonly FlushStat[])[]): string[] {
+  const sums = groups.map((group) => ({
+    first: group[0] as FlushStat,
+    last: group.at(-1) as FlushStat,
+    data: group.reduce((sum, { data }) => sum + data, 0),
+    bytes: group.reduce((sum, { bytes }) => sum + bytes, 0),
+    requests: group.reduce((sum, { requests = 0 }) => sum + requests, 0),
+  }));
+  const most = Math.max(1, ...sums.map(({ bytes }) => bytes));
+  return columns([
+    ['flush', 'time', 'requests', 'data', 'bytes', ''],
+    ...sums.map(({ first, last, data, bytes, requests }) => [
+      first === last ? String(first.sequence) : `${first.sequence} to ${last.sequence}`,
+      first.time ?? '',
+      first.requests === undefined ? '' : counted(requests),
+      counted(data),
+      counted(bytes),
+      '#'.repeat(Math.ceil((bytes / most) * BAR)).padEnd(BAR),
+    ]),
+  ]);
+}

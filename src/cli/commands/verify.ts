@@ -1,0 +1,71 @@
+import type { VerifyResult } from '../../tools/verify/verify.ts';
+import { command, json } from '../command.ts';
+import { counted, scaled, seconds, several } from '../figures.ts';
+
+/** Beyond these a list says how many more there are. */
+const MOST_LINES = 20;
+
+export default command({
+  name: 'verify',
+  summary: 'look at every committed byte: structure, tables, checksums',
+  details: [
+    'Compares the checksums of all commits with what is in the file, looks at every object and every table of the newest state, and says what is damaged and which commits are still good. ' +
+      'A file without checksums, or without a log, is looked at as far as its structure tells. The exit code is 1 if anything is wrong.',
+    'With --repair-to the newest state without damage is written to another file; if the superblock is lost it is found by a search through the whole file.',
+  ],
+  positionals: [{ name: 'FILE', help: 'the file; its subfiles are found beside it' }],
+  options: {
+    'repair-to': { type: 'text', value: 'OUT', help: 'write the newest sound state to this file' },
+    force: { type: 'flag', short: 'f', help: 'replace OUT if it exists' },
+    all: { type: 'flag', short: 'a', help: 'list every commit and every problem' },
+    json,
+  },
+  examples: [
+    { command: 'verify run.h5', says: 'is it sound?' },
+    { command: 'verify run.h5 --repair-to repaired.h5', says: 'save the newest commit that is' },
+  ],
+  async run({ values, positionals, around }) {
+    // One rank is enough: the disk is the limit.
+    if (around.comm.rank > 0) return 0;
+    const { verify } = await import('../../tools/verify/verify.ts');
+    const { 'repair-to': repairTo, force, all } = values;
+    const result = await verify(positionals[0] as string, {
+      ...(repairTo !== undefined && { repairTo }),
+      force,
+      progress: ({ bytes, total }) => {
+        if (total > 0) around.progress.show(bytes / total, `${scaled(bytes, 'B')} of ${scaled(total, 'B')}`);
+      },
+    });
+    if (values.json) around.printJson(result);
+    else for (const line of lines(result, all)) around.print(line);
+    return result.sound ? 0 : 1;
+  },
+});
+
+function* lines(result: VerifyResult, all: boolean): Iterable<string> {
+  const { path, sound, checksums, commits, problems, newestSound, bytes, repaired } = result;
+  const rate = `${scaled(bytes, 'B')} in ${seconds(result.seconds)}`;
+  yield `${path}: ${sound ? 'sound' : `DAMAGED, ${several(problems.length, 'problem')}`} (${rate})`;
+  const good = commits.filter((commit) => commit.good).length;
+  if (commits.length === 0) yield '  no log: only the structure was looked at';
+  else
+    yield `  ${several(commits.length, 'commit')}, ${checksums ? 'with checksums' : 'without checksums: only structure and tables were looked at'}`;
+  if (!sound && commits.length > 0) {
+    const last =
+      newestSound === null ? 'none of them is good' : `${counted(good)} of them good, the newest is ${newestSound}`;
+    yield `  ${last}`;
+  }
+  if (!sound || all) {
+    const listed = all ? commits : commits.filter((commit) => !commit.good);
+    const shown = all ? listed : listed.slice(-MOST_LINES);
+    if (shown.length < listed.length)
+      yield `  ${several(listed.length - shown.length, 'earlier commit')} damaged as well`;
+    for (const { sequence, time, good: isGood } of shown)
+      yield `  commit ${sequence} of ${time ? time.toISOString() : 'other software'}: ${isGood ? 'good' : 'damaged'}`;
+  }
+  const shown = all ? problems : problems.slice(0, MOST_LINES);
+  for (const { offset, what } of shown) yield `  ${offset === undefined ? '' : `at byte ${offset}: `}${what}`;
+  if (shown.length < problems.length)
+    yield `  and ${several(problems.length - shown.length, 'problem')} more (--all lists them)`;
+  if (repaired) yield `commit ${repaired.sequence} was written to ${repaired.path} (${scaled(repaired.bytes, 'B')})`;
+}

@@ -1,0 +1,189 @@
+import { closeSync, openSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { H5LogError } from '../../base/errors.ts';
+import type { CollectiveFile, Communicator } from '../communicator.ts';
+import { decodeError, encodeError } from '../error-message.ts';
+import type { FileCalls } from './binding.ts';
+import type { MpiCommunicator } from './communicator.ts';
+
+/** Opens a file that exists, for writing through MPI-IO. Every call is collective, and so is every error. */
+export function openMpiFile(comm: Communicator, path: string): CollectiveFile {
+  if (!isOfMpi(comm)) {
+    const message = `MPI-IO needs the communicator that mpi() gives; this one is of kind ${comm.kind}`;
+    throw new H5LogError('UNSUPPORTED', message, { file: path });
+  }
+  return new OpenFile(comm, path);
+}
+
+/** By what it is and not by its class, which opens files with this module. */
+function isOfMpi(comm: Communicator): comm is MpiCommunicator {
+  return comm.kind === 'mpi' && 'job' in comm;
+}
+
+/** The most that one call writes: counts are int32. */
+const largest = 2 ** 30;
+/** Parts smaller than a quarter of this are put together into buffers of this size, so that a thousand of them are not a thousand calls. */
+const bundle = 4 * 2 ** 20;
+
+class OpenFile implements CollectiveFile {
+  readonly #comm: MpiCommunicator;
+  readonly #calls: FileCalls;
+  readonly #path: string;
+  readonly #cell = new BigInt64Array(new ArrayBuffer(8));
+  readonly #status = new BigInt64Array(new ArrayBuffer(64));
+  readonly #written = new Int32Array(new ArrayBuffer(4));
+  #buffer: Uint8Array | undefined;
+  #closed = false;
+
+  constructor(comm: MpiCommunicator, path: string) {
+    this.#comm = comm;
+    this.#path = path;
+    const { binding } = comm.job;
+    const { constants } = binding;
+    this.#calls = binding.fileCalls();
+    // First without MPI: where only some ranks can open the file, MPI_File_open leaves the others with one that cannot be closed.
+    agree(comm, () => this.#probe());
+    agree(comm, () => {
+      const handler = binding.errorsReturn();
+      this.#check(this.#calls.File_set_errhandler(constants.FILE_NULL, handler), 'open');
+      const { MODE_RDWR, INFO_NULL } = constants;
+      this.#check(this.#calls.File_open(comm.handle, this.#nameForMpi(), MODE_RDWR, INFO_NULL, this.#cell), 'open');
+      this.#check(this.#calls.File_set_errhandler(this.#file, handler), 'open');
+    });
+  }
+
+  writeAtAll(parts: readonly Uint8Array[], offset: number): void {
+    this.#mustBeOpen();
+    const { binding } = this.#comm.job;
+    const { BYTE } = binding.constants;
+    const rounds = planRounds(parts);
+    const [most = 0] = this.#comm.allreduce(Float64Array.of(rounds.length), 'max');
+    // Where a collective write fails on one rank, Open MPI leaves the others waiting for ever (seen with a full disk). Its ranks
+    // write each for itself; their areas are contiguous, and so there is little to gain.
+    const call = /Open MPI/i.test(binding.version) ? this.#calls.File_write_at : this.#calls.File_write_at_all;
+    agree(this.#comm, () => {
+      let failure: unknown;
+      let place = offset;
+      // All ranks take part in all rounds, also one that has nothing more to write, or has failed.
+      for (let round = 0; round < most; round++) {
+        const bytes = failure === undefined ? this.#collect(rounds[round] ?? []) : nothing;
+        const code = call(this.#file, place, bytes, bytes.length, BYTE, this.#status);
+        try {
+          this.#check(code, 'write', place);
+          this.#checkWritten(bytes.length, place);
+        } catch (error) {
+          failure ??= error;
+        }
+        place += bytes.length;
+      }
+      if (failure !== undefined) throw failure;
+    });
+  }
+
+  sync(): void {
+    this.#mustBeOpen();
+    this.#comm.barrier();
+    agree(this.#comm, () => this.#check(this.#calls.File_sync(this.#file), 'sync'));
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#comm.barrier();
+    this.#closed = true;
+    agree(this.#comm, () => this.#check(this.#calls.File_close(this.#cell), 'close'));
+  }
+
+  get #file(): number {
+    return Number(this.#cell[0]);
+  }
+
+  #probe(): void {
+    try {
+      closeSync(openSync(this.#path, 'r+'));
+    } catch (cause) {
+      const missing = (cause as NodeJS.ErrnoException).code === 'ENOENT';
+      throw this.#error(`cannot be opened: ${(cause as Error).message}`, missing ? 'NOT_FOUND' : 'STORAGE');
+    }
+  }
+
+  /** ROMIO, which MPICH has, takes what stands before a colon for the name of a file system. */
+  #nameForMpi(): string {
+    const path = resolve(this.#path);
+    return path.includes(':') && this.#comm.job.binding.abi !== 'ompi' ? `ufs:${path}` : path;
+  }
+
+  /** One piece of memory for a round. */
+  #collect(parts: readonly Uint8Array[]): Uint8Array {
+    const [first = nothing] = parts;
+    if (parts.length <= 1) return first;
+    this.#buffer ??= new Uint8Array(bundle);
+    let end = 0;
+    for (const part of parts) {
+      this.#buffer.set(part, end);
+      end += part.length;
+    }
+    return this.#buffer.subarray(0, end);
+  }
+
+  /** A full disk may show only in the number of bytes. */
+  #checkWritten(expected: number, offset: number): void {
+    const { BYTE } = this.#comm.job.binding.constants;
+    this.#check(this.#calls.Get_count(this.#status, BYTE, this.#written), 'write', offset);
+    const [written = 0] = this.#written;
+    if (written !== expected) {
+      throw this.#error(`MPI wrote ${written} of ${expected} bytes`, 'STORAGE', offset);
+    }
+  }
+
+  #check(code: number, what: string, offset?: number): void {
+    if (code === 0) return;
+    throw this.#error(`cannot ${what}: ${this.#comm.job.binding.errorText(code)}`, 'STORAGE', offset);
+  }
+
+  #error(text: string, code: 'STORAGE' | 'NOT_FOUND', offset?: number): H5LogError {
+    const { rank, name } = this.#comm.job;
+    return new H5LogError(code, `${this.#path}: ${name}: ${text}`, { file: this.#path, offset, rank });
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closed) throw new H5LogError('CLOSED', `${this.#path} is closed`, { file: this.#path });
+  }
+}
+
+const nothing = new Uint8Array(0);
+
+/** What goes into each call: one large part or a piece of it, or many small ones. */
+function planRounds(parts: readonly Uint8Array[]): Uint8Array[][] {
+  const rounds: Uint8Array[][] = [];
+  let room = 0;
+  for (const part of parts) {
+    if (part.length === 0) continue;
+    if (part.length > bundle / 4) {
+      for (let from = 0; from < part.length; from += largest) rounds.push([part.subarray(from, from + largest)]);
+      room = 0;
+      continue;
+    }
+    if (part.length > room) {
+      rounds.push([]);
+      room = bundle;
+    }
+    rounds.at(-1)?.push(part);
+    room -= part.length;
+  }
+  return rounds;
+}
+
+/** Does something on every rank; if it throws on one, the same error is thrown on all. */
+function agree(comm: MpiCommunicator, action: () => void): void {
+  let failure: unknown;
+  let failed = false;
+  try {
+    action();
+  } catch (error) {
+    failure = error;
+    failed = true;
+  }
+  const [first = comm.size] = comm.allreduce(Float64Array.of(failed ? comm.rank : comm.size), 'min');
+  if (first === comm.size) return;
+  throw decodeError(comm.bcast(first === comm.rank ? encodeError(failure, comm.job.rank) : null, first));
+}

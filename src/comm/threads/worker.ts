@@ -1,0 +1,121 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { H5LogError } from '../../base/errors.ts';
+import type { Communicator } from '../communicator.ts';
+import { threadsCommunicator } from './communicator.ts';
+import { type PackedError, packError } from './error.ts';
+import { SharedRun, type ThreadsMemory } from './memory.ts';
+
+/** What a worker is started with. */
+export interface RankData {
+  readonly memory: ThreadsMemory;
+  readonly rank: number;
+  readonly timeout: number;
+  readonly module: string;
+  readonly data: unknown;
+}
+
+/** What a worker tells the thread that started it; `ready` when the module is loaded. */
+export type RankMessage =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'result'; readonly value: unknown }
+  | { readonly kind: 'error'; readonly error: PackedError };
+
+type RankFunction = (comm: Communicator, data: unknown) => unknown;
+
+/** Runs one rank, in its worker. */
+async function runRank({ memory, rank, timeout, module, data }: RankData): Promise<void> {
+  const run = new SharedRun(memory);
+  let over = false;
+  const fail = (error: unknown) => {
+    if (over) return;
+    over = true;
+    run.fail({ owner: rank, rank, kind: 'error', reason: `rank ${rank} failed: ${describe(error)}` });
+    send({ kind: 'error', error: packError(error, rank) });
+  };
+  // Exceptions outside the rank's promise, and rejections that nobody handles, unless the module wants them itself.
+  process.on('uncaughtExceptionMonitor', (error) => {
+    if (process.listenerCount('uncaughtException') === 0) fail(error);
+  });
+  process.on('exit', (code) => {
+    if (over) return;
+    const reason = `rank ${rank} ended with exit code ${code} before its function had returned`;
+    run.fail({ owner: rank, rank, kind: 'exit', reason });
+  });
+  try {
+    const main = await loadFunction(module);
+    // Nobody begins before everybody can: loading does not count as waiting.
+    const start = new Promise((resolve) => parentPort?.once('message', resolve));
+    send({ kind: 'ready' });
+    await start;
+    const value = await main(threadsCommunicator(run, rank, timeout), data);
+    over = true;
+    sendResult(value, rank);
+    run.setEnded(rank);
+  } catch (error) {
+    over = false;
+    fail(error);
+    // Not process.exit: what listens to the end of the process must learn that this was no normal one.
+    throw error;
+  }
+  // Timers and sockets that are left do not keep a rank alive.
+  process.exit();
+}
+
+async function loadFunction(module: string): Promise<RankFunction> {
+  let loaded: { default?: unknown };
+  try {
+    loaded = (await import(module)) as { default?: unknown };
+  } catch (cause) {
+    const code = (cause as { code?: unknown } | null)?.code;
+    // The module's own exceptions stay what they are.
+    if (!(cause instanceof SyntaxError) && !(typeof code === 'string' && code.startsWith('ERR_'))) throw cause;
+    throw new H5LogError('NOT_FOUND', `cannot load the module ${module}: ${(cause as Error).message}`, { cause });
+  }
+  const main = loaded.default as RankFunction | { default?: unknown } | undefined;
+  if (typeof main === 'function') return main;
+  // CommonJS made by a compiler has its default export one level down.
+  if (typeof main?.default === 'function') return main.default as RankFunction;
+  throw new H5LogError('NOT_FOUND', `the module ${module} has no function as its default export`);
+}
+
+function send(message: RankMessage, transfer: ArrayBuffer[] = []): void {
+  parentPort?.postMessage(message, transfer);
+}
+
+/** Arrays are moved, or copied if they are part of a larger buffer: structured clone would copy all of that. */
+function sendResult(result: unknown, rank: number): void {
+  let value = result;
+  const transfer: ArrayBuffer[] = [];
+  if (ArrayBuffer.isView(result) && result.buffer instanceof ArrayBuffer) {
+    const { buffer, byteOffset, byteLength } = result;
+    if (result instanceof Uint8Array && byteLength < buffer.byteLength) value = new Uint8Array(result);
+    else if ('slice' in result && byteLength < buffer.byteLength) value = (result as Float64Array).slice();
+    else if (byteOffset === 0 && byteLength === buffer.byteLength) transfer.push(buffer);
+  }
+  try {
+    send({ kind: 'result', value }, transfer);
+  } catch (cause) {
+    if (transfer.length > 0 && trySend(value)) return;
+    throw new H5LogError('COMM', `the result of rank ${rank} cannot be passed on: ${(cause as Error).message}`, {
+      rank,
+      cause,
+    });
+  }
+}
+
+/** Without moving: memory of WebAssembly, for one, cannot be. */
+function trySend(value: unknown): boolean {
+  try {
+    send({ kind: 'result', value });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.name === 'Error' || error.name === 'H5LogError' ? error.message : `${error.name}: ${error.message}`;
+}
+
+void runRank(workerData as RankData);

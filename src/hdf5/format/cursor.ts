@@ -1,0 +1,146 @@
+import { lookup3 } from '../../base/checksum.ts';
+import { formatError } from '../../base/errors.ts';
+
+/** The undefined address: all bits one in the file, -1 here. */
+export const UNDEFINED = -1;
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** Text of the file. A byte order mark is part of a name like any other character: without it two names could be one. */
+export function textFrom(bytes: Uint8Array): string {
+  return decoder.decode(bytes);
+}
+
+/**
+ * Reads fields one after the other from bytes of the file. Every read is checked against the end, and every number that
+ * counts or places something against 2^53 - 1, so that a damaged file gives FORMAT with the offset and nothing else.
+ */
+export class Cursor {
+  readonly bytes: Uint8Array;
+  /** Where bytes[0] lies in the file, for messages. */
+  readonly base: number;
+  at: number;
+  end: number;
+  readonly #view: DataView;
+
+  constructor(bytes: Uint8Array, base: number, at = 0, end = bytes.length) {
+    this.bytes = bytes;
+    this.base = base;
+    this.at = at;
+    // Never behind the bytes, whatever a damaged length said.
+    this.end = Math.min(end, bytes.length);
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  get left(): number {
+    return this.end - this.at;
+  }
+
+  /** The file offset of the next byte. */
+  get offset(): number {
+    return this.base + this.at;
+  }
+
+  fail(message: string): never {
+    throw formatError(message, this.offset);
+  }
+
+  need(count: number, what = 'field'): number {
+    if (count > this.end - this.at) this.fail(`${what} of ${count} bytes where only ${this.end - this.at} are left`);
+    const at = this.at;
+    this.at += count;
+    return at;
+  }
+
+  skip(count: number): void {
+    this.need(count, 'padding');
+  }
+
+  u8(): number {
+    return this.#view.getUint8(this.need(1));
+  }
+
+  u16(): number {
+    return this.#view.getUint16(this.need(2), true);
+  }
+
+  u32(): number {
+    return this.#view.getUint32(this.need(4), true);
+  }
+
+  /** An unsigned integer of 1 to 8 bytes; beyond 2^53 - 1 is refused. */
+  uint(size: number): number {
+    const at = this.need(size);
+    let value = 0;
+    for (let i = size - 1; i >= 0; i--) value = value * 256 + this.#view.getUint8(at + i);
+    if (value > Number.MAX_SAFE_INTEGER) {
+      this.at = at;
+      this.fail('number beyond 2^53 - 1');
+    }
+    return value;
+  }
+
+  u64(): number {
+    return this.uint(8);
+  }
+
+  /** An address or a size of `size` bytes where all bits one mean "undefined" (or "unlimited"). */
+  address(size: number): number {
+    const at = this.at;
+    this.need(size);
+    for (let i = 0; i < size; i++) {
+      if (this.#view.getUint8(at + i) !== 0xff) {
+        this.at = at;
+        return this.uint(size);
+      }
+    }
+    return UNDEFINED;
+  }
+
+  i32(): number {
+    return this.#view.getInt32(this.need(4), true);
+  }
+
+  take(count: number, what = 'bytes'): Uint8Array {
+    const at = this.need(count, what);
+    return this.bytes.subarray(at, at + count);
+  }
+
+  /** A text that ends with a NUL; the NUL is consumed. */
+  cstring(what = 'name'): string {
+    const stop = this.bytes.indexOf(0, this.at);
+    if (stop < 0 || stop >= this.end) this.fail(`${what} without an end`);
+    const value = textFrom(this.bytes.subarray(this.at, stop));
+    this.at = stop + 1;
+    return value;
+  }
+
+  string(count: number, what = 'name'): string {
+    return textFrom(this.take(count, what));
+  }
+
+  expect(value: number, what: string): void {
+    const at = this.at;
+    const got = this.u8();
+    if (got !== value) {
+      this.at = at;
+      this.fail(`${what} is ${got}, expected ${value}`);
+    }
+  }
+
+  /** Four letters such as OHDR. */
+  signature(letters: string): void {
+    const at = this.at;
+    const got = this.string(4, 'signature');
+    if (got !== letters) {
+      this.at = at;
+      this.fail(`signature ${letters} not found`);
+    }
+  }
+}
+
+/** Compares the checksum stored at `at` with that of everything before it; `offset` is where the bytes begin in the file. */
+export function checkSum(cursor: Cursor, at: number, offset: number, what = ''): void {
+  cursor.at = at;
+  if (cursor.u32() !== lookup3(cursor.bytes, 0, at)) throw formatError(`checksum${what} is wrong`, offset);
+}

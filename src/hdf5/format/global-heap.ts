@@ -1,0 +1,87 @@
+import type { Io } from '../../storage/io.ts';
+import type { FileBytes } from '../read/file-bytes.ts';
+import { putU64 } from './byte-writer.ts';
+
+/** libhdf5 refuses smaller collections. */
+const MIN_COLLECTION = 4096;
+/** Beyond this a new collection is begun, so that no single one grows without bound. */
+const FULL_COLLECTION = 64 * 1024;
+const HEADER = 16;
+
+/** The objects of one global heap collection by their index, and its size in the file. */
+export function* readCollection(
+  file: FileBytes,
+  address: number,
+): Io<{ objects: Map<number, Uint8Array>; size: number }> {
+  const head = yield* file.cursor(address, 8 + file.lengthSize, 'global heap');
+  head.signature('GCOL');
+  head.expect(1, 'version of the global heap');
+  head.skip(3);
+  const size = head.uint(file.lengthSize);
+  const cursor = yield* file.cursor(address, size, 'global heap');
+  cursor.at = 8 + file.lengthSize;
+  const objects = new Map<number, Uint8Array>();
+  while (cursor.left >= 8 + file.lengthSize) {
+    const index = cursor.u16();
+    cursor.skip(6);
+    const length = cursor.uint(file.lengthSize);
+    if (index === 0) break; // the free space, always last
+    objects.set(index, cursor.take(length, 'global heap object'));
+    cursor.skip(Math.min(cursor.left, (8 - (length % 8)) % 8));
+  }
+  return { objects, size };
+}
+
+/** Where an object of a heap under construction will be. */
+export interface HeapPlace {
+  readonly collection: number;
+  readonly index: number;
+}
+
+/** Packs variable-length values of one commit into as few collections as possible. */
+export class GlobalHeapWriter {
+  readonly #collections: { size: number; objects: Uint8Array[] }[] = [];
+
+  /** Reserves a place; the bytes are taken when the heap is encoded, so they may still be patched until then. */
+  add(bytes: Uint8Array): HeapPlace {
+    const needed = HEADER + Math.ceil(bytes.length / 8) * 8;
+    let last = this.#collections[this.#collections.length - 1];
+    if (!last || last.objects.length >= 0xffff || (last.size + needed > FULL_COLLECTION && last.objects.length > 0)) {
+      last = { size: HEADER, objects: [] };
+      this.#collections.push(last);
+    }
+    last.objects.push(bytes);
+    last.size += needed;
+    return { collection: this.#collections.length - 1, index: last.objects.length };
+  }
+
+  /** The size of each collection in the file. */
+  sizes(): number[] {
+    return this.#collections.map(({ size }) => paddedSize(size));
+  }
+
+  /** The bytes of a collection. */
+  encode(collection: number): Uint8Array {
+    const { size, objects } = this.#collections[collection] as { size: number; objects: Uint8Array[] };
+    const total = paddedSize(size);
+    const bytes = new Uint8Array(total);
+    const view = new DataView(bytes.buffer);
+    bytes.set([0x47, 0x43, 0x4f, 0x4c, 1]);
+    putU64(view, 8, total);
+    let at = HEADER;
+    objects.forEach((object, i) => {
+      view.setUint16(at, i + 1, true);
+      view.setUint16(at + 2, 1, true); // reference count
+      putU64(view, at + 8, object.length);
+      bytes.set(object, at + HEADER);
+      at += HEADER + Math.ceil(object.length / 8) * 8;
+    });
+    // The rest is the free object, number 0; its size counts its own header.
+    if (total - at >= HEADER) putU64(view, at + 8, total - at);
+    return bytes;
+  }
+}
+
+function paddedSize(size: number): number {
+  return Math.max(MIN_COLLECTION, Math.ceil(size / 8) * 8);
+}

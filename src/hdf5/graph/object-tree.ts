@@ -1,0 +1,103 @@
+import type { Io } from '../../storage/io.ts';
+import { type DatasetParts, datasetParts } from '../messages/dataset.ts';
+import { type AttributeParts, attributeParts, readAttribute } from '../read/attribute-value.ts';
+import { HeapReader } from '../read/global-heap.ts';
+import type { ObjectLoader } from '../read/load.ts';
+import type { Link, ObjectNode } from './object-node.ts';
+
+/** Soft links lead to soft links; libhdf5 gives up after 16. */
+const MAX_SOFT_LINKS = 16;
+
+/** The objects of a file, found and read. */
+export class ObjectTree {
+  readonly loader: ObjectLoader;
+  readonly heap: HeapReader;
+  readonly root: ObjectNode;
+  /** How a path given as the value of a reference reads in the file, and back. */
+  paths: { stored(path: string): string; shown(path: string): string } = {
+    stored: (path) => path,
+    shown: (path) => path,
+  };
+
+  constructor(loader: ObjectLoader, root: ObjectNode) {
+    this.loader = loader;
+    this.heap = new HeapReader(loader.file);
+    this.root = root;
+  }
+
+  /** Follows a path from a group through hard and soft links. External links, and what is not there, give undefined. */
+  *lookup(from: ObjectNode, path: string): Io<ObjectNode | undefined> {
+    return yield* this.#walk(path.startsWith('/') ? this.root : from, path, { soft: 0 });
+  }
+
+  *#walk(start: ObjectNode, path: string, followed: { soft: number }): Io<ObjectNode | undefined> {
+    let node: ObjectNode | undefined = start;
+    for (const name of path.split('/')) {
+      if (name === '' || name === '.') continue;
+      const link: Link | undefined = node.links.get(name);
+      if (!link) return undefined;
+      node = yield* this.target(node, link, followed);
+      if (!node) return undefined;
+    }
+    return node;
+  }
+
+  /** What a link of `group` leads to. Soft links are counted over the whole way, as in libhdf5: they can fan out as well as go deep. */
+  *target(group: ObjectNode, link: Link, followed = { soft: 0 }): Io<ObjectNode | undefined> {
+    if (link.target.kind === 'hard') return (yield* this.loader.follow(link)) ?? undefined;
+    if (link.target.kind !== 'soft' || followed.soft++ >= MAX_SOFT_LINKS) return undefined;
+    const { path } = link.target;
+    return yield* this.#walk(path.startsWith('/') ? this.root : group, path, followed);
+  }
+
+  /** A path that leads to an object, found breadth first; '' if none does. */
+  *pathOf(address: number): Io<string> {
+    return (yield* this.pathsOf(new Set([address]))).get(address) ?? '';
+  }
+
+  /** The same for many objects on one way through the file; those that nothing leads to are left out. */
+  *pathsOf(addresses: ReadonlySet<number>): Io<Map<number, string>> {
+    const paths = new Map<number, string>();
+    if (addresses.has(this.root.address)) paths.set(this.root.address, '/');
+    const seen = new Set<ObjectNode>([this.root]);
+    let level: [string, ObjectNode][] = [['', this.root]];
+    while (level.length > 0 && paths.size < addresses.size) {
+      const next: [string, ObjectNode][] = [];
+      for (const [prefix, group] of level) {
+        for (const link of group.links.values()) {
+          const node = yield* this.loader.follow(link);
+          if (!node || seen.has(node)) continue;
+          seen.add(node);
+          if (addresses.has(node.address)) paths.set(node.address, `${prefix}/${link.name}`);
+          if (node.kind === 'group') next.push([`${prefix}/${link.name}`, node]);
+        }
+      }
+      level = next;
+    }
+    return paths;
+  }
+
+  dataset(node: ObjectNode): DatasetParts {
+    return datasetParts(node, this.loader.file);
+  }
+
+  describeAttribute(node: ObjectNode, name: string): AttributeParts | undefined {
+    const attribute = node.attributes.get(name);
+    return attribute && attributeParts(attribute, this.loader.file.lengthSize);
+  }
+
+  /** The value of an attribute, or undefined. */
+  *attribute(node: ObjectNode, name: string): Io<unknown> {
+    const attribute = node.attributes.get(name);
+    if (!attribute) return undefined;
+    return yield* readAttribute(attribute, this.loader.file.lengthSize, this.heap, (addresses) =>
+      this.#shownPaths(addresses),
+    );
+  }
+
+  *#shownPaths(addresses: ReadonlySet<number>): Io<Map<number, string>> {
+    const paths = yield* this.pathsOf(addresses);
+    for (const [address, path] of paths) paths.set(address, this.paths.shown(path));
+    return paths;
+  }
+}

@@ -1,0 +1,63 @@
+import { lookup3 } from '../../base/checksum.ts';
+import { ByteWriter } from '../format/byte-writer.ts';
+
+/** A box of a dataset. */
+export interface Box {
+  readonly start: readonly number[];
+  readonly count: readonly number[];
+}
+
+/** A box that may be repeated: in dimension d `times[d]` boxes, one every `stride[d]` elements. */
+export interface Slab extends Box {
+  readonly repeated?: { readonly times: readonly number[]; readonly stride: readonly number[] };
+}
+
+/** A part of a virtual dataset and where it really lies. The file "." is the file itself. */
+export interface Mapping {
+  readonly file: string;
+  readonly dataset: string;
+  readonly source: Slab;
+  readonly target: Box;
+}
+
+/** The block of mappings that a virtual dataset keeps in the global heap. */
+export function encodeMappings(mappings: readonly Mapping[]): Uint8Array {
+  const out = new ByteWriter(64 + mappings.length * 96).u8(0).u64(mappings.length);
+  for (const { file, dataset, source, target } of mappings) {
+    out.text(file).u8(0).text(dataset).u8(0);
+    putBox(out, source);
+    putBox(out, target);
+  }
+  return out.u32(lookup3(out.done())).done();
+}
+
+/** A hyperslab selection: one block as version 1 with 32-bit corners where they fit, everything else as version 2. */
+function putBox(out: ByteWriter, { start, count, repeated }: Slab): void {
+  const rank = start.length;
+  const ends = start.map((s, d) => s + (count[d] as number) - 1);
+  if (!repeated && ends.every((end) => end <= 0xffffffff)) {
+    out
+      .u32(2)
+      .u32(1)
+      .u32(0)
+      .u32(8 + rank * 8)
+      .u32(rank)
+      .u32(1);
+    for (const s of start) out.u32(s);
+    for (const end of ends) out.u32(end);
+    return;
+  }
+  out
+    .u32(2)
+    .u32(2)
+    .u8(1)
+    .u32(4 + rank * 32)
+    .u32(rank);
+  start.forEach((s, d) => {
+    out
+      .u64(s)
+      .u64(repeated?.stride[d] ?? 1)
+      .u64(repeated?.times[d] ?? 1)
+      .u64(count[d] as number);
+  });
+}

@@ -1,0 +1,153 @@
+import { allocate } from '../../base/buffers.ts';
+import type { DType, FullType } from '../../dtype/model.ts';
+import { ByteWriter, textLength } from '../format/byte-writer.ts';
+import { Cursor, textFrom } from '../format/cursor.ts';
+import { type Dataspace, encodeDataspace, parseDataspace } from './dataspace.ts';
+import { encodeDatatype, parseDatatype } from './datatype.ts';
+
+/** An attribute taken apart. Positions count from the start of the message body. */
+export interface AttributeMessage {
+  readonly name: string;
+  /** The type, or where the shared record that stands for it lies. */
+  readonly type: FullType | { readonly sharedAt: number; readonly sharedSize: number };
+  readonly space: Dataspace | { readonly sharedAt: number; readonly sharedSize: number };
+  readonly dataAt: number;
+}
+
+/** The name alone, without parsing type and space. */
+export function attributeName(cursor: Cursor): string {
+  const version = cursor.u8();
+  if (version < 1 || version > 3) cursor.fail(`attribute version ${version} is not known`);
+  cursor.skip(1);
+  const nameSize = cursor.u16();
+  cursor.skip(version === 3 ? 5 : 4);
+  return trimName(cursor.take(nameSize, 'attribute name'));
+}
+
+function trimName(bytes: Uint8Array): string {
+  const stop = bytes.indexOf(0);
+  return textFrom(stop < 0 ? bytes : bytes.subarray(0, stop));
+}
+
+/** Versions 1 (padded to 8 bytes), 2 and 3 (with a character set). */
+export function parseAttribute(cursor: Cursor, lengthSize: number): AttributeMessage {
+  const from = cursor.at;
+  const version = cursor.u8();
+  if (version < 1 || version > 3) cursor.fail(`attribute version ${version} is not known`);
+  const second = cursor.u8();
+  const flags = version === 1 ? 0 : second; // reserved in version 1
+  const nameSize = cursor.u16();
+  const typeSize = cursor.u16();
+  const spaceSize = cursor.u16();
+  if (version === 3) cursor.skip(1);
+  const padded = (size: number): number => (version === 1 ? Math.ceil(size / 8) * 8 : size);
+  const name = trimName(cursor.take(padded(nameSize), 'attribute name').subarray(0, nameSize));
+  const typeAt = cursor.need(padded(typeSize), 'attribute type');
+  const spaceAt = cursor.need(padded(spaceSize), 'attribute dataspace');
+  const part = (at: number, size: number): Cursor => new Cursor(cursor.bytes, cursor.base, at, at + size);
+  return {
+    name,
+    type: flags & 1 ? { sharedAt: typeAt - from, sharedSize: typeSize } : parseDatatype(part(typeAt, typeSize)),
+    space:
+      flags & 2
+        ? { sharedAt: spaceAt - from, sharedSize: spaceSize }
+        : parseDataspace(part(spaceAt, spaceSize), lengthSize),
+    dataAt: cursor.at - from,
+  };
+}
+
+/** A version 3 attribute message; `data` is the value in its file form. */
+export function encodeAttribute(
+  name: string,
+  dtype: DType,
+  space: Dataspace,
+  data: Uint8Array,
+): { body: Uint8Array; dataAt: number } {
+  const head = attributeHead(name, dtype, space);
+  const body = allocate(head.length + data.length);
+  body.set(head);
+  body.set(data, head.length);
+  return { body, dataAt: head.length };
+}
+
+/** The same with the type as bytes: a description, or where `shared` says so a record that points to a committed datatype. */
+export function encodeTypedAttribute(
+  name: string,
+  type: Uint8Array,
+  shared: boolean,
+  space: Dataspace,
+  data: Uint8Array,
+): { body: Uint8Array; typeAt: number; dataAt: number } {
+  const extent = encodeDataspace(space);
+  const head = putHead(name, type, shared, extent);
+  const dataAt = head.length;
+  const body = new Uint8Array(dataAt + data.length);
+  body.set(head);
+  body.set(data, dataAt);
+  return { body, typeAt: dataAt - extent.length - type.length, dataAt };
+}
+
+interface KnownHead {
+  readonly dtype: DType;
+  readonly space: Dataspace;
+  readonly head: Uint8Array;
+}
+
+/** The same few attributes (units, long_name ...) are set on thousands of objects. */
+const knownHeads = new Map<string, KnownHead>();
+const MOST_HEADS = 256;
+
+/** Everything before the value: name, type and dataspace. */
+function attributeHead(name: string, dtype: DType, space: Dataspace): Uint8Array {
+  const known = knownHeads.get(name);
+  if (known && known.dtype === dtype && sameSpace(known.space, space)) return known.head;
+  const head = putHead(name, encodeDatatype(dtype), false, encodeDataspace(space));
+  if (knownHeads.size >= MOST_HEADS) knownHeads.clear();
+  knownHeads.set(name, { dtype, space, head });
+  return head;
+}
+
+function putHead(name: string, type: Uint8Array, shared: boolean, extent: Uint8Array): Uint8Array {
+  const length = textLength(name);
+  const out = new ByteWriter(16 + length + type.length + extent.length);
+  out
+    .u8(3)
+    .u8(shared ? 1 : 0)
+    .u16(length + 1)
+    .u16(type.length)
+    .u16(extent.length)
+    .u8(length === name.length ? 0 : 1);
+  return out.text(name).u8(0).put(type).put(extent).done();
+}
+
+function sameSpace(a: Dataspace, b: Dataspace): boolean {
+  if (a.kind !== 'simple' || b.kind !== 'simple') return a.kind === b.kind;
+  // Attributes never grow, so the shape is all.
+  return a.shape.length === b.shape.length && a.shape.every((size, d) => size === b.shape[d]);
+}
+
+/** Where an object keeps its attributes: in the header (heap undefined) or in a heap with indexes. */
+export interface AttributeInfo {
+  readonly tracked: boolean;
+  readonly indexed: boolean;
+  readonly nextOrder: number;
+  readonly heap: number;
+  readonly names: number;
+}
+
+export function parseAttributeInfo(cursor: Cursor, addressSize: number): AttributeInfo {
+  cursor.expect(0, 'version of the attribute info message');
+  const flags = cursor.u8();
+  const nextOrder = flags & 1 ? cursor.u16() : 0;
+  const heap = cursor.address(addressSize);
+  const names = cursor.address(addressSize);
+  return { tracked: (flags & 1) !== 0, indexed: (flags & 2) !== 0, nextOrder, heap, names };
+}
+
+export function encodeAttributeInfo(info: { tracked: boolean; indexed: boolean; nextOrder: number }): Uint8Array {
+  const out = new ByteWriter(28).u8(0).u8((info.tracked ? 1 : 0) | (info.indexed ? 2 : 0));
+  if (info.tracked) out.u16(info.nextOrder);
+  out.u64(-1).u64(-1);
+  if (info.indexed) out.u64(-1);
+  return out.done();
+}

@@ -1,0 +1,50 @@
+import { ByteWriter } from '../format/byte-writer.ts';
+import { type Cursor, textFrom } from '../format/cursor.ts';
+
+/** Numbers of the filters we know by name. */
+export const FILTER = { deflate: 1, shuffle: 2, fletcher32: 3, szip: 4, nbit: 5, scaleOffset: 6 } as const;
+
+export interface FilterEntry {
+  readonly id: number;
+  readonly name: string;
+  /** Bit 0: optional, may be left out for a chunk. */
+  readonly flags: number;
+  readonly values: readonly number[];
+}
+
+/** The filter pipeline message, versions 1 and 2. */
+export function parseFilters(cursor: Cursor): FilterEntry[] {
+  const version = cursor.u8();
+  if (version !== 1 && version !== 2) cursor.fail(`filter pipeline version ${version} is not known`);
+  const count = cursor.u8();
+  if (count > 32) cursor.fail(`pipeline of ${count} filters`);
+  if (version === 1) cursor.skip(6);
+  const filters: FilterEntry[] = [];
+  for (let i = 0; i < count; i++) {
+    const id = cursor.u16();
+    const nameLength = version === 1 || id >= 256 ? cursor.u16() : 0;
+    const flags = cursor.u16();
+    const valueCount = cursor.u16();
+    const raw = cursor.take(version === 1 ? Math.ceil(nameLength / 8) * 8 : nameLength, 'filter name');
+    const stop = raw.indexOf(0);
+    const name = textFrom(stop < 0 ? raw : raw.subarray(0, stop));
+    const values: number[] = [];
+    for (let v = 0; v < valueCount; v++) values.push(cursor.u32());
+    if (version === 1 && valueCount % 2 === 1) cursor.skip(4);
+    filters.push({ id, name, flags, values });
+  }
+  return filters;
+}
+
+export function encodeFilters(filters: readonly FilterEntry[]): Uint8Array {
+  const out = new ByteWriter(32).u8(2).u8(filters.length);
+  for (const filter of filters) {
+    const name = new TextEncoder().encode(filter.name);
+    out.u16(filter.id);
+    if (filter.id >= 256) out.u16(name.length === 0 ? 0 : name.length + 1);
+    out.u16(filter.flags).u16(filter.values.length);
+    if (filter.id >= 256 && name.length > 0) out.put(name).u8(0);
+    for (const value of filter.values) out.u32(value);
+  }
+  return out.done();
+}

@@ -1,0 +1,98 @@
+import { ByteWriter, textLength } from '../format/byte-writer.ts';
+import { type Cursor, textFrom } from '../format/cursor.ts';
+
+/** Where a link leads. */
+export type LinkTarget =
+  | { readonly kind: 'hard'; readonly address: number }
+  | { readonly kind: 'soft'; readonly path: string }
+  | { readonly kind: 'external'; readonly file: string; readonly path: string }
+  | { readonly kind: 'user'; readonly type: number; readonly data: Uint8Array };
+
+export interface LinkMessage {
+  readonly name: string;
+  /** Creation order, or -1 when the group does not keep it. */
+  readonly order: number;
+  readonly target: LinkTarget;
+  /** Where in the body the address of a hard link lies. */
+  readonly addressAt: number;
+}
+
+export function parseLink(cursor: Cursor, addressSize: number): LinkMessage {
+  const from = cursor.at;
+  cursor.expect(1, 'version of the link message');
+  const flags = cursor.u8();
+  if (flags & 0xe0) cursor.fail(`link flags ${flags} are not known`);
+  const type = flags & 8 ? cursor.u8() : 0;
+  const order = flags & 4 ? cursor.u64() : -1;
+  if (flags & 16) cursor.skip(1);
+  const length = cursor.uint(1 << (flags & 3));
+  if (length === 0) cursor.fail('link without a name');
+  const name = cursor.string(length, 'link name');
+  if (name.includes('\0')) cursor.fail('link name with a NUL');
+  const addressAt = cursor.at - from;
+  if (type === 0) return { name, order, target: { kind: 'hard', address: cursor.address(addressSize) }, addressAt };
+  const data = cursor.take(cursor.u16(), 'link value');
+  if (type === 1) return { name, order, target: { kind: 'soft', path: textFrom(data) }, addressAt };
+  if (type === 64) return { name, order, target: parseExternal(cursor, data), addressAt };
+  return { name, order, target: { kind: 'user', type, data: data.slice() }, addressAt };
+}
+
+function parseExternal(cursor: Cursor, data: Uint8Array): LinkTarget {
+  const [file, path] = textFrom(data.subarray(1)).split('\0');
+  if (file === undefined || path === undefined) return cursor.fail('external link without a path');
+  return { kind: 'external', file, path };
+}
+
+/** Encodes a link; a hard link's address is the last 8 bytes. An order of -1 leaves it out. */
+export function encodeLink(name: string, order: number, target: LinkTarget): Uint8Array {
+  const length = textLength(name);
+  const type = target.kind === 'hard' ? 0 : target.kind === 'soft' ? 1 : target.kind === 'external' ? 64 : target.type;
+  const ascii = length === name.length;
+  const lengthCode = length < 0x100 ? 0 : length < 0x10000 ? 1 : 2;
+  const out = new ByteWriter(24 + length);
+  out.u8(1).u8(lengthCode | (order >= 0 ? 4 : 0) | (type !== 0 ? 8 : 0) | (ascii ? 0 : 16));
+  if (type !== 0) out.u8(type);
+  if (order >= 0) out.u64(order);
+  if (!ascii) out.u8(1);
+  out.uint(length, 1 << lengthCode).text(name);
+  if (target.kind === 'hard') return out.u64(target.address).done();
+  const data =
+    target.kind === 'soft'
+      ? new TextEncoder().encode(target.path)
+      : target.kind === 'external'
+        ? new TextEncoder().encode(`\0${target.file}\0${target.path}\0`)
+        : target.data;
+  return out.u16(data.length).put(data).done();
+}
+
+// ------------------------------------------------------------------ the group's own messages
+
+/** Where a group keeps its links: in the header (heap undefined) or in a heap with indexes. */
+export interface LinkInfo {
+  readonly tracked: boolean;
+  readonly indexed: boolean;
+  /** The next creation order. */
+  readonly nextOrder: number;
+  readonly heap: number;
+  readonly names: number;
+}
+
+export function parseLinkInfo(cursor: Cursor, addressSize: number): LinkInfo {
+  cursor.expect(0, 'version of the link info message');
+  const flags = cursor.u8();
+  const nextOrder = flags & 1 ? cursor.u64() : 0;
+  const heap = cursor.address(addressSize);
+  const names = cursor.address(addressSize);
+  return { tracked: (flags & 1) !== 0, indexed: (flags & 2) !== 0, nextOrder, heap, names };
+}
+
+/** Links in the header itself: all addresses undefined. */
+export function encodeLinkInfo(info: { tracked: boolean; indexed: boolean; nextOrder: number }): Uint8Array {
+  const out = new ByteWriter(34).u8(0).u8((info.tracked ? 1 : 0) | (info.indexed ? 2 : 0));
+  if (info.tracked) out.u64(info.nextOrder);
+  out.u64(-1).u64(-1);
+  if (info.indexed) out.u64(-1);
+  return out.done();
+}
+
+export const GROUP_INFO = Uint8Array.of(0, 0);

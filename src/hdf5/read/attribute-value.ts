@@ -1,0 +1,95 @@
+import { formatError } from '../../base/errors.ts';
+import { type DType, type FullType, publicType } from '../../dtype/model.ts';
+import { decodeOne, decodeValues } from '../../dtype/values.ts';
+import type { Io } from '../../storage/io.ts';
+import { Cursor } from '../format/cursor.ts';
+import type { Attribute } from '../graph/object-node.ts';
+import { parseAttribute } from '../messages/attribute.ts';
+import { type Dataspace, elementCount, parseDataspace } from '../messages/dataspace.ts';
+import { parseDatatype } from '../messages/datatype.ts';
+import { type HeapReader, OwnHeap } from './global-heap.ts';
+import { located } from './located.ts';
+
+export interface AttributeParts {
+  readonly type: FullType;
+  readonly dtype: DType;
+  readonly space: Dataspace;
+  readonly count: number;
+  readonly dataAt: number;
+  readonly data: Uint8Array;
+}
+
+/** Takes an attribute apart, with what it shares with others resolved. */
+export function attributeParts(attribute: Attribute, lengthSize: number): AttributeParts {
+  const content = attribute.message.content;
+  const { offset } = attribute.message;
+  const parsed = parseAttribute(new Cursor(content, offset), lengthSize);
+  const type =
+    'sharedAt' in parsed.type ? parseDatatype(new Cursor(must(attribute.sharedType, offset), offset)) : parsed.type;
+  const space =
+    'sharedAt' in parsed.space
+      ? parseDataspace(new Cursor(must(attribute.sharedSpace, offset), offset), lengthSize)
+      : parsed.space;
+  const count = elementCount(space);
+  const size = count * type.size;
+  if (parsed.dataAt + size > content.length) {
+    throw formatError(
+      `attribute ${attribute.name} holds ${content.length - parsed.dataAt} bytes, its shape asks for ${size}`,
+      offset,
+    );
+  }
+  return {
+    type,
+    dtype: publicType(type),
+    space,
+    count,
+    dataAt: parsed.dataAt,
+    data: content.subarray(parsed.dataAt, parsed.dataAt + size),
+  };
+}
+
+function must(bytes: Uint8Array | null, offset: number): Uint8Array {
+  if (!bytes) throw formatError('a shared part of an attribute is missing', offset);
+  return bytes;
+}
+
+/** An attribute's value in JavaScript: null for a NULL dataspace, an element for a scalar, else a flat array. */
+export function* readAttribute(
+  attribute: Attribute,
+  lengthSize: number,
+  heap: HeapReader,
+  pathsOf: (addresses: ReadonlySet<number>) => Io<ReadonlyMap<number, string>>,
+): Io<unknown> {
+  try {
+    return yield* readValue(attribute, lengthSize, heap, pathsOf);
+  } catch (error) {
+    throw located(error, attribute.message.offset);
+  }
+}
+
+function* readValue(
+  attribute: Attribute,
+  lengthSize: number,
+  heap: HeapReader,
+  pathsOf: (addresses: ReadonlySet<number>) => Io<ReadonlyMap<number, string>>,
+): Io<unknown> {
+  const { dtype, space, count, data } = attributeParts(attribute, lengthSize);
+  if (space.kind === 'null') return null;
+  const own = new OwnHeap(attribute.message);
+  yield* heap.load(dtype, data, count, own);
+  let paths: ReadonlyMap<number, string> = new Map();
+  const wanted = new Set<number>();
+  const path = (address: number): string => {
+    wanted.add(address);
+    return paths.get(address) ?? '';
+  };
+  const decode = (): unknown => {
+    const resolver = { heap: heap.contents(own), path };
+    return space.kind === 'scalar' ? decodeOne(dtype, data, resolver) : decodeValues(dtype, data, count, resolver);
+  };
+  const value = decode();
+  if (wanted.size === 0) return value;
+  // References name objects by address; their paths take I/O to find, so they are looked up between two passes.
+  paths = yield* pathsOf(wanted);
+  return decode();
+}

@@ -1,0 +1,106 @@
+import { formatError } from '../../base/errors.ts';
+import type { Io } from '../../storage/io.ts';
+import { bytesFor } from '../format/byte-writer.ts';
+import { Cursor, checkSum, UNDEFINED } from '../format/cursor.ts';
+import type { Budget } from './budget.ts';
+import type { FileBytes } from './file-bytes.ts';
+
+interface Tree {
+  readonly type: number;
+  readonly nodeSize: number;
+  readonly recordSize: number;
+  /** Largest number of records in a node of each depth, and bytes of the counts in child pointers. */
+  readonly maxRecords: readonly number[];
+  readonly totalBytes: readonly number[];
+}
+
+/** All records of a version 2 B-tree, in key order, each as a cursor over its bytes. Its nodes count against the budget. */
+export function* readBtree2(
+  file: FileBytes,
+  address: number,
+  expectedType: readonly number[],
+  budget: Budget,
+): Io<Cursor[]> {
+  const header = yield* file.cursor(
+    address,
+    4 + 1 + 1 + 4 + 2 + 2 + 2 + file.addressSize + 2 + file.lengthSize + 4,
+    'B-tree header',
+  );
+  header.signature('BTHD');
+  header.expect(0, 'version of the B-tree');
+  const type = header.u8();
+  if (!expectedType.includes(type)) header.fail(`B-tree of type ${type}, expected ${expectedType.join(' or ')}`);
+  const nodeSize = header.u32();
+  const recordSize = header.u16();
+  const depth = header.u16();
+  header.skip(2);
+  const root = header.address(file.addressSize);
+  const rootCount = header.u16();
+  const total = header.uint(file.lengthSize);
+  checkSum(header, header.at, address + file.base);
+  if (depth > 32 || recordSize === 0 || nodeSize < 16) header.fail('B-tree with impossible sizes');
+  const records: Cursor[] = [];
+  if (root === UNDEFINED || total === 0) return records;
+  const tree = layoutOf(file, type, nodeSize, recordSize, depth);
+  yield* readNode(file, tree, root, rootCount, depth, records, budget);
+  if (records.length !== total)
+    throw formatError(`B-tree with ${records.length} records where ${total} are announced`, file.base + address);
+  return records;
+}
+
+function layoutOf(file: FileBytes, type: number, nodeSize: number, recordSize: number, depth: number): Tree {
+  const maxRecords = [Math.floor((nodeSize - 10) / recordSize)];
+  const totalBytes = [0];
+  let cumulative = maxRecords[0] as number;
+  for (let d = 1; d <= depth; d++) {
+    const countBytes = bytesFor(maxRecords[0] as number);
+    const pointer = file.addressSize + countBytes + (d > 1 ? (totalBytes[d - 1] as number) : 0);
+    const max = Math.floor((nodeSize - 10 - pointer) / (recordSize + pointer));
+    maxRecords.push(max);
+    cumulative = (max + 1) * cumulative + max;
+    totalBytes.push(bytesFor(Math.min(cumulative, Number.MAX_SAFE_INTEGER)));
+  }
+  return { type, nodeSize, recordSize, maxRecords, totalBytes };
+}
+
+function* readNode(
+  file: FileBytes,
+  tree: Tree,
+  address: number,
+  count: number,
+  depth: number,
+  records: Cursor[],
+  budget: Budget,
+): Io<void> {
+  if (count > (tree.maxRecords[depth] ?? 0))
+    throw formatError(`B-tree node with ${count} records`, file.base + address);
+  const node = yield* file.cursor(address, tree.nodeSize, 'B-tree node');
+  budget.spend(tree.nodeSize, address, 'B-tree nodes');
+  node.signature(depth === 0 ? 'BTLF' : 'BTIN');
+  node.expect(0, 'version of the B-tree node');
+  node.expect(tree.type, 'type of the B-tree node');
+  const from = node.at;
+  node.skip(count * tree.recordSize);
+  const record = (i: number): Cursor => {
+    const at = from + i * tree.recordSize;
+    return new Cursor(node.bytes, node.base, at, at + tree.recordSize);
+  };
+  if (depth === 0) {
+    checkSum(node, node.at, address + file.base);
+    for (let i = 0; i < count; i++) records.push(record(i));
+    return;
+  }
+  const children: [number, number][] = [];
+  for (let i = 0; i <= count; i++) {
+    const child = node.address(file.addressSize);
+    const childCount = node.uint(bytesFor(tree.maxRecords[0] as number));
+    if (depth > 1) node.skip(tree.totalBytes[depth - 1] as number);
+    children.push([child, childCount]);
+  }
+  checkSum(node, node.at, address + file.base);
+  for (let i = 0; i <= count; i++) {
+    const [child, childCount] = children[i] as [number, number];
+    yield* readNode(file, tree, child, childCount, depth - 1, records, budget);
+    if (i < count) records.push(record(i));
+  }
+}

@@ -1,0 +1,167 @@
+import { formatError } from '../../base/errors.ts';
+import type { Io } from '../../storage/io.ts';
+import { type Cursor, checkSum, UNDEFINED } from '../format/cursor.ts';
+import { Budget } from './budget.ts';
+import type { FileBytes } from './file-bytes.ts';
+
+/*
+ * The index of libhdf5 for chunks along one unlimited dimension (file format, section VII.D). The first few elements are in the
+ * index block, those behind them in data blocks that get larger: the index block knows the first of these, super blocks the rest.
+ */
+
+interface ArrayHeader {
+  readonly kind: number;
+  readonly entry: number;
+  /** Bytes of an element's number. */
+  readonly offsetBytes: number;
+  readonly perPage: number;
+}
+
+/** The data blocks of one super block: how many, of how many elements, and the number of the first element. */
+interface Level {
+  readonly blocks: number;
+  readonly elements: number;
+  readonly first: number;
+}
+
+/** Gets the number of an element, the cursor before it, and its size. */
+type Visit = (index: number, element: Cursor, size: number) => void;
+
+/** Visits every element of an extensible array of kind 0 (plain chunks) or 1 (filtered ones). */
+export function* readExtensibleArray(file: FileBytes, address: number, kind: 0 | 1, visit: Visit): Io<void> {
+  const head = yield* file.cursor(address, 12 + 6 * file.lengthSize + file.addressSize + 4, 'extensible array');
+  head.signature('EAHD');
+  head.expect(0, 'version of the extensible array');
+  head.expect(kind, 'kind of the extensible array');
+  const entry = head.u8();
+  const bits = head.u8();
+  const inIndex = head.u8();
+  const least = head.u8();
+  const leastPointers = head.u8();
+  const pageBits = head.u8();
+  head.skip(6 * file.lengthSize);
+  const index = head.address(file.addressSize);
+  checkSum(head, head.at, file.base + address);
+  const isPower = (n: number): boolean => n > 0 && Number.isInteger(Math.log2(n));
+  if (
+    bits > 64 ||
+    !isPower(least) ||
+    !isPower(leastPointers) ||
+    pageBits > 32 ||
+    entry < file.addressSize ||
+    entry > 20
+  )
+    throw formatError('an extensible array with impossible sizes', file.base + address);
+  if (index === UNDEFINED) return;
+  const array: ArrayHeader = { kind, entry, offsetBytes: Math.ceil(bits / 8), perPage: 2 ** pageBits };
+  const levels = levelsOf(bits, least, inIndex);
+  const direct = 2 * Math.log2(leastPointers);
+  const pointers = 2 * (leastPointers - 1);
+  const above = Math.max(0, levels.length - direct);
+  const budget = new Budget(file);
+
+  const body = inIndex * entry + (pointers + above) * file.addressSize;
+  const block = yield* opened(file, array, 'EAIB', index, 0, body, budget);
+  for (let i = 0; i < inIndex; i++) element(block, i, entry, visit);
+  for (const level of levels.slice(0, direct)) {
+    for (let b = 0; b < level.blocks; b++) {
+      const at = block.address(file.addressSize);
+      if (at !== UNDEFINED) yield* dataBlock(file, array, at, level, b, null, budget, visit);
+    }
+  }
+  for (const level of levels.slice(direct)) {
+    const at = block.address(file.addressSize);
+    if (at !== UNDEFINED) yield* superBlock(file, array, at, level, budget, visit);
+  }
+}
+
+/** Level u has 2^(u/2) blocks of 2^((u+1)/2) times the least number of elements, rounded down. */
+function levelsOf(bits: number, least: number, inIndex: number): Level[] {
+  const levels: Level[] = [];
+  let first = inIndex;
+  for (let u = 0; u <= bits - Math.log2(least); u++) {
+    const level = { blocks: 2 ** Math.floor(u / 2), elements: 2 ** Math.floor((u + 1) / 2) * least, first };
+    levels.push(level);
+    first += level.blocks * level.elements;
+  }
+  return levels;
+}
+
+/** A block of the array, with its beginning and its checksum checked; the cursor is at its contents. */
+function* opened(
+  file: FileBytes,
+  array: ArrayHeader,
+  signature: string,
+  at: number,
+  offsetBytes: number,
+  length: number,
+  budget: Budget,
+): Io<Cursor> {
+  const prefix = 6 + file.addressSize + offsetBytes;
+  const block = yield* file.cursor(at, prefix + length + 4, 'block of an extensible array');
+  budget.spend(prefix + length + 4, at, 'blocks of an extensible array');
+  block.signature(signature);
+  block.expect(0, 'version of the block');
+  block.expect(array.kind, 'kind of the block');
+  checkSum(block, prefix + length, file.base + at);
+  block.at = prefix;
+  return block;
+}
+
+function* superBlock(
+  file: FileBytes,
+  array: ArrayHeader,
+  at: number,
+  level: Level,
+  budget: Budget,
+  visit: Visit,
+): Io<void> {
+  const paged = level.elements > array.perPage;
+  // Which pages of each data block were ever written.
+  const bitmap = paged ? Math.ceil(level.elements / array.perPage / 8) : 0;
+  const length = level.blocks * (bitmap + file.addressSize);
+  const block = yield* opened(file, array, 'EASB', at, array.offsetBytes, length, budget);
+  const maps = block.take(level.blocks * bitmap, 'pages of an extensible array');
+  for (let b = 0; b < level.blocks; b++) {
+    const place = block.address(file.addressSize);
+    if (place === UNDEFINED) continue;
+    const pages = paged ? maps.subarray(b * bitmap, (b + 1) * bitmap) : null;
+    yield* dataBlock(file, array, place, level, b, pages, budget, visit);
+  }
+}
+
+function* dataBlock(
+  file: FileBytes,
+  array: ArrayHeader,
+  at: number,
+  level: Level,
+  number: number,
+  pages: Uint8Array | null,
+  budget: Budget,
+  visit: Visit,
+): Io<void> {
+  const first = level.first + number * level.elements;
+  const { entry, perPage } = array;
+  if (!pages) {
+    const block = yield* opened(file, array, 'EADB', at, array.offsetBytes, level.elements * entry, budget);
+    for (let i = 0; i < level.elements; i++) element(block, first + i, entry, visit);
+    return;
+  }
+  yield* opened(file, array, 'EADB', at, array.offsetBytes, 0, budget);
+  const begin = at + 6 + file.addressSize + array.offsetBytes + 4;
+  for (let page = 0; page < level.elements / perPage; page++) {
+    if (((pages[page >> 3] as number) & (0x80 >> (page & 7))) === 0) continue;
+    const place = begin + page * (perPage * entry + 4);
+    const body = yield* file.cursor(place, perPage * entry + 4, 'page of an extensible array');
+    budget.spend(perPage * entry + 4, place, 'pages of an extensible array');
+    checkSum(body, perPage * entry, file.base + place);
+    body.at = 0;
+    for (let i = 0; i < perPage; i++) element(body, first + page * perPage + i, entry, visit);
+  }
+}
+
+function element(block: Cursor, index: number, entry: number, visit: Visit): void {
+  const end = block.at + entry;
+  visit(index, block, entry);
+  block.at = end;
+}

@@ -1,0 +1,129 @@
+import { formatError } from '../../base/errors.ts';
+import type { Io } from '../../storage/io.ts';
+import type { ByteStorage } from '../../storage/storage.ts';
+import { Cursor, UNDEFINED } from '../format/cursor.ts';
+
+/** How large pages are and how many are kept: few large ones for structure, which lies together. */
+export interface Paging {
+  readonly size: number;
+  readonly kept: number;
+}
+
+const STRUCTURE_PAGES: Paging = { size: 64 * 1024, kept: 256 };
+
+interface Page {
+  bytes: Uint8Array;
+  valid: number;
+}
+
+/**
+ * The bytes of one state of a file, read in pages. Committed bytes never change, so pages stay valid; a page that reached
+ * the end of the state is read again once the state has grown. Addresses are relative to the superblock's base address.
+ */
+export class FileBytes {
+  /** Bytes before the superblock (a user block); added to every address. */
+  readonly base: number;
+  /** Sizes in bytes of addresses and of lengths in this file. */
+  readonly addressSize: number;
+  readonly lengthSize: number;
+  /** First address behind this state. */
+  end: number;
+  readonly #pages = new Map<number, Page>();
+  readonly #paging: Paging;
+  /** Where the bytes are, if not in the storage that is driven. */
+  readonly #storage: ByteStorage | undefined;
+
+  constructor(
+    base: number,
+    end: number,
+    addressSize = 8,
+    lengthSize = 8,
+    paging = STRUCTURE_PAGES,
+    storage?: ByteStorage | null,
+  ) {
+    this.#paging = paging;
+    this.#storage = storage ?? undefined;
+    this.base = base;
+    this.end = end;
+    this.addressSize = addressSize;
+    this.lengthSize = lengthSize;
+  }
+
+  /** The bytes [address, address + length), which must lie inside the file. Do not write into them. */
+  *read(address: number, length: number, what: string): Io<Uint8Array> {
+    this.#check(address, length, what);
+    const PAGE = this.#paging.size;
+    const first = Math.floor(address / PAGE);
+    const last = Math.floor((address + Math.max(length, 1) - 1) / PAGE);
+    if (first === last) {
+      const page = yield* this.#page(first, address + length - first * PAGE);
+      return page.subarray(address - first * PAGE, address - first * PAGE + length);
+    }
+    const whole = new Uint8Array(length);
+    yield* this.#direct(whole, address);
+    return whole;
+  }
+
+  /** The page that holds [address, address + length), if one does and it is in memory; its first byte is at {@link pageStart}. */
+  cached(address: number, length: number): Uint8Array | null {
+    const index = Math.floor(address / this.#paging.size);
+    const page = this.#pages.get(index);
+    return page && address + length - index * this.#paging.size <= page.valid ? page.bytes : null;
+  }
+
+  pageStart(address: number): number {
+    return Math.floor(address / this.#paging.size) * this.#paging.size;
+  }
+
+  /** Fills `into` without the detour over pages: for large pieces. */
+  *readInto(into: Uint8Array, address: number, what: string): Io<void> {
+    this.#check(address, into.length, what);
+    yield* this.#direct(into, address);
+  }
+
+  #check(address: number, length: number, what: string): void {
+    if (address === UNDEFINED) throw formatError(`${what} has no address`);
+    if (!Number.isSafeInteger(address + length) || address < 0 || address + length > this.end) {
+      throw formatError(
+        `${what} of ${length} bytes reaches beyond the end of the file at ${this.base + this.end}`,
+        this.base + address,
+      );
+    }
+  }
+
+  /** The same, as a cursor whose messages name file offsets. */
+  *cursor(address: number, length: number, what: string): Io<Cursor> {
+    return new Cursor(yield* this.read(address, length, what), this.base + address);
+  }
+
+  /** At most `length` bytes from `address`, fewer at the end: for structures that tell their own size. */
+  *peek(address: number, length: number, what: string): Io<Cursor> {
+    const known = address === UNDEFINED ? 0 : Math.max(0, Math.min(length, this.end - address));
+    if (known === 0 && address !== UNDEFINED)
+      throw formatError(`${what} lies beyond the end of the file`, this.base + address);
+    return yield* this.cursor(address, known, what);
+  }
+
+  *#page(index: number, needed: number): Io<Uint8Array> {
+    const cached = this.#pages.get(index);
+    if (cached && cached.valid >= needed) return cached.bytes;
+    const PAGE = this.#paging.size;
+    const size = Math.min(PAGE, this.end - index * PAGE);
+    const bytes = new Uint8Array(size);
+    yield* this.#direct(bytes, index * PAGE);
+    if (this.#pages.size >= this.#paging.kept) {
+      for (const oldest of this.#pages.keys()) {
+        this.#pages.delete(oldest);
+        break;
+      }
+    }
+    this.#pages.set(index, { bytes, valid: size });
+    return bytes;
+  }
+
+  *#direct(into: Uint8Array, address: number): Io<void> {
+    const count = yield { op: 'read', into, offset: this.base + address, on: this.#storage };
+    if (count < into.length)
+      throw formatError('the file is shorter than its superblock says', this.base + address + count);
+  }
+}

@@ -1,0 +1,327 @@
+import { formatError } from '../../base/errors.ts';
+import type { Io } from '../../storage/io.ts';
+import { ByteWriter } from '../format/byte-writer.ts';
+import { Cursor, UNDEFINED } from '../format/cursor.ts';
+import {
+  type Attribute,
+  GENERATED,
+  HeaderMessage,
+  type Link,
+  type ObjectKind,
+  ObjectNode,
+} from '../graph/object-node.ts';
+import { attributeName, parseAttribute, parseAttributeInfo } from '../messages/attribute.ts';
+import * as MESSAGE_FLAG from '../messages/flags.ts';
+import { encodeLink, type LinkTarget, parseLink, parseLinkInfo } from '../messages/link.ts';
+import * as MESSAGE from '../messages/numbers.ts';
+import { parseShared, type SharedTable } from '../messages/shared.ts';
+import { HeaderBlock } from '../write/header-blocks.ts';
+import { readBtree2 } from './btree2.ts';
+import { Budget } from './budget.ts';
+import type { FileBytes } from './file-bytes.ts';
+import { FractalHeap } from './fractal-heap.ts';
+import { type RawHeader, type RawMessage, readHeader } from './header.ts';
+import { located } from './located.ts';
+import { readSymbolTable } from './symbol-table.ts';
+
+/** libhdf5 never puts more than this into one message. */
+const MAX_MESSAGE = 0xffff;
+/** Committed types whose attributes have committed types whose attributes ... */
+const MAX_DEPTH = 64;
+/** Continuations that lead to continuations; a longer chain is written anew in another form. */
+const MAX_CHAIN = 64;
+
+/** Turns object headers of any age into {@link ObjectNode}s, each address once. */
+export class ObjectLoader {
+  readonly file: FileBytes;
+  readonly shared: SharedTable | null;
+  readonly nodes = new Map<number, ObjectNode>();
+  /** What headers, trees and heaps of all objects may add up to. */
+  readonly #budget: Budget;
+  /** How many objects are being loaded because another one shares a message of theirs. */
+  #depth = 0;
+
+  constructor(file: FileBytes, shared: SharedTable | null) {
+    this.file = file;
+    this.shared = shared;
+    this.#budget = new Budget(file);
+  }
+
+  /** The object whose header is at `address`. */
+  *node(address: number): Io<ObjectNode> {
+    const known = this.nodes.get(address);
+    if (known) return known;
+    const { spent } = this.#budget;
+    try {
+      if (++this.#depth > MAX_DEPTH) throw formatError('messages shared by objects that share messages, too deep');
+      if (address === UNDEFINED) throw formatError('an object without an address');
+      const header = yield* readHeader(this.file, address, this.#budget);
+      const node = new ObjectNode(kindOf(header, this.file.base + address), address);
+      // Known before its parts are read, so that a type that refers to itself ends.
+      this.nodes.set(address, node);
+      yield* this.#fill(node, header);
+      return node;
+    } catch (error) {
+      this.nodes.delete(address);
+      this.#budget.backTo(spent);
+      throw located(error, this.file.base + Math.max(0, address));
+    } finally {
+      this.#depth--;
+    }
+  }
+
+  /** The node a hard link leads to. */
+  *follow(link: Link): Io<ObjectNode | null> {
+    if (link.node || link.target.kind !== 'hard') return link.node;
+    const { address } = link.target;
+    if (address === UNDEFINED) throw formatError(`link ${link.name} leads to no object`, link.message.offset);
+    link.node = yield* this.node(address);
+    return link.node;
+  }
+
+  *#fill(node: ObjectNode, header: RawHeader): Io<void> {
+    node.linkCount = header.referenceCount;
+    if (header.version === 2) {
+      node.flags = header.flags & 0x3c;
+      node.extras = header.extras;
+    } else node.flags = 0;
+    node.linkOrder.tracked = node.linkOrder.indexed = false;
+    node.attributeOrder.tracked = (node.flags & 4) !== 0;
+    node.attributeOrder.indexed = (node.flags & 8) !== 0;
+    const blocks = header.version === 2 && longestChain(header) <= MAX_CHAIN ? blocksOf(header) : null;
+    for (const raw of header.messages) {
+      const message = new HeaderMessage(node, raw.type, raw.flags, raw.order, raw.body, false);
+      message.offset = raw.offset;
+      yield* this.#resolve(message, raw);
+      if (GENERATED.has(raw.type)) {
+        // Made anew when the object is written; a block that holds it cannot be kept.
+        const block = blocks?.[raw.chunk];
+        if (block) spoil(block);
+        yield* this.#generated(node, message, raw);
+        continue;
+      }
+      if (raw.type === MESSAGE.time && header.version === 1) {
+        keepTime(node, new Cursor(raw.body, raw.offset));
+        continue;
+      }
+      keep(message, blocks?.[raw.chunk] ?? null);
+      if (raw.type === MESSAGE.link) this.#addLink(node, message, raw);
+      else if (raw.type === MESSAGE.attribute) yield* this.#addAttribute(node, message, raw.offset);
+      else node.rest.push(message);
+    }
+    sortMap(node.links, node.linkOrder.tracked);
+    sortMap(node.attributes, node.attributeOrder.tracked);
+    if (blocks) node.blocks = blocks.filter((block) => block !== null && block.parent === null) as HeaderBlock[];
+  }
+
+  /** Messages that say where links and attributes are, or how many links lead here. */
+  *#generated(node: ObjectNode, message: HeaderMessage, raw: RawMessage): Io<void> {
+    const cursor = new Cursor(message.content, raw.offset);
+    if (raw.type === MESSAGE.referenceCount) {
+      cursor.expect(0, 'version of the reference count');
+      node.linkCount = cursor.u32();
+    } else if (raw.type === MESSAGE.symbolTable) {
+      const btree = cursor.address(this.file.addressSize);
+      const heap = cursor.address(this.file.addressSize);
+      for (const old of yield* readSymbolTable(this.file, btree, heap, this.#budget))
+        this.#insertLink(node, old.name, -1, old.target, null, raw.offset);
+    } else if (raw.type === MESSAGE.linkInfo) {
+      const info = parseLinkInfo(cursor, this.file.addressSize);
+      Object.assign(node.linkOrder, { tracked: info.tracked, indexed: info.indexed, next: info.nextOrder });
+      if (info.heap !== UNDEFINED) yield* this.#denseLinks(node, info.heap, info.names);
+    } else if (raw.type === MESSAGE.groupInfo) {
+      node.groupInfo = message.content.slice();
+    } else if (raw.type === MESSAGE.attributeInfo) {
+      const info = parseAttributeInfo(cursor, this.file.addressSize);
+      node.attributeOrder.next = info.nextOrder;
+      if (info.heap !== UNDEFINED) yield* this.#denseAttributes(node, message, info.heap, info.names);
+    }
+  }
+
+  *#denseLinks(node: ObjectNode, heapAddress: number, names: number): Io<void> {
+    const heap = yield* FractalHeap.open(this.file, heapAddress, this.#budget);
+    for (const record of yield* readBtree2(this.file, names, [5], this.#budget)) {
+      record.skip(4);
+      const object = yield* heap.object(record);
+      const link = parseLink(object, this.file.addressSize);
+      this.#insertLink(node, link.name, link.order, link.target, null, object.base);
+    }
+  }
+
+  *#denseAttributes(node: ObjectNode, info: HeaderMessage, heapAddress: number, names: number): Io<void> {
+    const heap = yield* FractalHeap.open(this.file, heapAddress, this.#budget);
+    let largest = 0;
+    for (const record of yield* readBtree2(this.file, names, [8], this.#budget)) {
+      const id = new Cursor(record.bytes, record.base, record.at, record.at + 8);
+      record.skip(8);
+      const flags = record.u8();
+      const order = record.u32();
+      const message = new HeaderMessage(node, MESSAGE.attribute, flags, order, new Uint8Array(0), false);
+      let offset = id.offset;
+      if (flags & MESSAGE_FLAG.shared) {
+        message.content = yield* this.#sharedTable().content(MESSAGE.attribute, id);
+        message.flags &= ~MESSAGE_FLAG.shared;
+      } else {
+        const object = yield* heap.object(id);
+        offset = object.offset;
+        message.content = object.bytes.subarray(object.at, object.end);
+      }
+      message.bytes = message.content;
+      message.offset = offset;
+      largest = Math.max(largest, message.bytes.length);
+      node.hot.add(message);
+      yield* this.#addAttribute(node, message, offset);
+    }
+    if (largest > MAX_MESSAGE) {
+      node.keptAttributeInfo = info;
+      for (const attribute of node.attributes.values()) node.hot.delete(attribute.message);
+    }
+  }
+
+  /** Fetches what a shared message stands for. */
+  *#resolve(message: HeaderMessage, raw: RawMessage): Io<void> {
+    if ((raw.flags & MESSAGE_FLAG.shared) === 0) return;
+    message.content = yield* this.#sharedContent(raw.type, new Cursor(raw.body, raw.offset));
+  }
+
+  *#sharedContent(type: number, cursor: Cursor): Io<Uint8Array> {
+    const record = parseShared(cursor, this.file);
+    if (record.kind === 'heap') return yield* this.#sharedTable().content(type, record.id);
+    const holder = yield* this.node(record.address);
+    const message = holder.message(type);
+    if (!message) throw formatError('a shared message that its object does not have', cursor.offset);
+    return message.content;
+  }
+
+  #sharedTable(): SharedTable {
+    if (!this.shared) throw formatError('a shared message in a file without a shared message table');
+    return this.shared;
+  }
+
+  #addLink(node: ObjectNode, message: HeaderMessage, raw: RawMessage): void {
+    const link = parseLink(new Cursor(message.content, raw.offset), this.file.addressSize);
+    this.#insertLink(node, link.name, link.order, link.target, message, raw.offset);
+  }
+
+  #insertLink(
+    node: ObjectNode,
+    name: string,
+    order: number,
+    target: LinkTarget,
+    stored: HeaderMessage | null,
+    offset: number,
+  ): void {
+    if (node.links.has(name)) throw formatError(`two links named ${name}`, offset);
+    let message = stored;
+    if (order >= Number.MAX_SAFE_INTEGER) throw formatError(`link ${name} with creation order ${order}`, offset);
+    if (!message) {
+      message = new HeaderMessage(node, MESSAGE.link, 0, 0, encodeLink(name, order, target), true);
+      message.offset = offset;
+      node.hot.add(message);
+    }
+    node.links.set(name, { name, order, target, node: null, message });
+    if (order >= node.linkOrder.next) node.linkOrder.next = order + 1;
+  }
+
+  *#addAttribute(node: ObjectNode, message: HeaderMessage, offset: number): Io<void> {
+    const cursor = new Cursor(message.content, offset);
+    const name = attributeName(cursor);
+    if (name === '') throw formatError('attribute without a name', offset);
+    if (node.attributes.has(name)) throw formatError(`two attributes named ${name}`, offset);
+    let sharedType: Uint8Array | null = null;
+    let sharedSpace: Uint8Array | null = null;
+    const sharing = message.content[0] === 1 ? 0 : (message.content[1] ?? 0);
+    if (sharing & 3) {
+      cursor.at = 0;
+      const parsed = parseAttribute(cursor, this.file.lengthSize);
+      const part = (at: { sharedAt: number; sharedSize: number }): Cursor =>
+        new Cursor(message.content, offset, at.sharedAt, at.sharedAt + at.sharedSize);
+      if ('sharedAt' in parsed.type) sharedType = yield* this.#sharedContent(MESSAGE.datatype, part(parsed.type));
+      if ('sharedAt' in parsed.space) sharedSpace = yield* this.#sharedContent(MESSAGE.dataspace, part(parsed.space));
+    }
+    const attribute: Attribute = { name, order: message.order, message, sharedType, sharedSpace, committed: null };
+    node.attributes.set(name, attribute);
+    if (message.order >= node.attributeOrder.next) node.attributeOrder.next = message.order + 1;
+  }
+}
+
+function kindOf(header: RawHeader, offset: number): ObjectKind {
+  const has = (type: number): boolean => header.messages.some((message) => message.type === type);
+  if (has(MESSAGE.linkInfo) || has(MESSAGE.symbolTable)) return 'group';
+  if (has(MESSAGE.layout) || has(MESSAGE.dataspace)) return 'dataset';
+  if (has(MESSAGE.datatype)) return 'datatype';
+  throw formatError('object that is neither group, dataset nor datatype', offset);
+}
+
+function longestChain(header: RawHeader): number {
+  const lengths: number[] = [];
+  // A chunk comes behind the one that points to it; the first points to itself.
+  header.chunks.forEach(({ parent }, i) => {
+    lengths.push(i === 0 ? 0 : (lengths[parent] ?? 0) + 1);
+  });
+  return lengths.reduce((longest, length) => Math.max(longest, length), 0);
+}
+
+/** The continuation blocks of a version 2 header, by chunk number; chunk 0 has none. */
+function blocksOf(header: RawHeader): (HeaderBlock | null)[] {
+  const blocks = header.chunks.map(({ address, size }, i) => {
+    if (i === 0) return null;
+    const block = new HeaderBlock();
+    Object.assign(block, { address, size, written: true });
+    return block;
+  });
+  header.chunks.forEach(({ parent }, i) => {
+    const block = blocks[i];
+    const above = blocks[parent];
+    if (!block || !above) return;
+    block.parent = above;
+    above.children.push(block);
+  });
+  for (let i = blocks.length - 1; i > 0; i--) {
+    const block = blocks[i];
+    if (block?.parent) block.parent.level = Math.max(block.parent.level, block.level + 1);
+  }
+  return blocks;
+}
+
+/** Heaps are indexed by hashes and changed messages move to the front: brings names into the order that libhdf5 lists them in. */
+function sortMap<V extends { readonly name: string; readonly order: number }>(
+  map: Map<string, V>,
+  byCreation: boolean,
+): void {
+  const before = byCreation ? (a: V, b: V) => a.order - b.order : (a: V, b: V) => compareNames(a.name, b.name);
+  const sorted = [...map.values()].sort(before);
+  map.clear();
+  for (const item of sorted) map.set(item.name, item);
+}
+
+/** The order of UTF-8 bytes, which is that of code points; UTF-16 has the surrogates of those beyond 0xffff too early. */
+function compareNames(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const x = a.charCodeAt(i);
+    const y = b.charCodeAt(i);
+    if (x !== y) return x >= 0xd800 && y >= 0xd800 ? ((x + 0x2000) & 0xffff) - ((y + 0x2000) & 0xffff) : x - y;
+  }
+  return a.length - b.length;
+}
+
+/** A version 2 header has times of its own, and libhdf5 looks for them nowhere else: access, modification, change, birth. */
+function keepTime(node: ObjectNode, cursor: Cursor): void {
+  cursor.expect(1, 'version of the modification time');
+  cursor.skip(3);
+  const seconds = cursor.u32();
+  node.flags |= 0x20;
+  const times = new ByteWriter(16);
+  node.extras = times.u32(seconds).u32(seconds).u32(seconds).u32(seconds).done();
+}
+
+function spoil(block: HeaderBlock): void {
+  for (let b: HeaderBlock | null = block; b?.written; b = b.parent) b.written = false;
+}
+
+function keep(message: HeaderMessage, block: HeaderBlock | null): void {
+  message.block = block;
+  if (block) block.messages.add(message);
+  else message.owner.hot.add(message);
+}

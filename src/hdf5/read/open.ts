@@ -1,0 +1,184 @@
+import { formatError, H5LogError } from '../../base/errors.ts';
+import { containsReference } from '../../dtype/describe.ts';
+import type { Io } from '../../storage/io.ts';
+import { ByteWriter } from '../format/byte-writer.ts';
+import { Cursor, UNDEFINED } from '../format/cursor.ts';
+import { type BtreeK, DEFAULT_K, readSuperblock, SUPERBLOCK_SIZE, type Superblock } from '../format/superblock.ts';
+import { HeaderMessage, ObjectNode } from '../graph/object-node.ts';
+import type { RawReferences } from '../graph/raw-references.ts';
+import { connectAll } from '../graph/references.ts';
+import { Structure } from '../graph/structure.ts';
+import * as MESSAGE from '../messages/numbers.ts';
+import { SharedTable } from '../messages/shared.ts';
+import { attributeParts } from './attribute-value.ts';
+import { Budget } from './budget.ts';
+import { FileBytes } from './file-bytes.ts';
+import { type RawMessage, readHeader } from './header.ts';
+import { ObjectLoader } from './load.ts';
+import { located } from './located.ts';
+
+export interface OpenedStructure {
+  readonly structure: Structure;
+  readonly superblock: Superblock;
+  /** The extension to be written with the first commit, if the file needs one. */
+  readonly extension: ObjectNode | null;
+}
+
+interface Extension {
+  readonly k: BtreeK | null;
+  readonly shared: RawMessage | null;
+}
+
+/** Opens the structure for reading. `root` opens an earlier state, whose root group is there. */
+export function* openStructure(root?: number): Io<OpenedStructure> {
+  const superblock = yield* readSuperblock();
+  const file = new FileBytes(superblock.base, superblock.end, superblock.addressSize, superblock.lengthSize);
+  const extension = yield* readExtension(file, superblock.extension);
+  const shared = extension.shared
+    ? yield* SharedTable.open(file, new Cursor(extension.shared.body, extension.shared.offset))
+    : null;
+  const loader = new ObjectLoader(file, shared);
+  const node = yield* loader.node(root ?? superblock.root);
+  if (node.kind !== 'group') throw formatError('the root is not a group', file.base + node.address);
+  const structure = new Structure(loader, node);
+  structure.chunkFanout = 2 * (extension.k ?? superblock.k).chunk;
+  return { structure, superblock, extension: newExtension(extension, superblock) };
+}
+
+/** Loads everything now, for storages that can only be read asynchronously. */
+export function* loadEverything(structure: Structure): Io<void> {
+  const { loader, heap, root } = structure;
+  const all = new Set<ObjectNode>([root]);
+  for (const node of all) {
+    for (const attribute of node.attributes.values()) {
+      const { dtype, data, count } = attributeParts(attribute, loader.file.lengthSize);
+      yield* heap.load(dtype, data, count);
+    }
+    for (const link of node.links.values()) {
+      const target = yield* loader.follow(link);
+      if (target) all.add(target);
+    }
+  }
+}
+
+/** Makes a structure ready for changes: who points to whom, and what must not move. `references` looks for them in data. */
+export function* prepareWriting(opened: OpenedStructure, references: RawReferences): Io<void> {
+  const { structure, superblock } = opened;
+  const { loader, heap, root } = structure;
+  refuseWriting(superblock);
+  const pinned = new Set<number>();
+  const nodes = yield* connectAll(loader, root, heap, pinned);
+  for (const address of pinned) structure.pinned.set(address, 'an attribute that is kept in a heap');
+  correctLinkCounts(root, nodes);
+  const dataBytes = new Budget(loader.file);
+  for (const node of nodes) {
+    if (node.kind !== 'dataset') continue;
+    const found = yield* referencesOf(node);
+    if (typeof found !== 'string' && found.size === 0) continue;
+    const path = yield* structure.pathOf(node.address);
+    if (typeof found === 'string')
+      structure.frozen = `${path} holds ${found}; which objects they lead to cannot be found out, so nothing may move`;
+    else for (const address of found) structure.pinned.set(address, path);
+  }
+  structure.writable = true;
+
+  function* referencesOf(node: ObjectNode): Io<Set<number> | string> {
+    try {
+      const parts = structure.dataset(node);
+      if (!containsReference(parts.dtype)) return new Set();
+      return yield* references(loader.file, parts, heap, dataBytes);
+    } catch (error) {
+      throw located(error, loader.file.base + node.address);
+    }
+  }
+}
+
+/** A count that is too low would make an object go while links still lead to it. */
+function correctLinkCounts(root: ObjectNode, nodes: readonly ObjectNode[]): void {
+  const counts = new Map([[root, 1]]); // the superblock
+  for (const { links } of nodes) {
+    for (const { node } of links.values()) if (node) counts.set(node, (counts.get(node) ?? 0) + 1);
+  }
+  for (const [node, count] of counts) node.linkCount = Math.max(node.linkCount, count);
+}
+
+function refuseWriting(superblock: Superblock): void {
+  if (superblock.addressSize !== 8 || superblock.lengthSize !== 8) {
+    throw new H5LogError(
+      'UNSUPPORTED',
+      `a file with addresses of ${superblock.addressSize} bytes cannot be appended to`,
+    );
+  }
+  if (superblock.driver !== UNDEFINED)
+    throw new H5LogError('UNSUPPORTED', 'a file with a driver information block cannot be appended to');
+  if (superblock.flags !== 0) {
+    throw new H5LogError(
+      'LOCKED',
+      'another program has the file open for writing, or died while it had (its consistency flags are set; h5clear -s clears them)',
+    );
+  }
+  if (superblock.bytes.length < SUPERBLOCK_SIZE) throw formatError('superblock too small', superblock.base);
+}
+
+/** The empty structure of a new file. */
+export function newStructure(): Structure {
+  const loader = new ObjectLoader(new FileBytes(0, SUPERBLOCK_SIZE), null);
+  const root = new ObjectNode('group');
+  root.linkCount = 1;
+  const structure = new Structure(loader, root);
+  structure.writable = true;
+  structure.touch(root);
+  return structure;
+}
+
+function* readExtension(file: FileBytes, address: number): Io<Extension> {
+  if (address === UNDEFINED) return { k: null, shared: null };
+  const header = yield* readHeader(file, address, new Budget(file));
+  const find = (type: number): RawMessage | null => header.messages.find((message) => message.type === type) ?? null;
+  const image = find(MESSAGE.cacheImage);
+  if (image) {
+    const cursor = new Cursor(image.body, image.offset, 1);
+    if (cursor.address(file.addressSize) !== UNDEFINED) {
+      throw new H5LogError(
+        'UNSUPPORTED',
+        'the file holds a metadata cache image; open and close it with libhdf5 first',
+        { offset: image.offset },
+      );
+    }
+  }
+  const kMessage = find(MESSAGE.btreeK);
+  let k: BtreeK | null = null;
+  if (kMessage) {
+    const cursor = new Cursor(kMessage.body, kMessage.offset);
+    cursor.expect(0, 'version of the B-tree K values');
+    k = { chunk: cursor.u16(), groupInternal: cursor.u16(), groupLeaf: cursor.u16() };
+  }
+  if (find(MESSAGE.driverInfo))
+    throw new H5LogError('UNSUPPORTED', 'the file is one part of several (driver information)', {
+      offset: file.base + address,
+    });
+  return { k, shared: find(MESSAGE.sharedTable) };
+}
+
+/**
+ * The extension is written anew: without persistent free space and paging, whose records an append makes wrong, with the
+ * B-tree sizes that old groups were built with, and with the shared message table.
+ */
+function newExtension(old: Extension, superblock: Superblock): ObjectNode | null {
+  const k = old.k ?? superblock.k;
+  const messages: [number, Uint8Array][] = [];
+  if (
+    k.chunk !== DEFAULT_K.chunk ||
+    k.groupInternal !== DEFAULT_K.groupInternal ||
+    k.groupLeaf !== DEFAULT_K.groupLeaf
+  ) {
+    messages.push([MESSAGE.btreeK, new ByteWriter(7).u8(0).u16(k.chunk).u16(k.groupInternal).u16(k.groupLeaf).done()]);
+  }
+  if (old.shared) messages.push([MESSAGE.sharedTable, old.shared.body]);
+  if (messages.length === 0) return null;
+  const node = new ObjectNode('dataset');
+  node.flags = 0;
+  node.linkCount = 1;
+  for (const [type, bytes] of messages) node.hot.add(new HeaderMessage(node, type, 0, 0, bytes, false));
+  return node;
+}

@@ -1,0 +1,121 @@
+import { formatError } from '../../base/errors.ts';
+import type { Io } from '../../storage/io.ts';
+import { Cursor, UNDEFINED } from '../format/cursor.ts';
+import type { LinkTarget } from '../messages/link.ts';
+import type { Budget } from './budget.ts';
+import type { FileBytes } from './file-bytes.ts';
+
+export interface OldLink {
+  readonly name: string;
+  readonly target: LinkTarget;
+}
+
+/**
+ * Links of a group from before HDF5 1.8: a version 1 B-tree of symbol table nodes, with names in a local heap. All of them count
+ * against the budget.
+ */
+export function* readSymbolTable(file: FileBytes, btree: number, heap: number, budget: Budget): Io<OldLink[]> {
+  const names = new LocalHeap(yield* readLocalHeap(file, heap, budget));
+  const links: OldLink[] = [];
+  yield* walkBtree1(file, btree, 0, file.lengthSize, budget, function* (_key, child) {
+    yield* readSymbolNode(file, child, names, links, budget);
+  });
+  return links;
+}
+
+function* readLocalHeap(file: FileBytes, address: number, budget: Budget): Io<Cursor> {
+  const header = yield* file.cursor(address, 8 + 2 * file.lengthSize + file.addressSize, 'local heap');
+  header.signature('HEAP');
+  header.expect(0, 'version of the local heap');
+  header.skip(3);
+  const size = header.uint(file.lengthSize);
+  header.skip(file.lengthSize);
+  const data = header.address(file.addressSize);
+  budget.spend(size, data, 'local heaps');
+  return yield* file.cursor(data, size, 'local heap data');
+}
+
+/** Every name has its own place in the heap, so that all of them together are no longer than it. */
+class LocalHeap {
+  readonly #data: Cursor;
+  #left: number;
+
+  constructor(data: Cursor) {
+    this.#data = data;
+    this.#left = data.bytes.length;
+  }
+
+  text(at: number): string {
+    const data = this.#data;
+    if (at >= data.bytes.length)
+      throw formatError(`name at ${at} of a local heap of ${data.bytes.length} bytes`, data.base);
+    data.at = at;
+    const name = data.cstring('link name');
+    this.#left -= data.at - at;
+    if (this.#left < 0) data.fail('names that overlap in a local heap');
+    return name;
+  }
+}
+
+function* readSymbolNode(
+  file: FileBytes,
+  address: number,
+  names: LocalHeap,
+  links: OldLink[],
+  budget: Budget,
+): Io<void> {
+  const head = yield* file.cursor(address, 8, 'symbol table node');
+  head.signature('SNOD');
+  head.expect(1, 'version of the symbol table node');
+  head.skip(1);
+  const count = head.u16();
+  const entrySize = 2 * file.addressSize + 24;
+  const node = yield* file.cursor(address + 8, count * entrySize, 'symbol table node');
+  budget.spend(8 + count * entrySize, address, 'symbol table nodes');
+  for (let i = 0; i < count; i++) {
+    const name = names.text(node.uint(file.addressSize));
+    const header = node.address(file.addressSize);
+    const cacheType = node.u32();
+    node.skip(4);
+    const scratch = node.u32();
+    node.skip(12);
+    if (name === '') node.fail('link without a name');
+    if (cacheType === 2) links.push({ name, target: { kind: 'soft', path: names.text(scratch) } });
+    else links.push({ name, target: { kind: 'hard', address: header } });
+  }
+}
+
+/**
+ * Visits the leaves of a version 1 B-tree in key order. `type` is 0 for groups, 1 for chunks. The visitor gets the key left
+ * of each child and the child's address.
+ */
+export function* walkBtree1(
+  file: FileBytes,
+  root: number,
+  type: 0 | 1,
+  keySize: number,
+  budget: Budget,
+  visit: (key: Cursor, child: number) => Io<void>,
+): Io<void> {
+  yield* walkNode(root, -1);
+
+  function* walkNode(address: number, expectedLevel: number): Io<void> {
+    if (address === UNDEFINED) return;
+    const head = yield* file.cursor(address, 8 + 2 * file.addressSize, 'B-tree node');
+    head.signature('TREE');
+    head.expect(type, 'type of the B-tree node');
+    const level = head.u8();
+    if (expectedLevel >= 0 && level !== expectedLevel)
+      head.fail(`B-tree node of level ${level}, expected ${expectedLevel}`);
+    const count = head.u16();
+    const size = count * (keySize + file.addressSize) + keySize;
+    const body = yield* file.cursor(address + head.bytes.length, size, 'B-tree node');
+    budget.spend(head.bytes.length + size, address, 'B-tree nodes');
+    for (let i = 0; i < count; i++) {
+      const keyAt = body.need(keySize, 'B-tree key');
+      const child = body.address(file.addressSize);
+      if (level > 0) yield* walkNode(child, level - 1);
+      else yield* visit(new Cursor(body.bytes, body.base, keyAt, keyAt + keySize), child);
+    }
+  }
+}

@@ -1,0 +1,172 @@
+import { H5LogError } from '../../base/errors.ts';
+import type { Io } from '../../storage/io.ts';
+import { encodeSuperblock, type Superblock } from '../format/superblock.ts';
+
+/** The file grows ahead by at least this much, and by an eighth of what it holds up to the larger step. */
+const SMALL_STEP = 2 ** 20;
+const LARGE_STEP = 2 ** 26;
+/** Grown again when less than this is left: a reader that was stopped between size and superblock has that long to go on. */
+const MARGIN = 2 ** 18;
+
+/** What a commit writes: bytes at the end, then the superblock that makes them count. Addresses are relative to the base. */
+export interface Append {
+  readonly at: number;
+  readonly parts: readonly Uint8Array[];
+  readonly end: number;
+  readonly root: number;
+  readonly extension: number;
+}
+
+/**
+ * Appends to a file and flips its superblock. Only the superblock is ever overwritten, always in one blocking write of 48
+ * bytes. The file is kept longer than its contents, because libhdf5 looks at the size before it reads the superblock: a reader
+ * that opens in between would otherwise find a file shorter than it should be.
+ */
+export class Appender {
+  readonly base: number;
+  readonly #power: boolean;
+  readonly #name: string;
+  /** The superblock of the last commit, as bytes. */
+  #superblock: Uint8Array;
+  /** The one whose flip was begun; until the commit has succeeded or the old one is back, the file may hold either. */
+  #begun: Uint8Array | null = null;
+  /** The file's size as we left it, or undefined before the first look. */
+  #size: number | undefined;
+  /** The size it may have instead, because a change to it was begun. */
+  #resizing: number | undefined;
+  /** What the fence reads into: a commit looks twice. */
+  #look = new Uint8Array(0);
+  /** Where the contents of the last commit end. */
+  committedEnd: number;
+  /** Where the next bytes go; never back, so that bytes of a failed commit are not written over. */
+  position: number;
+
+  constructor(options: { name: string; superblock: Pick<Superblock, 'base' | 'bytes' | 'end'>; power: boolean }) {
+    this.#name = options.name;
+    this.base = options.superblock.base;
+    this.#superblock = options.superblock.bytes;
+    this.#power = options.power;
+    this.committedEnd = options.superblock.end;
+    this.position = options.superblock.end;
+  }
+
+  /** Grows the file before the first commit, so that from now on no other writer goes unnoticed: it would cut the file to size. */
+  *begin(): Io<void> {
+    yield* this.#fence();
+    yield* this.#grow(this.committedEnd);
+  }
+
+  /** Makes room for what others will write up to `end`, before the commit of it. */
+  *reserve(end: number): Io<void> {
+    yield* this.#fence();
+    yield* this.#grow(end);
+  }
+
+  /**
+   * Everything of a commit: append, sync, check that the file is still ours, flip, sync. A blocking call that takes over an
+   * asynchronous one begins the same commit again, wherever that one was: perhaps behind its flip, or at its end.
+   */
+  *commit(append: Append, body?: (append: Append) => Io<void>): Io<void> {
+    const next = encodeSuperblock({ base: this.base, end: append.end, root: append.root, extension: append.extension });
+    if (isSame(this.#superblock, next)) return;
+    yield* this.#fence();
+    if (this.#begun && isSame(this.#look, next)) {
+      // The one that was overtaken had come as far as this: everything is written, only the last sync may be missing.
+      if (this.#power) yield* this.#orPutBack(sync());
+    } else {
+      if (this.#begun && !isSame(this.#begun, next)) yield* this.#putBack();
+      yield* this.#orPutBack(this.#append(append, body));
+      yield* this.#fence();
+      yield* this.#orPutBack(this.#flip(next));
+    }
+    this.#superblock = next;
+    this.#begun = null;
+    this.committedEnd = append.end;
+  }
+
+  *#append(append: Append, body?: (append: Append) => Io<void>): Io<void> {
+    yield* this.#grow(append.end);
+    if (body) yield* body(append);
+    else yield { op: 'write', parts: append.parts, offset: this.base + append.at };
+    if (this.#power) yield { op: 'sync' };
+  }
+
+  *#flip(superblock: Uint8Array): Io<void> {
+    this.#begun = superblock;
+    yield { op: 'flip', parts: [superblock], offset: this.base };
+    if (this.#power) yield { op: 'sync' };
+  }
+
+  /** Whether a superblock arrived is not known when its flip fails; the commit is reported as failed, so the old one must count. */
+  *#orPutBack(work: Io<void>): Io<void> {
+    try {
+      yield* work;
+    } catch (error) {
+      try {
+        yield* this.#putBack();
+      } catch {
+        // The storage refuses everything now. Both superblocks describe a whole file; the next commit tries again.
+      }
+      throw error;
+    }
+  }
+
+  *#putBack(): Io<void> {
+    if (!this.#begun) return;
+    yield { op: 'flip', parts: [this.#superblock], offset: this.base };
+    this.#begun = null;
+  }
+
+  *#grow(end: number): Io<void> {
+    const needed = this.base + end;
+    if (this.#size !== undefined && needed + MARGIN <= this.#size) return;
+    yield* this.#resize(needed + Math.min(LARGE_STEP, Math.max(SMALL_STEP, Math.floor(needed / 8))));
+  }
+
+  *#resize(size: number): Io<void> {
+    this.#resizing = size;
+    yield { op: 'truncate', size };
+    this.#size = size;
+    this.#resizing = undefined;
+  }
+
+  /** Another program that opened the file for writing changed its size or its superblock. */
+  *#fence(): Io<void> {
+    const size = yield { op: 'size' };
+    if (this.#size === undefined || size === this.#resizing) this.#size = size;
+    if (this.#look.length !== this.#superblock.length) this.#look = new Uint8Array(this.#superblock.length);
+    const now = this.#look;
+    const count = yield { op: 'read', into: now, offset: this.base, now: true };
+    const isOurs = now.every((byte, i) => byte === this.#superblock[i] || byte === this.#begun?.[i]);
+    if (size !== this.#size || count < now.length || !isOurs) {
+      const what = size === this.#size ? 'superblock' : `size (${this.#size} bytes, now ${size})`;
+      throw new H5LogError(
+        'STORAGE',
+        `another program changed the file: its ${what} is not what h5log left; nothing was committed`,
+        { file: this.#name },
+      );
+    }
+  }
+
+  /** Cuts the file to its contents. A file that is no longer ours is left alone. */
+  *close(): Io<void> {
+    try {
+      yield* this.#fence();
+    } catch {
+      return;
+    }
+    yield* this.#putBack();
+    const size = this.base + this.committedEnd;
+    if (this.#size === size) return;
+    yield* this.#resize(size);
+    if (this.#power) yield { op: 'sync' };
+  }
+}
+
+function* sync(): Io<void> {
+  yield { op: 'sync' };
+}
+
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}

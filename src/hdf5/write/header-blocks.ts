@@ -1,0 +1,250 @@
+import { lookup3 } from '../../base/checksum.ts';
+import { putU64 } from '../format/byte-writer.ts';
+import { type HeaderMessage, type ObjectNode, PROVISIONAL } from '../graph/object-node.ts';
+import * as MESSAGE from '../messages/numbers.ts';
+
+/*
+ * How a header stays cheap to change although it holds 10,000 links: what changed lately is in the first chunk, which is
+ * small and written with every change of the object. Everything else lies in continuation blocks that stay where they are.
+ * When the first chunk grows too large its older messages move into a new block; when there are many blocks, eight of them
+ * are put behind one block that only points to them. A message that changes leaves its block, which is then written anew
+ * without it.
+ */
+
+/** Bytes of messages the first chunk may hold before some of them move out. */
+const FIRST_CHUNK_LIMIT = 512;
+/** A header that is written for the first time and is this small stays in one piece. */
+const WHOLE_LIMIT = 2048;
+const BLOCK_LIMIT = 1024;
+const FANOUT = 8;
+const OCHK = [0x4f, 0x43, 0x48, 0x4b];
+const OHDR = [0x4f, 0x48, 0x44, 0x52, 2];
+
+/** A continuation block: messages, or pointers to further blocks, or (in files of others) both. */
+export class HeaderBlock {
+  address = -1;
+  size = 0;
+  /** Lies in the file at `address` as it is here. */
+  written = false;
+  parent: HeaderBlock | null = null;
+  readonly messages = new Set<HeaderMessage>();
+  children: HeaderBlock[] = [];
+  /** 0 for blocks of messages, else one more than its children. */
+  level = 0;
+}
+
+const headSize = (node: ObjectNode): number => (node.flags & 4 ? 6 : 4);
+const messageSize = (node: ObjectNode, message: HeaderMessage): number => headSize(node) + message.bytes.length;
+const continuationSize = (node: ObjectNode): number => headSize(node) + 16;
+
+/** The message is about to change: takes it out of its block, which must then be written again, into the first chunk. */
+export function loosen(message: HeaderMessage): void {
+  let block = message.block;
+  message.block = null;
+  message.owner.hot.add(message);
+  block?.messages.delete(message);
+  for (; block?.written; block = block.parent) block.written = false;
+}
+
+/** Takes a message out of the header for good. */
+export function drop(message: HeaderMessage): void {
+  loosen(message);
+  message.owner.hot.delete(message);
+}
+
+/** Decides which messages stay in the first chunk and packs the others into blocks. */
+export function arrange(node: ObjectNode, generatedSize: number): void {
+  node.blocks = prune(node, node.blocks);
+  let bytes = generatedSize;
+  for (const message of node.hot) bytes += messageSize(node, message);
+  const isNew = node.address >= PROVISIONAL;
+  const limit = isNew ? WHOLE_LIMIT : FIRST_CHUNK_LIMIT;
+  if (bytes > limit) spill(node, generatedSize);
+  gatherBlocks(node);
+}
+
+/** Blocks that have lost most of their messages are emptied: their messages are packed again. */
+function prune(node: ObjectNode, blocks: HeaderBlock[]): HeaderBlock[] {
+  const kept: HeaderBlock[] = [];
+  for (const block of blocks) {
+    if (!block.written) {
+      block.children = prune(node, block.children);
+      let bytes = 0;
+      for (const message of block.messages) bytes += messageSize(node, message);
+      if (block.children.length === 0 && bytes < BLOCK_LIMIT / 4) {
+        for (const message of block.messages) {
+          message.block = null;
+          node.hot.add(message);
+        }
+        block.messages.clear();
+        continue;
+      }
+    }
+    kept.push(block);
+  }
+  return kept;
+}
+
+/** Keeps the latest changes in the first chunk and moves the others, in their order, into new blocks. */
+function spill(node: ObjectNode, generatedSize: number): void {
+  const latest = [...node.hot].sort((a, b) => b.changed - a.changed);
+  const staying = new Set<HeaderMessage>();
+  let bytes = generatedSize;
+  for (const message of latest) {
+    bytes += messageSize(node, message);
+    if (bytes > FIRST_CHUNK_LIMIT / 2) break;
+    staying.add(message);
+  }
+  let block: HeaderBlock | null = null;
+  let filled = 0;
+  for (const message of node.hot) {
+    if (staying.has(message)) continue;
+    const size = messageSize(node, message);
+    if (!block || filled + size > BLOCK_LIMIT) {
+      block = new HeaderBlock();
+      node.blocks.push(block);
+      filled = 0;
+    }
+    message.block = block;
+    block.messages.add(message);
+    filled += size;
+  }
+  node.hot = staying;
+}
+
+/** Puts eight blocks of a level behind one of the next, so that the first chunk never points to many. */
+function gatherBlocks(node: ObjectNode): void {
+  for (let level = 0; node.blocks.length >= FANOUT; level++) {
+    const same = node.blocks.filter((block) => block.level === level);
+    const whole = Math.floor(same.length / FANOUT) * FANOUT;
+    const gathered = new Set<HeaderBlock>();
+    const parents: HeaderBlock[] = [];
+    for (let i = 0; i < whole; i += FANOUT) {
+      const parent = new HeaderBlock();
+      parent.level = level + 1;
+      parent.children = same.slice(i, i + FANOUT);
+      for (const child of parent.children) {
+        child.parent = parent;
+        gathered.add(child);
+      }
+      parents.push(parent);
+    }
+    if (parents.length > 0) node.blocks = [...node.blocks.filter((block) => !gathered.has(block)), ...parents];
+    if (!node.blocks.some((block) => block.level > level)) break;
+  }
+}
+
+/** Blocks that must be written, children before the blocks that point to them. */
+export function* unwritten(blocks: readonly HeaderBlock[]): Iterable<HeaderBlock> {
+  for (const block of blocks) {
+    if (block.written) continue;
+    yield* unwritten(block.children);
+    yield block;
+  }
+}
+
+export function blockSize(node: ObjectNode, block: HeaderBlock): number {
+  let size = 8 + block.children.length * continuationSize(node);
+  for (const message of block.messages) size += messageSize(node, message);
+  return size;
+}
+
+export function firstChunkSize(node: ObjectNode, generatedSize: number): number {
+  let size = generatedSize + node.blocks.length * continuationSize(node);
+  for (const message of node.hot) size += messageSize(node, message);
+  return 5 + 1 + node.extras.length + sizeBytes(size) + size + 4;
+}
+
+/** The size of the first chunk takes 1, 2 or 4 bytes; which, is in the header's flags as a power of two. */
+function sizeBytes(size: number): 1 | 2 | 4 {
+  return size < 0x100 ? 1 : size < 0x10000 ? 2 : 4;
+}
+
+/** A message that is made from the node's fields and not kept. */
+export interface GeneratedMessage {
+  readonly type: number;
+  readonly bytes: Uint8Array;
+}
+
+export function generatedBytes(node: ObjectNode, generated: readonly GeneratedMessage[]): number {
+  return generated.reduce((sum, message) => sum + headSize(node) + message.bytes.length, 0);
+}
+
+/** Writes into one buffer; addresses of everything pointed to are final. */
+class HeaderWriter {
+  readonly bytes: Uint8Array;
+  readonly #view: DataView;
+  readonly #orders: boolean;
+  at: number;
+
+  constructor(bytes: Uint8Array, orders: boolean) {
+    this.bytes = bytes;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#orders = orders;
+    this.at = 0;
+  }
+
+  raw(values: ArrayLike<number>): void {
+    this.bytes.set(values, this.at);
+    this.at += values.length;
+  }
+
+  u32(value: number): void {
+    this.#view.setUint32(this.at, value, true);
+    this.at += 4;
+  }
+
+  uint(value: number, size: 1 | 2 | 4): void {
+    for (let i = 0; i < size; i++) this.bytes[this.at + i] = value >>> (8 * i);
+    this.at += size;
+  }
+
+  #head(type: number, size: number, flags: number, order: number): void {
+    const at = this.at;
+    this.#view.setUint8(at, type);
+    this.#view.setUint16(at + 1, size, true);
+    this.#view.setUint8(at + 3, flags);
+    if (this.#orders) this.#view.setUint16(at + 4, order, true);
+    this.at = at + (this.#orders ? 6 : 4);
+  }
+
+  message(type: number, flags: number, order: number, body: Uint8Array): void {
+    this.#head(type, body.length, flags, order);
+    this.raw(body);
+  }
+
+  continuation(block: HeaderBlock): void {
+    this.#head(MESSAGE.continuation, 16, 0, 0);
+    putU64(this.#view, this.at, block.address);
+    putU64(this.#view, this.at + 8, block.size);
+    this.at += 16;
+  }
+
+  checksum(): void {
+    this.u32(lookup3(this.bytes, 0, this.at));
+  }
+}
+
+/** The bytes of a continuation block, written into `bytes`, which has its size. */
+export function encodeBlock(node: ObjectNode, block: HeaderBlock, bytes: Uint8Array): void {
+  const out = new HeaderWriter(bytes, (node.flags & 4) !== 0);
+  out.raw(OCHK);
+  for (const child of block.children) out.continuation(child);
+  for (const message of block.messages) out.message(message.type, message.flags, message.order, message.bytes);
+  out.checksum();
+}
+
+/** The bytes of the first chunk, written into `bytes`, which has its size. */
+export function encodeFirstChunk(node: ObjectNode, generated: readonly GeneratedMessage[], bytes: Uint8Array): void {
+  const out = new HeaderWriter(bytes, (node.flags & 4) !== 0);
+  out.raw(OHDR);
+  const rest = bytes.length - out.at - 1 - node.extras.length - 4;
+  const width = rest - 1 < 0x100 ? 1 : rest - 2 < 0x10000 ? 2 : 4;
+  out.raw([(node.flags & 0x3c) | (width >> 1)]);
+  out.raw(node.extras);
+  out.uint(rest - width, width);
+  for (const message of generated) out.message(message.type, 0, 0, message.bytes);
+  for (const block of node.blocks) out.continuation(block);
+  for (const message of node.hot) out.message(message.type, message.flags, message.order, message.bytes);
+  out.checksum();
+}

@@ -1,0 +1,158 @@
+import { halves } from '../../space/cut.ts';
+import { type EntryBlocks, MOST_DATA_BYTES, mostBlocks } from '../format/table.ts';
+import { TableWriter } from '../format/table-write.ts';
+import type { Log } from '../log.ts';
+import type { LogDataset } from '../post/dataset.ts';
+import type { DatasetStage, Stage } from '../post/stage.ts';
+import { blockBytes } from '../read/index.ts';
+import { filteredPieces } from './filtered-pieces.ts';
+
+/** Blocks of a dataset as they go into the index once they are committed. */
+export interface IndexPart {
+  readonly dataset: LogDataset;
+  readonly blocks: EntryBlocks;
+  readonly offset: number;
+  readonly stored: number;
+}
+
+/** Whose buffer it is, and how long it was. */
+export interface Lent {
+  readonly path: string;
+  readonly size: number;
+}
+
+/** The parts of all stages, datasets in the order of their first post, each dataset's posts in theirs. */
+function inOrder(stages: readonly Stage[]): DatasetStage[] {
+  const byDataset = new Map<LogDataset, DatasetStage[]>();
+  for (const stage of stages) {
+    for (const part of stage.datasets) {
+      const list = byDataset.get(part.dataset);
+      if (list) list.push(part);
+      else byDataset.set(part.dataset, [part]);
+    }
+  }
+  return [...byDataset.values()].flat();
+}
+
+/** Lays the posted data out one after the other and writes the table of it. */
+export class FlushBuilder {
+  readonly #log: Log;
+  readonly table: TableWriter;
+  readonly data: Uint8Array[] = [];
+  readonly parts: IndexPart[] = [];
+  readonly lent = new Map<Uint8Array, Lent>();
+  size = 0;
+  readonly #start: number;
+
+  constructor(log: Log, start: number) {
+    this.#log = log;
+    this.#start = start;
+    this.table = new TableWriter(log.options.table);
+  }
+
+  addAll(stages: readonly Stage[]): void {
+    for (const part of inOrder(stages)) {
+      if (part.dataset.deleted) continue;
+      if (part.dataset.filters.length > 0) this.#addFiltered(part);
+      else this.#addPlain(part);
+    }
+  }
+
+  #addPlain(stage: DatasetStage): void {
+    const { dataset } = stage;
+    const rank = dataset.shape.length;
+    const { merge } = this.#log.options.table;
+    let offset = this.#start + this.size;
+    for (const run of stage.runs) {
+      const starts = run.shared ? run.shared.starts : stage.starts;
+      const counts = run.shared ? run.shared.counts : stage.counts;
+      // Blocks of a scalar take no bytes in a table: a list of them could not be told from damage.
+      const single = rank === 0 || (!merge && !run.shared);
+      const most = mostBlocks(rank);
+      // Most selections are one entry: their blocks, which many datasets may share, are not counted again for each of them.
+      if (run.shared && run.bytes <= MOST_DATA_BYTES && run.to - run.from <= most && !single) {
+        const blocks = { rank, starts, counts, from: run.from, to: run.to };
+        this.#entry(dataset, blocks, run.shared, offset, run.bytes, 0);
+        offset += run.bytes;
+        continue;
+      }
+      for (let from = run.from; from < run.to; ) {
+        let to = from;
+        let bytes = 0;
+        for (; to < run.to; to++) {
+          const next = blockBytes(counts, to * rank, rank, dataset.elements.size);
+          if (to > from && (single || bytes + next > MOST_DATA_BYTES || to - from === most)) break;
+          bytes += next;
+        }
+        const blocks = { rank, starts, counts, from, to };
+        const whole = from === run.from && to === run.to;
+        if (to - from === 1 && bytes > MOST_DATA_BYTES) this.#addLarge(dataset, blocks, offset);
+        else this.#entry(dataset, blocks, whole ? run.shared : null, offset, bytes, 0);
+        offset += bytes;
+        from = to;
+      }
+    }
+    for (const { bytes, lent } of stage.arena.contents()) {
+      this.data.push(bytes);
+      if (lent) this.lent.set(bytes, { path: dataset.path, size: bytes.length });
+    }
+    this.size += stage.arena.size;
+  }
+
+  /** A block of more than 2 GiB: cut along its slowest dimension, which leaves its data in the same order. */
+  #addLarge(dataset: LogDataset, { rank, starts, counts, from }: EntryBlocks, offset: number): void {
+    const start = starts.slice(from * rank, (from + 1) * rank);
+    const count = counts.slice(from * rank, (from + 1) * rank);
+    const bytes = blockBytes(count, 0, rank, dataset.elements.size);
+    if (bytes <= MOST_DATA_BYTES) {
+      this.#entry(dataset, { rank, starts: start, counts: count, from: 0, to: 1 }, null, offset, bytes, 0);
+      return;
+    }
+    const { first, later, second } = halves(start, count);
+    this.#addLarge(dataset, { rank, starts: start, counts: first, from: 0, to: 1 }, offset);
+    const behind = offset + blockBytes(first, 0, rank, dataset.elements.size);
+    this.#addLarge(dataset, { rank, starts: later, counts: second, from: 0, to: 1 }, behind);
+  }
+
+  #addFiltered(stage: DatasetStage): void {
+    const { dataset, arena } = stage;
+    const rank = dataset.shape.length;
+    let at = 0;
+    for (const run of stage.runs) {
+      const starts = run.shared ? run.shared.starts : stage.starts;
+      const counts = run.shared ? run.shared.counts : stage.counts;
+      for (let i = run.from; i < run.to; i++) {
+        const start = starts.slice(i * rank, (i + 1) * rank);
+        const count = counts.slice(i * rank, (i + 1) * rank);
+        const bytes = blockBytes(count, 0, rank, dataset.elements.size);
+        const data = arena.slice(at, bytes);
+        at += bytes;
+        for (const piece of filteredPieces(
+          start,
+          count,
+          data,
+          dataset.elements.size,
+          dataset.chunks,
+          dataset.filters,
+        )) {
+          const blocks = { rank, starts: piece.start, counts: piece.count, from: 0, to: 1 };
+          this.#entry(dataset, blocks, null, this.#start + this.size, piece.bytes.length, piece.bytes.length);
+          this.data.push(piece.bytes);
+          this.size += piece.bytes.length;
+        }
+      }
+    }
+  }
+
+  #entry(
+    dataset: LogDataset,
+    blocks: EntryBlocks,
+    key: object | null,
+    offset: number,
+    size: number,
+    stored: number,
+  ): void {
+    this.table.add({ id: dataset.id, shape: dataset.shape, records: dataset.records, blocks, key, offset, size });
+    if (dataset.index) this.parts.push({ dataset, blocks, offset, stored });
+  }
+}

@@ -1,0 +1,145 @@
+import { allocate } from '../../base/buffers.ts';
+import { formatError } from '../../base/errors.ts';
+import { type DType, fullType } from '../../dtype/model.ts';
+import { putU64 } from '../../hdf5/format/byte-writer.ts';
+import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import type { Structure } from '../../hdf5/graph/structure.ts';
+import { unallocated } from '../../hdf5/layouts/new-layout.ts';
+import type { NewDataset } from '../../hdf5/messages/dataset.ts';
+import { NULL_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import type { Io } from '../../storage/io.ts';
+import { type DatasetShape, type Filter, filterEntries, namedFilter } from '../post/dataset-shape.ts';
+import { encodeFillValue, fillValue } from '../post/fill-value.ts';
+
+const DIMS = '_dims';
+const MAX_DIMS = '_mdims';
+export const ID = '_ID';
+/** Chunk shape and filters, which the original loses: kept in attributes because it cannot stand a filter message. */
+const CHUNKS = '_chunks';
+const FILTERS = '_filters';
+export const REACH = '_reach';
+/** Attributes of an anchor that are not the user's. */
+export const ANCHOR_ATTRIBUTES: ReadonlySet<string> = new Set([DIMS, MAX_DIMS, ID, CHUNKS, FILTERS, REACH]);
+
+/** What stands for a dataset in a log file: a dataset without data that carries shape, maximum shape and number. */
+export interface Anchor extends DatasetShape {
+  readonly id: number;
+}
+
+export interface NewAnchor {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly maxShape: readonly (number | null)[];
+  readonly fill?: unknown;
+  readonly chunks: readonly number[] | null;
+  readonly filters: readonly Filter[];
+}
+
+/** Makes an anchor in a group. */
+export function createAnchor(
+  structure: Structure,
+  parent: ObjectNode,
+  name: string,
+  id: number,
+  anchor: NewAnchor,
+): ObjectNode {
+  const node = structure.createDataset(parent, name, anchorDataset(anchor));
+  describeAnchor(structure, node, id, anchor);
+  return node;
+}
+
+export function anchorDataset({ dtype, fill }: NewAnchor): NewDataset {
+  return {
+    dtype,
+    space: NULL_SPACE,
+    layout: unallocated,
+    ...(fill !== undefined && { fill: encodeFillValue(dtype, fill) }),
+  };
+}
+
+/** Its attributes, in the order in which the original makes them. */
+export function describeAnchor(structure: Structure, node: ObjectNode, id: number, anchor: NewAnchor): void {
+  writeSizes(structure, node, DIMS, anchor.shape);
+  writeSizes(structure, node, MAX_DIMS, anchor.maxShape);
+  writeNumbers(structure, node, ID, [id]);
+  if (anchor.chunks) writeSizes(structure, node, CHUNKS, anchor.chunks);
+  if (anchor.filters.length > 0) {
+    const entries = filterEntries(anchor.filters, fullType(anchor.dtype).size);
+    const numbers = entries.flatMap(({ id: filter, values }) => [filter, values[0] ?? 0]);
+    writeNumbers(structure, node, FILTERS, numbers);
+  }
+}
+
+/** Sizes; unlimited is -1. */
+function writeSizes(structure: Structure, node: ObjectNode, name: string, sizes: readonly (number | null)[]): void {
+  writeNumbers(structure, node, name, sizes, 'int64');
+}
+
+function writeNumbers(
+  structure: Structure,
+  node: ObjectNode,
+  name: string,
+  numbers: readonly (number | null)[],
+  dtype: 'int32' | 'int64' = 'int32',
+): void {
+  const isLong = dtype === 'int64';
+  const bytes = allocate(numbers.length * (isLong ? 8 : 4));
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  numbers.forEach((number, i) => {
+    if (isLong) putU64(view, i * 8, number ?? -1);
+    else view.setInt32(i * 4, number as number, true);
+  });
+  structure.setPlainAttribute(node, name, dtype, simpleSpace([numbers.length]), bytes);
+}
+
+export function resizeAnchor(structure: Structure, node: ObjectNode, shape: readonly number[]): void {
+  writeSizes(structure, node, DIMS, shape);
+}
+
+/** How far the dataset once reached, if it was ever made smaller: committed blocks may lie out there. */
+export function* readReach(structure: Structure, node: ObjectNode): Io<readonly number[] | undefined> {
+  const reach = yield* structure.attribute(node, REACH);
+  return reach instanceof BigInt64Array ? Array.from(reach, sizeOf) : undefined;
+}
+
+export function writeReach(structure: Structure, node: ObjectNode, reach: readonly number[]): void {
+  writeSizes(structure, node, REACH, reach);
+}
+
+/** Reads an anchor; undefined for a dataset that is none. */
+export function* readAnchor(structure: Structure, node: ObjectNode): Io<Anchor | undefined> {
+  const dims = yield* structure.attribute(node, DIMS);
+  const maxDims = yield* structure.attribute(node, MAX_DIMS);
+  const id = yield* structure.attribute(node, ID);
+  if (!(dims instanceof BigInt64Array) || !(maxDims instanceof BigInt64Array) || !(id instanceof Int32Array))
+    return undefined;
+  if (dims.length !== maxDims.length || id.length !== 1) return undefined;
+  const { dtype, fill, fillOffset } = structure.dataset(node);
+  const offset = structure.loader.file.base + node.address;
+  const sizes = (list: BigInt64Array): number[] => Array.from(list, (size) => sizeOf(size, offset));
+  const chunks = yield* structure.attribute(node, CHUNKS);
+  const filters = yield* structure.attribute(node, FILTERS);
+  return {
+    id: id[0] as number,
+    dtype,
+    shape: sizes(dims),
+    maxShape: Array.from(maxDims, (size) => (size === -1n ? null : sizeOf(size, offset))),
+    fill: typeof fill.value === 'string' ? undefined : fillValue(dtype, fill.value, fillOffset),
+    chunks: chunks instanceof BigInt64Array ? sizes(chunks) : null,
+    filters:
+      filters instanceof Int32Array
+        ? pairs(filters).flatMap(([filter, value]) => namedFilter({ id: filter, values: [value] }))
+        : [],
+  };
+}
+
+function sizeOf(size: bigint, offset: number): number {
+  if (size < 0n || size > BigInt(Number.MAX_SAFE_INTEGER)) throw formatError(`a dimension of ${size} elements`, offset);
+  return Number(size);
+}
+
+function pairs(numbers: Int32Array): [number, number][] {
+  const list: [number, number][] = [];
+  for (let i = 0; i + 1 < numbers.length; i += 2) list.push([numbers[i] as number, numbers[i + 1] as number]);
+  return list;
+}

@@ -1,0 +1,73 @@
+import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { keepNoOrder, type Structure } from '../../hdf5/graph/structure.ts';
+import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import type { Io } from '../../storage/io.ts';
+import * as CONFIG from './config-bits.ts';
+
+/** The group that holds log and tables, and the root attribute that counts them. */
+export const LOG_GROUP = '_LOG';
+/** Where the commit records are in a file whose data is in subfiles: it has no log of its own. */
+export const COMMITS_GROUP = '_COMMITS';
+export const COUNTS_ATTRIBUTE = '_int_att';
+
+/** The five numbers of `_int_att`. */
+export interface LogCounts {
+  /** Datasets ever created: the next dataset's ID. */
+  readonly datasets: number;
+  readonly logs: number;
+  readonly tables: number;
+  readonly config: number;
+  /** 1 without subfiles. */
+  readonly subfiles: number;
+}
+
+/** The series of datasets: log data and tables in the log group, commit records there or in a group of their own. */
+export const SERIES = { logs: '_ld_', tables: '_md_', records: '_cr_' } as const;
+
+/** The group of the commit records. */
+export function recordsGroup({ config }: LogCounts): string {
+  return config & CONFIG.subfiling ? COMMITS_GROUP : LOG_GROUP;
+}
+
+/** Whether the file has a log, and what its counts are. */
+export function* readCounts(structure: Structure): Io<LogCounts | undefined> {
+  const value = yield* structure.attribute(structure.root, COUNTS_ATTRIBUTE);
+  if (!(value instanceof Int32Array) || value.length < 5) return undefined;
+  const [datasets, logs, tables, config, subfiles] = value as unknown as [number, number, number, number, number];
+  return { datasets, logs, tables, config, subfiles };
+}
+
+/** Writes the counts; they become part of the file with the next commit. */
+export function* writeCounts(structure: Structure, counts: LogCounts): Io<void> {
+  const value = Int32Array.of(counts.datasets, counts.logs, counts.tables, counts.config, counts.subfiles);
+  yield* structure.setAttribute(structure.root, COUNTS_ATTRIBUTE, 'int32', simpleSpace([5]), value);
+}
+
+/** The beginnings of a log in a structure that has none. */
+export function* beginLog(structure: Structure, counts: LogCounts): Io<void> {
+  yield* writeCounts(structure, counts);
+  logGroup(structure, recordsGroup(counts));
+}
+
+/** A group of the connector's own in the root, made if it is not there: the original makes it only when it is needed. */
+export function logGroup(structure: Structure, name: string): ObjectNode {
+  const known = structure.root.links.get(name)?.node;
+  if (known) return known;
+  const made = structure.createGroup(structure.root, name);
+  keepNoOrder(made);
+  return made;
+}
+
+/**
+ * Gives members of a series whose numbers are not counted yet another name. The original leaves such when it ends without closing
+ * the file: what is in them was never committed, but is nobody's to throw away either.
+ */
+export function setAside(structure: Structure, group: ObjectNode, prefix: string, count: number): void {
+  for (const name of [...group.links.keys()]) {
+    const number = name.startsWith(prefix) ? name.slice(prefix.length) : '';
+    if (!/^\d+$/.test(number) || Number(number) < count) continue;
+    let aside = `_lost${name}`;
+    while (group.links.has(aside)) aside = `_lost${aside}`;
+    structure.moveLink(group, name, group, aside);
+  }
+}

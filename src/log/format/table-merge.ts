@@ -1,0 +1,76 @@
+import type { NewEntry, TableOptions } from './table.ts';
+import type { BlockSink } from './table-read.ts';
+import { Table } from './table-read.ts';
+import { TableWriter } from './table-write.ts';
+
+/** What a table must know of a dataset to rewrite its entries. */
+export interface EntryShape {
+  readonly shape: readonly number[];
+  readonly records: boolean;
+}
+
+/**
+ * Several tables as one with one section, entries in ascending file offset (the order of writing). Entries of datasets that
+ * are gone are left out; a selection that others referred to moves to the first of those that are left.
+ */
+export function mergeTables(
+  tables: readonly { bytes: Uint8Array; address: number }[],
+  shapeOf: (id: number) => EntryShape | undefined,
+  options: TableOptions,
+): Uint8Array {
+  const entries: NewEntry[] = [];
+  for (const { bytes, address } of tables) {
+    const table = new Table(bytes, address);
+    for (const raw of table.entries()) {
+      const dataset = shapeOf(raw.id);
+      if (!dataset) continue;
+      const rank = dataset.shape.length;
+      const sink: BlockSink = {
+        rank,
+        starts: new Float64Array(raw.count * rank),
+        counts: new Float64Array(raw.count * rank),
+        at: 0,
+      };
+      table.blocks(raw, sink);
+      const blocks = { rank, starts: sink.starts, counts: sink.counts, from: 0, to: raw.count };
+      const shape = enclosing(dataset.shape, blocks.starts, blocks.counts);
+      entries.push({
+        id: raw.id,
+        shape,
+        records: dataset.records,
+        blocks,
+        key: null,
+        offset: raw.offset,
+        size: raw.size,
+        times: raw.times,
+      });
+    }
+  }
+  entries.sort((a, b) => a.offset - b.offset);
+  const writer = new TableWriter(options);
+  for (const entry of entries) writer.add(entry);
+  return writer.finish();
+}
+
+/** The shape that encoded coordinates are measured by must hold every block, also after the dataset has shrunk. */
+function enclosing(shape: readonly number[], starts: Float64Array, counts: Float64Array): number[] {
+  const sizes = [...shape];
+  const rank = sizes.length;
+  for (let k = 0; k < starts.length; k++) {
+    const end = (starts[k] as number) + (counts[k] as number);
+    if (end > (sizes[k % rank] as number)) sizes[k % rank] = end;
+  }
+  return sizes;
+}
+
+/** Whether a dataset that is there refers to an entry of one that is gone. */
+export function refersToGone(
+  bytes: Uint8Array,
+  address: number,
+  shapeOf: (id: number) => EntryShape | undefined,
+): boolean {
+  for (const { id, holder } of new Table(bytes, address).entries()) {
+    if (id !== holder && shapeOf(id) && !shapeOf(holder)) return true;
+  }
+  return false;
+}

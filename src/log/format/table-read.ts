@@ -1,0 +1,276 @@
+import { inflate } from '#platform';
+import { formatError } from '../../base/errors.ts';
+import { Cursor } from '../../hdf5/format/cursor.ts';
+import * as ENTRY from './entry-flags.ts';
+import { MergedEntry, type MergedFit } from './original.ts';
+import { ENTRY_HEADER } from './table.ts';
+
+const KNOWN_FLAGS = ENTRY.multi | ENTRY.encoded | ENTRY.compressed | ENTRY.reference | ENTRY.record;
+/** Those of a merged entry. */
+const KNOWN_MERGED = ENTRY.multi | ENTRY.encoded | ENTRY.compressed;
+
+/** An entry of a table whose selection is not worked out yet. */
+export interface RawEntry {
+  readonly id: number;
+  readonly flags: number;
+  readonly offset: number;
+  readonly size: number;
+  /** Number of blocks. */
+  readonly count: number;
+  /**
+   * How many elements were written to its only block, one over the other: where blocks take no bytes in a table, in a scalar
+   * dataset or a record of a one-dimensional one, all n of them are this one. 1 for all others.
+   */
+  readonly times: number;
+  /** Where the entry begins in the table, and its section. */
+  readonly at: number;
+  readonly section: number;
+  /** Record number; -1 for entries that are not within one record. */
+  readonly record: number;
+  /** The dataset whose entry holds the selection, and that entry: this one, or the one it refers to. */
+  readonly holder: number;
+  readonly body: { readonly flags: number; readonly at: number; readonly end: number };
+}
+
+/** Receives the blocks of an entry as coordinates, all dimensions. */
+export interface BlockSink {
+  readonly rank: number;
+  readonly starts: Float64Array;
+  readonly counts: Float64Array;
+  /** Index of the first number to write. */
+  readonly at: number;
+}
+
+/** A metadata table: `nsec`, the ends of the sections, and the entries of each. `base` is its file offset, for messages. */
+export class Table {
+  readonly #bytes: Uint8Array;
+  readonly #base: number;
+  readonly #sections: [number, number][] = [];
+
+  constructor(bytes: Uint8Array, base: number) {
+    this.#bytes = bytes;
+    this.#base = base;
+    const cursor = new Cursor(bytes, base);
+    const count = cursor.u64();
+    if (count > Math.floor(bytes.length / 8) - 1) cursor.fail(`table of ${count} sections in ${bytes.length} bytes`);
+    let from = 8 * (count + 1);
+    for (let i = 0; i < count; i++) {
+      const end = cursor.u64();
+      if (end < from || end > bytes.length) cursor.fail(`section ${i} of a table ends at ${end}, begins at ${from}`);
+      this.#sections.push([from, end]);
+      from = end;
+    }
+  }
+
+  get sections(): number {
+    return this.#sections.length;
+  }
+
+  /** All entries, section after section. */
+  *entries(): Generator<RawEntry, void, undefined> {
+    for (let section = 0; section < this.#sections.length; section++) {
+      const [from, end] = this.#sections[section] as [number, number];
+      for (let at = from; at < end; ) {
+        const entry = this.#entry(at, end, section, from);
+        yield entry;
+        at += new DataView(this.#bytes.buffer, this.#bytes.byteOffset + at, 4).getInt32(0, true);
+      }
+    }
+  }
+
+  /** The entry that begins at a place that {@link entries} gave. */
+  entryAt(at: number): RawEntry {
+    const section = this.#sections.findIndex(([from, end]) => at >= from && at < end);
+    const [from, end] = this.#sections[section] as [number, number];
+    return this.#entry(at, end, section, from);
+  }
+
+  /** The size in an entry's header must be that of its blocks; filtered data is one block of its own. */
+  checkSize(entry: RawEntry, size: number, filtered: boolean): void {
+    if (filtered && (entry.count !== 1 || entry.times !== 1))
+      throw formatError(`filtered data of ${entry.count * entry.times} blocks in one entry`, this.#base + entry.at);
+    if (size !== entry.size)
+      throw formatError(`entry of ${entry.size} bytes whose blocks need ${size}`, this.#base + entry.at);
+  }
+
+  #entry(at: number, end: number, section: number, sectionFrom: number): RawEntry {
+    const cursor = new Cursor(this.#bytes, this.#base, at, end);
+    const size = cursor.i32();
+    if (size < ENTRY_HEADER || at + size > end) cursor.fail(`table entry of ${size} bytes where ${end - at} are left`);
+    cursor.end = at + size;
+    const id = cursor.i32();
+    const flags = cursor.i32();
+    if (id < 0) cursor.fail(`table entry of dataset ${id}`);
+    if (flags & ~KNOWN_FLAGS) cursor.fail(`table entry with unknown flags 0x${(flags >>> 0).toString(16)}`);
+    const offset = cursor.u64();
+    const dataSize = cursor.u64();
+    const record = flags & ENTRY.record ? cursor.u64() : -1;
+    if ((flags & ENTRY.reference) === 0) {
+      const count = blockCount(cursor, flags);
+      const body = { flags, at: cursor.at, end: at + size };
+      // Blocks that take no bytes are all the same one.
+      const times = cursor.left === 0 && count > 1 ? { count: 1, times: count } : { count, times: 1 };
+      return { id, flags, offset, size: dataSize, ...times, at, section, record, holder: id, body };
+    }
+    const target = at + signed(cursor);
+    if (target < sectionFrom || target >= at)
+      cursor.fail(`reference to ${target}, outside what comes before it in its section`);
+    const { holder, count, body, record: theirs } = this.#target(target, at);
+    if (record >= 0 && theirs < 0) cursor.fail('reference with a record number to an entry without one');
+    // The original drops the record number of a reference within the same record: it is then the target's.
+    const own = record < 0 ? theirs : record;
+    if (body.at === body.end && count > 1) cursor.fail('reference to a selection that takes no bytes');
+    return { id, flags, offset, size: dataSize, count, times: 1, at, section, record: own, holder, body };
+  }
+
+  /** The full entry at `at` that a reference at `limit` leads to. */
+  #target(at: number, limit: number): Pick<RawEntry, 'holder' | 'count' | 'record' | 'body'> {
+    const cursor = new Cursor(this.#bytes, this.#base, at, limit);
+    const size = cursor.i32();
+    if (size < ENTRY_HEADER || at + size > limit) cursor.fail('reference to something that is not an entry');
+    cursor.end = at + size;
+    const holder = cursor.i32();
+    const flags = cursor.i32();
+    if (flags & ENTRY.reference) cursor.fail('reference to a reference');
+    if (flags & ~KNOWN_FLAGS) cursor.fail('reference to something that is not an entry');
+    cursor.skip(16);
+    const record = flags & ENTRY.record ? cursor.u64() : -1;
+    const count = blockCount(cursor, flags);
+    return { holder, count, record, body: { flags, at: cursor.at, end: at + size } };
+  }
+
+  /** Works out the blocks of an entry for a dataset of a rank; with `merged` for one of the original's merge mode. */
+  blocks(entry: RawEntry, sink: BlockSink, merged?: MergedFit): void {
+    if (merged && this.#isMerged(entry, sink.rank)) this.#blocksOfMerged(entry, sink, merged);
+    else this.#blocksOf(entry, sink);
+    this.#check(entry, sink);
+  }
+
+  /** Raw coordinates, as their length tells. What is flagged as encoded or compressed is neither in merge mode. */
+  #isMerged({ count, body }: RawEntry, rank: number): boolean {
+    return (body.flags & ~KNOWN_MERGED) === 0 && rank > 0 && body.end - body.at === count * rank * 16;
+  }
+
+  #blocksOfMerged(entry: RawEntry, { rank, starts, counts, at }: BlockSink, fit: MergedFit): void {
+    const view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.byteLength);
+    const reason = new MergedEntry(view, entry.body.at, entry.count, rank, fit).decode(starts, counts, at);
+    if (reason) throw formatError(`an entry written in merge mode cannot be decoded: ${reason}`, this.#base + entry.at);
+  }
+
+  #blocksOf(entry: RawEntry, sink: BlockSink): void {
+    const { rank } = sink;
+    const isRecord = entry.record >= 0;
+    if (isRecord && rank === 0) throw formatError('record entry of a scalar dataset', this.#base + entry.at);
+    const first = isRecord ? 1 : 0;
+    const dims = rank - first;
+    const { flags, at, end } = entry.body;
+    let bytes = this.#bytes;
+    let from = at;
+    let to = end;
+    const encoded = (flags & ENTRY.encoded) !== 0;
+    if (encoded && (flags & ENTRY.multi) === 0) throw formatError('encoded entry of one block', this.#base + entry.at);
+    const needed = encoded ? Math.max(0, dims - 1) * 8 + entry.count * 16 : entry.count * dims * 16;
+    // In merge mode the flag is set for a scalar as well, which leaves nothing to compress.
+    if (flags & ENTRY.compressed && at < end) {
+      bytes = inflate(bytes.subarray(at, end), needed);
+      from = 0;
+      to = bytes.length;
+    }
+    if (to - from !== needed) {
+      throw formatError(
+        `selection of ${entry.count} blocks of ${rank} dimensions takes ${needed} bytes, the entry has ${to - from}`,
+        this.#base + entry.at,
+      );
+    }
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    if (isRecord) {
+      for (let i = 0, k = sink.at; i < entry.count; i++, k += rank) {
+        sink.starts[k] = entry.record;
+        sink.counts[k] = 1;
+      }
+    }
+    if (!encoded) {
+      const next = getCoordinates(view, from, sink.starts, sink.at, rank, first, entry.count);
+      getCoordinates(view, next, sink.counts, sink.at, rank, first, entry.count);
+    } else if (dims > 0) this.#decode(view, from, sink, first, entry);
+  }
+
+  #decode(view: DataView, from: number, sink: BlockSink, first: number, entry: RawEntry): void {
+    const dims = sink.rank - first;
+    const steps = new Float64Array(dims);
+    let at = from;
+    let bias = 1;
+    for (let d = 0; d < dims - 1; d++, at += 8) {
+      const step = u64(view, at);
+      if (step < 1) throw formatError(`encoded selection with a step of ${step}`, this.#base + entry.at);
+      steps[d] = step;
+      bias += step;
+    }
+    steps[dims - 1] = 1;
+    const { starts, counts, rank } = sink;
+    for (let i = 0, k = sink.at + first; i < entry.count; i++, at += 8, k += rank) {
+      let value = u64(view, at);
+      for (let d = 0; d < dims; d++) {
+        const digit = Math.floor(value / (steps[d] as number));
+        starts[k + d] = digit;
+        value -= digit * (steps[d] as number);
+      }
+    }
+    // Counts are at least 1. Taking one of each step away first makes a count that spans its whole dimension decode right.
+    for (let i = 0, k = sink.at + first; i < entry.count; i++, at += 8, k += rank) {
+      let value = u64(view, at) - bias;
+      for (let d = 0; d < dims; d++) {
+        const digit = Math.floor(value / (steps[d] as number));
+        counts[k + d] = digit + 1;
+        value -= digit * (steps[d] as number);
+      }
+    }
+  }
+
+  #check(entry: RawEntry, { rank, starts, counts, at }: BlockSink): void {
+    const end = at + entry.count * rank;
+    for (let k = at; k < end; k++) {
+      const start = starts[k] as number;
+      const count = counts[k] as number;
+      if (!(start >= 0 && count >= 0 && start + count <= Number.MAX_SAFE_INTEGER)) {
+        throw formatError(`block with start ${start} and count ${count}`, this.#base + entry.at);
+      }
+    }
+  }
+}
+
+function blockCount(cursor: Cursor, flags: number): number {
+  if ((flags & ENTRY.multi) === 0) return 1;
+  const count = cursor.i32();
+  if (count > 0 && cursor.left === 0) return count; // all the same, and counted as one
+  // A block takes at least 16 bytes unless compressed, and zlib makes nothing more than about a thousand times smaller.
+  if (count < 0 || count > cursor.left * (flags & ENTRY.compressed ? 100 : 1))
+    cursor.fail(`entry of ${count} blocks in ${cursor.left} bytes`);
+  return count;
+}
+
+function signed(cursor: Cursor): number {
+  const bytes = cursor.take(8, 'reference');
+  const value = new DataView(bytes.buffer, bytes.byteOffset, 8).getBigInt64(0, true);
+  return value < -0x80000000n || value > 0n ? cursor.fail(`reference of ${value} bytes`) : Number(value);
+}
+
+function u64(view: DataView, at: number): number {
+  return view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32;
+}
+
+function getCoordinates(
+  view: DataView,
+  at: number,
+  list: Float64Array,
+  to: number,
+  rank: number,
+  first: number,
+  count: number,
+): number {
+  let where = at;
+  for (let i = 0; i < count; i++) {
+    for (let d = first; d < rank; d++, where += 8) list[to + i * rank + d] = u64(view, where);
+  }
+  return where;
+}

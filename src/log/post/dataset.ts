@@ -1,0 +1,262 @@
+import type { TypedArray } from '../../dtype/model.ts';
+import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { type Blocks, dataLength } from '../../space/blocks.ts';
+import { boxInto, isPlainBox } from '../../space/box.ts';
+import { manyInto, manyLength } from '../../space/many.ts';
+import { resolve } from '../../space/resolve.ts';
+import type { Coordinates, Where } from '../../space/select.ts';
+import { sizeOf } from '../../space/shape.ts';
+import type { Anchor } from '../format/anchor.ts';
+import type { Log } from '../log.ts';
+import { fillWith } from '../read/boxes.ts';
+import type { BlockIndex } from '../read/index.ts';
+import { goneBuffer } from './arena.ts';
+import { filterEntries } from './dataset-shape.ts';
+import { Elements, notData, wrongLength } from './elements.ts';
+import { encodeFillValue } from './fill-value.ts';
+import { type InMemory, type MemoryLayout, memoryBlocks, reordered, takeFrom } from './memory.ts';
+import type { DatasetStage } from './stage.ts';
+
+/** Elements up to here are copied in a loop; a call of `set` costs as much as about so many steps. */
+const LOOP = 36;
+
+export interface PostOptions {
+  readonly copy?: boolean;
+  readonly memory?: MemoryLayout;
+}
+
+/** A dataset of the log while the file is open: everything a post or a read needs without looking into the structure. */
+export class LogDataset {
+  readonly log: Log;
+  readonly node: ObjectNode;
+  readonly path: string;
+  readonly id: number;
+  readonly elements: Elements;
+  readonly maxShape: readonly (number | null)[];
+  readonly chunks: readonly number[] | null;
+  readonly filters: ReturnType<typeof filterEntries>;
+  /** null: zeros. */
+  readonly fill: Uint8Array | null;
+  /** Entries within one record name it once. */
+  readonly records: boolean;
+  shape: readonly number[];
+  /**
+   * After a resize by several ranks, until the next flush: beyond this extent what is committed was cut off. One rank has posted
+   * fill over what came back into view; the others do not see its posts, but must not see what was cut off either.
+   */
+  lowest: readonly number[] | null = null;
+  /** Committed blocks; null until somebody reads. */
+  index: BlockIndex | null = null;
+  #stage: DatasetStage | null = null;
+  // A view of the stage's current chunk as the dataset's own number type, for small posts.
+  #chunk: Uint8Array | null = null;
+  #view: TypedArray | null = null;
+
+  constructor(log: Log, node: ObjectNode, path: string, anchor: Anchor) {
+    this.log = log;
+    this.node = node;
+    this.path = path;
+    this.id = anchor.id;
+    this.elements = new Elements(anchor.dtype);
+    this.shape = anchor.shape;
+    this.maxShape = anchor.maxShape;
+    this.chunks = anchor.chunks;
+    this.filters = filterEntries(anchor.filters, this.elements.size);
+    this.fill = anchor.fill === undefined ? null : encodeFillValue(anchor.dtype, anchor.fill);
+    this.records = anchor.maxShape.length > 0 && anchor.maxShape[0] === null;
+  }
+
+  /** No link leads to it any more. */
+  get deleted(): boolean {
+    return this.node.linkCount === 0;
+  }
+
+  /** What is posted goes here until the next flush. */
+  stage(): DatasetStage {
+    let stage = this.#stage;
+    if (stage && this.log.isCurrent(stage)) return stage;
+    stage = this.log.begin(this);
+    this.#stage = stage;
+    this.#chunk = null;
+    return stage;
+  }
+
+  /** Posts one request. */
+  post(data: unknown, where: Where | undefined, options: PostOptions | undefined): void {
+    if (options === undefined && isPlainBox(where) && this.elements.isNative(data)) {
+      this.#postBox(data, where);
+      return;
+    }
+    this.#postAny(data, where, options ?? {});
+  }
+
+  /** The form of nearly all writes: a typed array of the dataset's own type, and one box. Allocates nothing. */
+  #postBox(data: TypedArray, where: { start: Coordinates; count: Coordinates }): void {
+    const stage = this.stage();
+    const rank = this.shape.length;
+    stage.reserve(1);
+    const size = boxInto(where, this.shape, stage.starts, stage.counts, stage.length * rank);
+    if (data.length !== size) throw wrongLength(this.path, data.length, size);
+    if (size === 0) return;
+    const bytes = size * this.elements.size;
+    this.log.claim(bytes, this);
+    if (!this.log.isCurrent(stage)) {
+      // There was no room and the stage was flushed: the post belongs to the next one.
+      this.#postBox(data, where);
+      return;
+    }
+    const { arena } = stage;
+    arena.reserve(bytes);
+    if (size <= LOOP) {
+      if (this.#chunk !== arena.chunk) this.#useChunk(arena.chunk, data);
+      const view = this.#view as TypedArray;
+      const at = arena.used / this.elements.size;
+      let hasNan = false;
+      for (let i = 0; i < size; i++) {
+        const value = data[i] as number;
+        view[at + i] = value;
+        if (Number.isNaN(value)) hasNan = true;
+      }
+      // As a number on its way a NaN may lose some of its bits.
+      if (hasNan) arena.chunk.set(bytesOf(data), arena.used);
+    } else arena.chunk.set(bytesOf(data), arena.used);
+    arena.advance(bytes);
+    stage.accept(bytes);
+    this.log.posted(1, bytes);
+  }
+
+  #useChunk(chunk: Uint8Array, like: TypedArray): void {
+    const make = like.constructor as new (buffer: ArrayBufferLike, at: number, length: number) => TypedArray;
+    this.#chunk = chunk;
+    this.#view = new make(chunk.buffer, chunk.byteOffset, Math.floor(chunk.length / this.elements.size));
+  }
+
+  #postAny(given: unknown, where: Where | undefined, options: PostOptions): void {
+    if (given === undefined || given === null) throw notData(this.path, given);
+    const blocks = resolve(where, this.shape);
+    const wanted = dataLength(blocks);
+    const memory = options.memory && memoryBlocks(this.path, options.memory, wanted);
+    const have = this.elements.count(given);
+    const expected = memory ? sizeOf(memory.shape) : wanted;
+    if (have !== expected) throw wrongLength(this.path, have, expected);
+    if (blocks.size === 0) return;
+    const bytes = blocks.size * this.elements.size;
+    const lent = options.copy === false && this.elements.canWait(given);
+    if (lent) this.#lend(given, blocks, memory ?? null, bytes);
+    else {
+      this.log.claim(bytes, this);
+      const stage = this.stage();
+      const { arena } = stage;
+      arena.reserve(bytes);
+      this.#pack(given, blocks, memory ?? null, arena.chunk, arena.used);
+      arena.advance(bytes);
+    }
+    this.#acceptBlocks(blocks, bytes);
+    this.log.posted(1, lent ? 0 : bytes);
+  }
+
+  #acceptBlocks(blocks: Blocks, bytes: number): void {
+    const stage = this.stage();
+    if (blocks.length > 1) {
+      stage.acceptShared(blocks, bytes);
+      return;
+    }
+    stage.reserve(1);
+    const at = stage.length * this.shape.length;
+    stage.starts.set(blocks.starts.subarray(0, this.shape.length), at);
+    stage.counts.set(blocks.counts.subarray(0, this.shape.length), at);
+    stage.accept(bytes);
+  }
+
+  /** The elements in the order of the blocks, in the file's type, into `out`. */
+  #pack(data: unknown, blocks: Blocks, memory: InMemory | null, out: Uint8Array, at: number): void {
+    const { size } = this.elements;
+    if (!memory && !blocks.order) {
+      if (this.elements.isNative(data)) out.set(bytesOf(data), at);
+      else this.elements.encode(data, blocks.size, out, at);
+      return;
+    }
+    // Rare: the elements have to be put in order. Everything is converted first, then picked.
+    const total = this.elements.count(data);
+    const all = new Uint8Array(total * size);
+    this.elements.encode(data, total, all, 0);
+    const picked = memory ? takeFrom(all, memory, size) : all;
+    out.set(blocks.order ? reordered(picked, blocks.order, size) : picked, at);
+  }
+
+  /** Keeps the caller's buffer until the flush. */
+  #lend(data: TypedArray, blocks: Blocks, memory: InMemory | null, bytes: number): void {
+    const { byteLength } = data;
+    const check = (): void => {
+      if (data.byteLength === byteLength) return;
+      throw goneBuffer(this.path);
+    };
+    const plain = !memory && !blocks.order && this.elements.isNative(data);
+    this.stage().lend({
+      size: bytes,
+      bytes: () => {
+        check();
+        if (plain) return bytesOf(data);
+        const out = new Uint8Array(bytes);
+        this.#pack(data, blocks, memory, out, 0);
+        return out;
+      },
+    });
+  }
+
+  /** Posts fill over a box, whatever the buffer limit: a resize is done as a whole. */
+  postFill({ start, count }: { start: readonly number[]; count: readonly number[] }): void {
+    const size = sizeOf(count);
+    const bytes = size * this.elements.size;
+    const stage = this.stage();
+    stage.arena.reserve(bytes);
+    fillWith(stage.arena.chunk, stage.arena.used, size, this.elements.size, this.fill);
+    stage.arena.advance(bytes);
+    stage.reserve(1);
+    stage.starts.set(start, stage.length * start.length);
+    stage.counts.set(count, stage.length * start.length);
+    stage.accept(bytes);
+    this.log.posted(1, bytes);
+  }
+
+  /** The stage was flushed, or replaced by another. */
+  forgetStage(stage: DatasetStage): void {
+    if (this.#stage === stage) this.#stage = null;
+  }
+
+  /** Posts n blocks, in the caller's order. */
+  postMany(data: unknown, starts: Coordinates, counts: Coordinates, copy: boolean): void {
+    if (data === undefined || data === null) throw notData(this.path, data);
+    const stage = this.stage();
+    const rank = this.shape.length;
+    const n = manyLength(starts, rank);
+    if (Number.isInteger(n)) stage.reserve(n);
+    const { length, size } = manyInto(starts, counts, this.shape, stage.starts, stage.counts, stage.length * rank);
+    const have = this.elements.count(data);
+    if (have !== size) throw wrongLength(this.path, have, size);
+    if (size === 0) return;
+    const bytes = size * this.elements.size;
+    const lent = !copy && this.elements.canWait(data);
+    if (lent) {
+      const blocks = { size, order: null } as Blocks;
+      this.#lend(data, blocks, null, bytes);
+    } else {
+      this.log.claim(bytes, this);
+      if (!this.log.isCurrent(stage)) {
+        this.postMany(data, starts, counts, copy);
+        return;
+      }
+      const { arena } = stage;
+      arena.reserve(bytes);
+      if (this.elements.isNative(data)) arena.chunk.set(bytesOf(data), arena.used);
+      else this.elements.encode(data, size, arena.chunk, arena.used);
+      arena.advance(bytes);
+    }
+    stage.acceptMany(length, bytes);
+    this.log.posted(length, lent ? 0 : bytes);
+  }
+}
+
+export function bytesOf(data: TypedArray): Uint8Array {
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}

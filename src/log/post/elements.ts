@@ -1,0 +1,108 @@
+import { H5LogError } from '../../base/errors.ts';
+import { arrayKind, numberArray, packNumbers, unpackNumbers } from '../../dtype/convert.ts';
+import { describeType, describeValue } from '../../dtype/describe.ts';
+import {
+  type DType,
+  type FullType,
+  fullType,
+  type NumberType,
+  numberName,
+  storedNumber,
+  type TypedArray,
+} from '../../dtype/model.ts';
+import { decodeValues, encodeValues } from '../../dtype/values.ts';
+
+/** Elements of a dataset's type between JavaScript and the file. */
+export class Elements {
+  readonly dtype: DType;
+  readonly size: number;
+  /** The typed array whose bytes are those in the file, if there is one. */
+  readonly native: NumberType | undefined;
+  readonly #isNumber: boolean;
+
+  constructor(dtype: DType) {
+    this.dtype = dtype;
+    const type: FullType = fullType(dtype);
+    this.size = type.size;
+    this.#isNumber = storedNumber(dtype) !== undefined || type.class === 'bitfield';
+    const number = storedNumber(dtype);
+    const little = number !== undefined && (number.order === 'little' || number.size === 1);
+    const name = number && numberName(number);
+    this.native = little && name !== 'float16' ? name : undefined;
+  }
+
+  /** A typed array whose bytes can be taken as they are. */
+  isNative(data: unknown): data is TypedArray {
+    return this.native !== undefined && arrayKind(data) === this.native;
+  }
+
+  /** A typed array that is sure to be convertible later; other data is looked at when it is posted, so that it can be refused. */
+  canWait(data: unknown): data is TypedArray {
+    return this.#isNumber && arrayKind(data) !== undefined;
+  }
+
+  /** Encodes `data`, which is `count` elements, into `out`. */
+  encode(data: unknown, count: number, out: Uint8Array, at: number): void {
+    if (this.#isNumber && isNumbers(data)) {
+      packNumbers(data, 0, count, this.dtype, out, at);
+      return;
+    }
+    const { bytes, references } = encodeValues(this.dtype, data, count);
+    if (references.length > 0) throw new H5LogError('UNSUPPORTED', 'references cannot be logged');
+    out.set(bytes, at);
+  }
+
+  /** How many elements a caller's data holds; a single value counts as one. */
+  count(data: unknown): number {
+    const length = lengthOf(data);
+    if (length === undefined) return 1;
+    // One element of these types is a list itself.
+    const type = fullType(this.dtype);
+    if (type.class === 'opaque' || type.class === 'array') {
+      const first = (data as ArrayLike<unknown>)[0];
+      if (length === 0 && Array.isArray(data)) return 0;
+      if (!Array.isArray(first) && !ArrayBuffer.isView(first)) return 1;
+    }
+    return length;
+  }
+
+  /** The array a read gives, over bytes that are its own. */
+  decode(bytes: Uint8Array<ArrayBuffer>, count: number): unknown {
+    if (this.native !== undefined) return overBytes(this.dtype, bytes, count);
+    return decodeValues(this.dtype, bytes, count, { heap: () => undefined, path: () => '' });
+  }
+
+  /** Converts into a caller's array. */
+  decodeInto(bytes: Uint8Array, count: number, into: TypedArray): void {
+    if (!this.#isNumber) {
+      throw new H5LogError('DTYPE', `${describeType(this.dtype)} cannot be read into a typed array; leave 'into' out`);
+    }
+    unpackNumbers(bytes, 0, count, this.dtype, into, 0);
+  }
+}
+
+function isNumbers(data: unknown): data is TypedArray | ArrayLike<number | bigint> {
+  if (ArrayBuffer.isView(data)) return arrayKind(data) !== undefined;
+  return Array.isArray(data) && data.every((item) => typeof item === 'number' || typeof item === 'bigint');
+}
+
+function lengthOf(data: unknown): number | undefined {
+  if (Array.isArray(data)) return data.length;
+  if (ArrayBuffer.isView(data) && !(data instanceof DataView)) return (data as TypedArray).length;
+  return undefined;
+}
+
+/** A typed array over the bytes themselves; they are aligned, because they were allocated for it. */
+function overBytes(dtype: DType, bytes: Uint8Array<ArrayBuffer>, count: number): TypedArray {
+  const empty = numberArray(dtype, 0);
+  const make = empty.constructor as new (buffer: ArrayBuffer, at: number, length: number) => TypedArray;
+  return new make(bytes.buffer, bytes.byteOffset, count);
+}
+
+export function wrongLength(path: string, got: number, expected: number): H5LogError {
+  return new H5LogError('SHAPE', `${path}: ${got} values for a selection of ${expected} elements`, { object: path });
+}
+
+export function notData(path: string, data: unknown): H5LogError {
+  return new H5LogError('DTYPE', `${path}: expected data, got ${describeValue(data)}`, { object: path });
+}

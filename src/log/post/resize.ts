@@ -1,0 +1,214 @@
+import type { Boxes } from '../../space/boxes.ts';
+import { gather } from '../../space/copy.ts';
+import { clip, subtractMany } from '../../space/cut.ts';
+import type { Io } from '../../storage/io.ts';
+import { readReach, resizeAnchor, writeReach } from '../format/anchor.ts';
+import type { BlockIndex } from '../read/index.ts';
+import { visible } from '../read/visible.ts';
+import type { LogDataset } from './dataset.ts';
+import { DatasetStage, type Stage } from './stage.ts';
+
+/**
+ * Prepares a change of shape; what can fail is done here, the change itself by the function that is returned. Shrinking clips what
+ * is pending; what is committed stays in the log, out of sight. Growing again over such blocks posts fill over them, so that every
+ * reader, the original included, sees fill. Of several ranks one posts it; until that is committed the others know up to where
+ * committed data counts.
+ */
+export function* planResize(dataset: LogDataset, shape: readonly number[], postsFill: boolean): Io<() => void> {
+  const { log, node } = dataset;
+  const old = dataset.shape;
+  if (shape.every((size, d) => size === old[d])) return () => {};
+  const reach = yield* readReach(log.structure, node);
+  const shrinks = shape.some((size, d) => size < (old[d] as number));
+  const grows = shape.some((size, d) => size > (old[d] as number));
+  const clippings = shrinks ? clippedPending(dataset, shape) : [];
+  const returned = reach && grows ? comingBack(dataset, shape, reach) : [];
+  const filled = postsFill ? yield* written(dataset, returned) : [];
+  return () => {
+    for (const { stage, part, kept } of clippings) {
+      log.exchange(part.arena.held, kept.arena.held);
+      stage.set(kept);
+      part.arena.release();
+      dataset.forgetStage(part);
+    }
+    if (shrinks) {
+      writeReach(
+        log.structure,
+        node,
+        old.map((size, d) => Math.max(size, reach?.[d] ?? 0)),
+      );
+    }
+    if (!postsFill && (shrinks || reach)) {
+      dataset.lowest = old.map((size, d) => Math.min(size, shape[d] as number, dataset.lowest?.[d] ?? size));
+      log.resized.add(dataset);
+    }
+    resizeAnchor(log.structure, node, shape);
+    dataset.shape = shape;
+    for (const box of filled) dataset.postFill(box);
+  };
+}
+
+interface Box {
+  readonly start: readonly number[];
+  readonly count: readonly number[];
+}
+
+/** What comes back into view: inside the new shape and where the dataset once reached, outside of what was visible. */
+function comingBack(dataset: LogDataset, shape: readonly number[], reach: readonly number[]): Box[] {
+  const seen = Float64Array.from(dataset.shape, (size, d) => Math.min(size, shape[d] as number));
+  const view = Float64Array.from(shape, (size, d) => Math.min(size, Math.max(reach[d] as number, seen[d] as number)));
+  const origin = new Float64Array(shape.length);
+  return boxesOf(subtractMany(origin, view, { rank: shape.length, length: 1, starts: origin, counts: seen }));
+}
+
+/** The parts of boxes where there are earlier writes. */
+function* written(dataset: LogDataset, boxes: readonly Box[]): Io<Box[]> {
+  const found: Box[] = [];
+  for (const { start, count } of boxes)
+    found.push(...(yield* coveredBy(dataset, Float64Array.from(start), Float64Array.from(count))));
+  return found;
+}
+
+function boxesOf({ rank, length, starts, counts }: Boxes): Box[] {
+  const boxes: Box[] = [];
+  for (let k = 0; k < length * rank; k += rank)
+    boxes.push({ start: [...starts.subarray(k, k + rank)], count: [...counts.subarray(k, k + rank)] });
+  return boxes;
+}
+
+/**
+ * What committed blocks, and those under way, cover of a box: each element once, however many blocks lie there, or every
+ * shrinking and growing again would double the posts of the next.
+ */
+function* coveredBy(dataset: LogDataset, start: Float64Array, count: Float64Array): Io<Box[]> {
+  const rank = start.length;
+  const high = start.map((s, d) => s + (count[d] as number));
+  const { log } = dataset;
+  const { committed } = log.tables;
+  const whole = yield* log.tables.whole(dataset, committed);
+  const lists: Boxes[] = [
+    seenIn(whole ?? (yield* log.tables.index(dataset, { low: start, high }, committed)), start, count),
+  ];
+  for (const stage of log.underWay) {
+    const part = stage.of(dataset);
+    for (const { shared, from, to } of part?.runs ?? []) {
+      const { starts, counts } = shared ?? (part as DatasetStage);
+      lists.push({
+        rank,
+        length: to - from,
+        starts: starts.subarray(from * rank),
+        counts: counts.subarray(from * rank),
+      });
+    }
+  }
+  // What is left of the box without its gaps.
+  return boxesOf(subtractMany(start, count, subtractMany(start, count, joined(rank, lists))));
+}
+
+/** More elements than this are not ticked off one by one. */
+const MOST_TICKS = 4 * 2 ** 20;
+
+/** The blocks of which something can be seen in a box. */
+function seenIn(index: BlockIndex, start: Float64Array, count: Float64Array): Boxes {
+  const { rank } = index;
+  const candidates = index.query(
+    start,
+    start.map((s, d) => s + (count[d] as number)),
+  );
+  const size = count.reduce((product, n) => product * n, 1);
+  const blocks = size > MOST_TICKS ? candidates : visible(index, candidates, start, count).blocks;
+  const [starts, counts] = [new Float64Array(blocks.length * rank), new Float64Array(blocks.length * rank)];
+  blocks.forEach((block, i) => {
+    starts.set(index.starts.subarray(block * rank, (block + 1) * rank), i * rank);
+    counts.set(index.counts.subarray(block * rank, (block + 1) * rank), i * rank);
+  });
+  return { rank, length: blocks.length, starts, counts };
+}
+
+function joined(rank: number, lists: readonly Boxes[]): Boxes {
+  const length = lists.reduce((sum, list) => sum + list.length, 0);
+  const [starts, counts] = [new Float64Array(length * rank), new Float64Array(length * rank)];
+  let at = 0;
+  for (const list of lists) {
+    starts.set(list.starts.subarray(0, list.length * rank), at);
+    counts.set(list.counts.subarray(0, list.length * rank), at);
+    at += list.length * rank;
+  }
+  return { rank, length, starts, counts };
+}
+
+interface Clipping {
+  readonly stage: Stage;
+  readonly part: DatasetStage;
+  readonly kept: DatasetStage;
+}
+
+/** Everything that is pending for a dataset, cut to a smaller shape. */
+function clippedPending(dataset: LogDataset, shape: readonly number[]): Clipping[] {
+  const { log } = dataset;
+  const clippings: Clipping[] = [];
+  for (const stage of [...log.waiting, log.current]) {
+    const part = stage.of(dataset);
+    if (part) clippings.push({ stage, part, kept: clipped(part, stage, shape) });
+  }
+  return clippings;
+}
+
+/** Posts that come back from a failed flush are cut to what their datasets have become meanwhile. */
+export function clipReturned(stage: Stage): void {
+  for (const part of [...stage.datasets]) {
+    if (!isOutside(part)) continue;
+    const kept = clipped(part, stage, part.dataset.shape);
+    part.dataset.log.exchange(part.arena.held, kept.arena.held);
+    part.arena.release();
+    stage.set(kept);
+  }
+}
+
+function isOutside(part: DatasetStage): boolean {
+  const { shape } = part.dataset;
+  return part.runs.some(({ shared, from, to }) => {
+    const { starts, counts } = shared ?? part;
+    for (let i = from; i < to; i++) {
+      if (
+        shape.some(
+          (size, d) => (starts[i * shape.length + d] as number) + (counts[i * shape.length + d] as number) > size,
+        )
+      )
+        return true;
+    }
+    return false;
+  });
+}
+
+function clipped(part: DatasetStage, stage: Stage, shape: readonly number[]): DatasetStage {
+  const { dataset } = part;
+  const { log } = dataset;
+  const rank = shape.length;
+  const { size } = dataset.elements;
+  const out = new DatasetStage(dataset, stage, log.pool);
+  const inside = new Float64Array(rank);
+  let at = 0;
+  for (const run of part.runs) {
+    const { starts, counts } = run.shared ?? part;
+    for (let i = run.from; i < run.to; i++) {
+      const start = starts.slice(i * rank, (i + 1) * rank);
+      const count = counts.slice(i * rank, (i + 1) * rank);
+      const bytes = count.reduce((product, n) => product * n, size);
+      const kept = clip({ rank, length: 1, starts: start, counts: count }, shape);
+      if (kept.length > 0) {
+        const keptBytes = kept.size * size;
+        out.arena.reserve(keptBytes);
+        gather(part.arena.slice(at, bytes), 0, count, inside, kept.counts, size, out.arena.chunk, out.arena.used);
+        out.arena.advance(keptBytes);
+        out.reserve(1);
+        out.starts.set(kept.starts.subarray(0, rank), out.length * rank);
+        out.counts.set(kept.counts.subarray(0, rank), out.length * rank);
+        out.accept(keptBytes);
+      }
+      at += bytes;
+    }
+  }
+  out.requests = part.requests;
+  return out;
+}

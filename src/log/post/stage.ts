@@ -1,0 +1,158 @@
+import { allocateNumbers } from '../../base/buffers.ts';
+import type { Blocks } from '../../space/blocks.ts';
+import { Arena, type ArenaPool, type LentPart } from './arena.ts';
+import type { LogDataset } from './dataset.ts';
+
+/** Blocks of one dataset that were posted one after the other: from its own lists, or those of a selection. */
+export interface Run {
+  /** A selection that several datasets may share; null: the blocks [from, to) of the stage's own lists. */
+  readonly shared: Blocks | null;
+  readonly from: number;
+  to: number;
+  /** Bytes of data. */
+  bytes: number;
+}
+
+/** What was posted to one dataset since the last flush: blocks in flat lists, and their data in the same order. */
+export class DatasetStage {
+  readonly dataset: LogDataset;
+  readonly arena: Arena;
+  starts: Float64Array;
+  counts: Float64Array;
+  /** Number of blocks in the lists, and of requests altogether. */
+  length = 0;
+  requests = 0;
+  readonly runs: Run[] = [];
+  #run: Run | null = null;
+
+  /** The flush it belongs to. */
+  readonly owner: Stage;
+
+  constructor(dataset: LogDataset, owner: Stage, pool: ArenaPool) {
+    this.dataset = dataset;
+    this.owner = owner;
+    this.arena = new Arena(pool);
+    const count = Math.max(1, dataset.shape.length) * 8;
+    this.starts = allocateNumbers(count);
+    this.counts = allocateNumbers(count);
+  }
+
+  /** Makes room in the lists for so many blocks more. */
+  reserve(blocks: number): void {
+    const needed = (this.length + blocks) * this.dataset.shape.length;
+    if (needed <= this.starts.length) return;
+    const size = Math.max(needed, this.starts.length * 2);
+    const starts = new Float64Array(size);
+    const counts = new Float64Array(size);
+    starts.set(this.starts);
+    counts.set(this.counts);
+    this.starts = starts;
+    this.counts = counts;
+  }
+
+  /** The block written behind the last one counts now; it becomes part of the last one if it continues it. */
+  accept(bytes: number): void {
+    this.requests++;
+    const run = this.#run;
+    if (!run) {
+      this.#begin(bytes);
+      return;
+    }
+    run.bytes += bytes;
+    if (run.to > run.from && continues(this.starts, this.counts, this.length, this.dataset.shape.length)) return;
+    this.length++;
+    run.to = this.length;
+  }
+
+  #begin(bytes: number): void {
+    this.#run = { shared: null, from: this.length, to: this.length + 1, bytes };
+    this.runs.push(this.#run);
+    this.length++;
+  }
+
+  /** The same for many blocks, already written behind the last one. */
+  acceptMany(blocks: number, bytes: number): void {
+    this.requests += blocks;
+    let run = this.#run;
+    if (!run) {
+      run = { shared: null, from: this.length, to: this.length, bytes: 0 };
+      this.#run = run;
+      this.runs.push(run);
+    }
+    run.bytes += bytes;
+    const rank = this.dataset.shape.length;
+    const { starts, counts } = this;
+    const end = this.length + blocks;
+    for (let from = this.length; from < end; from++) {
+      if (from !== this.length) move(starts, counts, from, this.length, rank);
+      if (this.length > run.from && continues(starts, counts, this.length, rank)) continue;
+      this.length++;
+    }
+    run.to = this.length;
+  }
+
+  /** A selection with several blocks, kept as it is. */
+  acceptShared(blocks: Blocks, bytes: number): void {
+    this.requests++;
+    this.runs.push({ shared: blocks, from: 0, to: blocks.length, bytes });
+    this.#run = null;
+  }
+
+  lend(part: LentPart): void {
+    this.arena.lend(part);
+  }
+}
+
+function move(starts: Float64Array, counts: Float64Array, from: number, to: number, rank: number): void {
+  for (let d = 0; d < rank; d++) {
+    starts[to * rank + d] = starts[from * rank + d] as number;
+    counts[to * rank + d] = counts[from * rank + d] as number;
+  }
+}
+
+/**
+ * Whether block `next` lies directly behind the one before it, so that their data one after the other is that of one larger
+ * block; if so the one before it is made larger.
+ */
+function continues(starts: Float64Array, counts: Float64Array, next: number, rank: number): boolean {
+  const b = next * rank;
+  const a = b - rank;
+  let d = 0;
+  while (d < rank && counts[a + d] === 1 && counts[b + d] === 1 && starts[a + d] === starts[b + d]) d++;
+  if (d === rank || starts[b + d] !== (starts[a + d] as number) + (counts[a + d] as number)) return false;
+  for (let e = d + 1; e < rank; e++) {
+    if (starts[a + e] !== starts[b + e] || counts[a + e] !== counts[b + e]) return false;
+  }
+  counts[a + d] = (counts[a + d] as number) + (counts[b + d] as number);
+  return true;
+}
+
+/** What was posted to a file since the last flush, datasets in the order of their first post. */
+export class Stage {
+  readonly #datasets = new Map<LogDataset, DatasetStage>();
+  requests = 0;
+
+  get datasets(): Iterable<DatasetStage> {
+    return this.#datasets.values();
+  }
+
+  /** A refused or empty post may have begun a dataset's part and left nothing in it. */
+  get isEmpty(): boolean {
+    return this.requests === 0;
+  }
+
+  of(dataset: LogDataset): DatasetStage | undefined {
+    return this.#datasets.get(dataset);
+  }
+
+  /** Adds a dataset's part, or puts another one in its place. */
+  set(part: DatasetStage): void {
+    this.#datasets.set(part.dataset, part);
+  }
+
+  get bytes(): number {
+    let sum = 0;
+    for (const { arena } of this.datasets) sum += arena.size;
+    return sum;
+  }
+}

@@ -1,0 +1,313 @@
+import { inflate } from '#platform';
+import { type FilterStep, unfilter } from '../../filter/pipeline.ts';
+import { FileBytes } from '../../hdf5/read/file-bytes.ts';
+import { copyBox } from '../../space/copy.ts';
+import { halves } from '../../space/cut.ts';
+import type { Io } from '../../storage/io.ts';
+import type { ByteStorage } from '../../storage/storage.ts';
+import type { BlockIndex } from './index.ts';
+import { CACHED, GAP, WINDOW } from './limits.ts';
+import { meets } from './rtree.ts';
+import { placeRuns } from './runs.ts';
+import { visible } from './visible.ts';
+
+/** Boxes of more elements than this are read in parts when many blocks meet in them. */
+const PART = 4 * 2 ** 20;
+const MANY = 16;
+
+/** Where the data of a log lies; also keeps the pages that small reads went through. */
+export class LogData {
+  readonly file: FileBytes;
+
+  constructor(base: number, end: number, storage: ByteStorage | null) {
+    this.file = new FileBytes(base, end, 8, 8, { size: 16 * 1024, kept: 2048 }, storage);
+  }
+}
+
+/** How the elements of a dataset are stored. */
+export interface ElementLayout {
+  readonly size: number;
+  readonly fill: Uint8Array | null;
+  readonly filters: readonly FilterStep[];
+}
+
+/** A part of a block: where it begins in the block and in the box, and its size. */
+interface BlockPart {
+  readonly inBlock: Float64Array;
+  readonly inBox: Float64Array;
+  readonly count: Float64Array;
+}
+
+/** Reads boxes of one dataset into packed buffers. */
+export class BoxReader {
+  /** By the place that the index names. */
+  readonly #files: readonly LogData[];
+  readonly index: BlockIndex;
+  /** Bytes of an element. */
+  readonly size: number;
+  readonly #limit: number;
+  readonly #layout: ElementLayout;
+  readonly #rank: number;
+  // Scratch: the part of a block that lies in the box, from the block's and from the box's start.
+  readonly #inBlock: Float64Array;
+  readonly #inBox: Float64Array;
+  readonly #part: Float64Array;
+  readonly #shape: Float64Array;
+  #window = new Uint8Array(0);
+
+  /** Only the first `limit` blocks of the index count: those committed when the read was asked for. */
+  constructor(files: readonly LogData[], index: BlockIndex, limit: number, layout: ElementLayout) {
+    this.#files = files;
+    this.index = index;
+    this.#limit = limit;
+    this.#layout = layout;
+    this.size = layout.size;
+    this.#rank = index.rank;
+    this.#inBlock = new Float64Array(index.rank);
+    this.#inBox = new Float64Array(index.rank);
+    this.#part = new Float64Array(index.rank);
+    this.#shape = new Float64Array(index.rank);
+  }
+
+  /**
+   * Reads the box (start, count) into `out` from byte `at` on. `among` are numbers of blocks, ascending: no other one is in the box,
+   * though not all of them need be. Without it the index is asked.
+   */
+  *read(start: Float64Array, count: Float64Array, out: Uint8Array, at: number, among?: Uint32Array): Io<void> {
+    const high = new Float64Array(this.#rank);
+    let size = 1;
+    for (let d = 0; d < this.#rank; d++) {
+      high[d] = (start[d] as number) + (count[d] as number);
+      size *= count[d] as number;
+    }
+    if (size === 0) return;
+    const candidates = among ? this.#meeting(among, start, high) : this.index.query(start, high, this.#limit);
+    if (size > PART && candidates.length > MANY) {
+      const { first, later, second } = halves(start, count);
+      const known = among ? candidates : undefined;
+      yield* this.read(start, first, out, at, known);
+      yield* this.read(later, second, out, at + first.reduce((product, n) => product * n, this.size), known);
+      return;
+    }
+    const { blocks, complete, runs } = visible(this.index, candidates, start, count);
+    if (!complete) fillWith(out, at, size, this.size, this.#layout.fill);
+    if (runs) yield* placeRuns(this, runs, out, at);
+    else yield* this.#place(blocks, start, count, out, at);
+  }
+
+  fileOf(block: number): FileBytes {
+    return (this.#files[this.index.places?.[block] ?? 0] as LogData).file;
+  }
+
+  #meeting(among: Uint32Array, low: Float64Array, high: Float64Array): Uint32Array {
+    const { starts, counts, rank } = this.index;
+    const found = new Uint32Array(among.length);
+    let length = 0;
+    for (let i = 0; i < among.length; i++) {
+      const block = among[i] as number;
+      if (meets(starts, counts, block * rank, rank, low, high)) found[length++] = block;
+    }
+    return found.subarray(0, length);
+  }
+
+  /** Reads the blocks, neighbours in the file together, and copies what lies in the box; later blocks over earlier ones. */
+  *#place(blocks: Uint32Array, start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
+    const { stored, places } = this.index;
+    for (let i = 0; i < blocks.length; ) {
+      const block = blocks[i] as number;
+      const file = this.fileOf(block);
+      if (stored && (stored[block] as number) > 0) {
+        yield* this.#placeFiltered(block, start, count, out, at);
+        i++;
+        continue;
+      }
+      const from = this.#firstByte(block, start, count);
+      let end = this.#lastByte(block);
+      if (this.#straight(count) && end - from > CACHED) {
+        const to = at + this.#boxPosition(count) * this.size;
+        yield* this.direct(file, out.subarray(to, to + end - from), from);
+        i++;
+        continue;
+      }
+      if (end - from > WINDOW) {
+        const { offsets } = this.index;
+        const shape = this.#shape.slice();
+        const part = { inBlock: this.#inBlock.slice(), inBox: this.#inBox.slice(), count: this.#part.slice() };
+        yield* this.#placeSlices(file, offsets[block] as number, shape, part, count, out, at);
+        i++;
+        continue;
+      }
+      let next = i + 1;
+      for (; next < blocks.length; next++) {
+        const candidate = blocks[next] as number;
+        if ((stored && (stored[candidate] as number) > 0) || (places && places[candidate] !== places[block])) break;
+        const a = this.#firstByte(candidate, start, count);
+        if (a < end || a > end + GAP) break;
+        const b = this.#lastByte(candidate);
+        if (b - from > WINDOW) break;
+        end = b;
+      }
+      // A page that is at hand needs no generator: small reads are mostly this.
+      const page = file.cached(from, end - from);
+      const bytes = page ?? (yield* this.fetch(file, from, end - from));
+      const base = page ? file.pageStart(from) : from;
+      for (; i < next; i++) this.#copy(blocks[i] as number, start, count, bytes, base, out, at);
+    }
+  }
+
+  /** A part that is spread over a large block: only what is needed of it is read, a window at a time. */
+  *#placeSlices(
+    file: FileBytes,
+    blockAt: number,
+    shape: Float64Array,
+    part: BlockPart,
+    box: Float64Array,
+    out: Uint8Array,
+    at: number,
+  ): Io<void> {
+    const { size } = this.#layout;
+    const { inBlock, inBox, count } = part;
+    const rank = this.#rank;
+    let first = 0;
+    let last = 0;
+    let inOut = 0;
+    for (let d = 0; d < rank; d++) {
+      first = first * (shape[d] as number) + (inBlock[d] as number);
+      last = last * (shape[d] as number) + (inBlock[d] as number) + (count[d] as number) - 1;
+      inOut = inOut * (box[d] as number) + (inBox[d] as number);
+    }
+    const from = blockAt + first * size;
+    const span = (last - first + 1) * size;
+    let cut = 0;
+    while (cut < rank - 1 && count[cut] === 1) cut++;
+    if (cut >= rank - 1) {
+      const to = at + inOut * size;
+      yield* this.direct(file, out.subarray(to, to + span), from);
+      return;
+    }
+    if (span <= WINDOW) {
+      const bytes = yield* this.fetch(file, from, span);
+      copyBox(bytes, blockAt - from, shape, inBlock, out, at, box, inBox, count, size);
+      return;
+    }
+    const step = shape.subarray(cut + 1).reduce((product, n) => product * n, size);
+    const gap = step - (span - ((count[cut] as number) - 1) * step);
+    const together = gap > GAP ? 1 : Math.max(1, Math.floor(WINDOW / step));
+    for (let done = 0; done < (count[cut] as number); done += together) {
+      const slice = { inBlock: inBlock.slice(), inBox: inBox.slice(), count: count.slice() };
+      slice.inBlock[cut] = (inBlock[cut] as number) + done;
+      slice.inBox[cut] = (inBox[cut] as number) + done;
+      slice.count[cut] = Math.min(together, (count[cut] as number) - done);
+      yield* this.#placeSlices(file, blockAt, shape, slice, box, out, at);
+    }
+  }
+
+  *fetch(file: FileBytes, from: number, length: number): Io<Uint8Array> {
+    if (length <= CACHED) return yield* file.read(from, length, 'data of the log');
+    if (this.#window.length < length)
+      this.#window = new Uint8Array(Math.max(length, Math.min(WINDOW, this.#window.length * 2)));
+    const window = this.#window.subarray(0, length);
+    yield* this.direct(file, window, from);
+    return window;
+  }
+
+  *direct(file: FileBytes, into: Uint8Array, address: number): Io<void> {
+    yield* file.readInto(into, address, 'data of the log');
+  }
+
+  /** Works out which part of a block lies in the box, and where its first byte is in the file. */
+  #firstByte(block: number, start: Float64Array, count: Float64Array): number {
+    return (this.index.offsets[block] as number) + this.#cut(block, start, count) * this.size;
+  }
+
+  /** Fills the scratch for a block and gives the position of the first element inside it. */
+  #cut(block: number, start: Float64Array, count: Float64Array): number {
+    const rank = this.#rank;
+    const { starts, counts } = this.index;
+    const k = block * rank;
+    let position = 0;
+    for (let d = 0; d < rank; d++) {
+      const from = starts[k + d] as number;
+      const extent = counts[k + d] as number;
+      const box = start[d] as number;
+      const low = from > box ? from : box;
+      const boxEnd = box + (count[d] as number);
+      const high = from + extent < boxEnd ? from + extent : boxEnd;
+      this.#inBlock[d] = low - from;
+      this.#inBox[d] = low - box;
+      this.#part[d] = high - low;
+      this.#shape[d] = extent;
+      position = position * extent + (low - from);
+    }
+    return position;
+  }
+
+  /** The byte behind the last one that is needed of the block in the scratch. */
+  #lastByte(block: number): number {
+    let position = 0;
+    for (let d = 0; d < this.#rank; d++) {
+      position = position * (this.#shape[d] as number) + (this.#inBlock[d] as number) + (this.#part[d] as number) - 1;
+    }
+    return (this.index.offsets[block] as number) + (position + 1) * this.size;
+  }
+
+  /** The part in the scratch is one stretch both in the block and in the box. */
+  #straight(count: Float64Array): boolean {
+    let d = 0;
+    while (d < this.#rank && this.#part[d] === 1) d++;
+    for (d++; d < this.#rank; d++) if (this.#part[d] !== this.#shape[d] || this.#part[d] !== count[d]) return false;
+    return true;
+  }
+
+  #boxPosition(count: Float64Array): number {
+    let position = 0;
+    for (let d = 0; d < this.#rank; d++) position = position * (count[d] as number) + (this.#inBox[d] as number);
+    return position;
+  }
+
+  #copy(
+    block: number,
+    start: Float64Array,
+    count: Float64Array,
+    bytes: Uint8Array,
+    from: number,
+    out: Uint8Array,
+    at: number,
+  ): void {
+    this.#cut(block, start, count);
+    const blockAt = (this.index.offsets[block] as number) - from;
+    copyBox(bytes, blockAt, this.#shape, this.#inBlock, out, at, count, this.#inBox, this.#part, this.size);
+  }
+
+  *#placeFiltered(block: number, start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
+    const { offsets, stored } = this.index;
+    const held = (stored as Float64Array)[block] as number;
+    const bytes = (yield* this.fetch(this.fileOf(block), offsets[block] as number, held)).slice();
+    this.#cut(block, start, count);
+    const { size, filters } = this.#layout;
+    const whole = this.index.whole?.[block] ?? 0;
+    const length = whole > 0 ? whole : this.#shape.reduce((product, n) => product * n, size);
+    const data = unfilter(bytes, whole > 0 ? DEFLATED : filters, 0, length, inflate);
+    const from = this.index.inner?.[block] ?? 0;
+    copyBox(data, from, this.#shape, this.#inBlock, out, at, count, this.#inBox, this.#part, size);
+  }
+}
+
+/** What the original does to a request as a whole. */
+const DEFLATED: readonly FilterStep[] = [{ id: 1, flags: 0, values: [] }];
+
+/** Puts the fill value (null: zeros) into `count` elements. */
+export function fillWith(out: Uint8Array, at: number, count: number, size: number, fill: Uint8Array | null): void {
+  const end = at + count * size;
+  if (!fill) {
+    out.fill(0, at, end);
+    return;
+  }
+  out.set(fill, at);
+  // Doubling: each copy is twice as long as the one before.
+  for (let done = at + size; done < end; ) {
+    const length = Math.min(done - at, end - done);
+    out.copyWithin(done, at, at + length);
+    done += length;
+  }
+}

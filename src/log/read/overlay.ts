@@ -1,0 +1,112 @@
+import { copyBox } from '../../space/copy.ts';
+import { subtractMany } from '../../space/cut.ts';
+import type { LogDataset } from '../post/dataset.ts';
+import type { DatasetStage } from '../post/stage.ts';
+import { fillWith } from './boxes.ts';
+
+/** A part of a read that is not in the file yet: its data as a block of its own, and where it goes. */
+interface Patch {
+  readonly data: Uint8Array;
+  readonly shape: Float64Array;
+  readonly inBlock: Float64Array;
+  readonly inBox: Float64Array;
+  readonly count: Float64Array;
+}
+
+/**
+ * What was posted but not flushed and lies in the box (start, count), in the order of posting. The bytes are copied now, if the
+ * read will take its time: what is posted later must not be seen.
+ */
+export function pendingIn(
+  stages: readonly DatasetStage[],
+  dataset: LogDataset,
+  start: Float64Array,
+  count: Float64Array,
+  copy: boolean,
+): Patch[] {
+  const patches: Patch[] = [];
+  const rank = start.length;
+  const { size } = dataset.elements;
+  for (const stage of stages) {
+    let at = 0;
+    for (const run of stage.runs) {
+      const starts = run.shared ? run.shared.starts : stage.starts;
+      const counts = run.shared ? run.shared.counts : stage.counts;
+      for (let i = run.from; i < run.to; i++) {
+        let bytes = size;
+        let meets = true;
+        for (let d = 0, k = i * rank; d < rank; d++, k++) {
+          const from = starts[k] as number;
+          const extent = counts[k] as number;
+          bytes *= extent;
+          if (from >= (start[d] as number) + (count[d] as number) || from + extent <= (start[d] as number))
+            meets = false;
+        }
+        if (meets) {
+          const data = stage.arena.slice(at, bytes);
+          patches.push(cut(starts, counts, i * rank, start, count, copy ? data.slice() : data));
+        }
+        at += bytes;
+      }
+    }
+  }
+  return patches;
+}
+
+/** Fill for the parts of the box (start, count) that lie outside of `inside`, the extent up to which committed data counts. */
+export function fillOutside(
+  dataset: LogDataset,
+  inside: readonly number[],
+  start: Float64Array,
+  count: Float64Array,
+): Patch[] {
+  const rank = start.length;
+  const { elements, fill } = dataset;
+  const kept = { rank, length: 1, starts: new Float64Array(rank), counts: Float64Array.from(inside) };
+  const parts = subtractMany(start, count, kept);
+  const patches: Patch[] = [];
+  for (let k = 0; k < parts.length * rank; k += rank) {
+    const shape = parts.counts.slice(k, k + rank);
+    const size = shape.reduce((product, n) => product * n, 1);
+    const data = new Uint8Array(size * elements.size);
+    fillWith(data, 0, size, elements.size, fill);
+    const inBox = start.map((from, d) => (parts.starts[k + d] as number) - from);
+    patches.push({ data, shape, inBlock: new Float64Array(rank), inBox, count: shape });
+  }
+  return patches;
+}
+
+function cut(
+  starts: Float64Array,
+  counts: Float64Array,
+  k: number,
+  start: Float64Array,
+  count: Float64Array,
+  data: Uint8Array,
+): Patch {
+  const rank = start.length;
+  const shape = counts.slice(k, k + rank);
+  const [inBlock, inBox, part] = [new Float64Array(rank), new Float64Array(rank), new Float64Array(rank)];
+  for (let d = 0; d < rank; d++) {
+    const from = starts[k + d] as number;
+    const low = Math.max(from, start[d] as number);
+    const high = Math.min(from + (shape[d] as number), (start[d] as number) + (count[d] as number));
+    inBlock[d] = low - from;
+    inBox[d] = low - (start[d] as number);
+    part[d] = high - low;
+  }
+  return { data, shape, inBlock, inBox, count: part };
+}
+
+/** Puts the patches over what was read; the box's first byte is at `at`. */
+export function applyPatches(
+  patches: readonly Patch[],
+  out: Uint8Array,
+  at: number,
+  count: Float64Array,
+  size: number,
+): void {
+  for (const patch of patches) {
+    copyBox(patch.data, 0, patch.shape, patch.inBlock, out, at, count, patch.inBox, patch.count, size);
+  }
+}

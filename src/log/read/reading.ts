@@ -1,0 +1,172 @@
+import { H5LogError } from '../../base/errors.ts';
+import { arrayKind } from '../../dtype/convert.ts';
+import type { TypedArray } from '../../dtype/model.ts';
+import { type Blocks, dataLength } from '../../space/blocks.ts';
+import { manyInto, manyLength } from '../../space/many.ts';
+import { resolve } from '../../space/resolve.ts';
+import type { Coordinates, Where } from '../../space/select.ts';
+import { sizeOf } from '../../space/shape.ts';
+import type { Io } from '../../storage/io.ts';
+import { bytesOf, type LogDataset } from '../post/dataset.ts';
+import { type InMemory, type MemoryLayout, memoryBlocks, putInto, reordered } from '../post/memory.ts';
+import { BoxReader } from './boxes.ts';
+import type { BlockIndex } from './index.ts';
+import { applyPatches, fillOutside, pendingIn } from './overlay.ts';
+import type { Committed } from './tables.ts';
+
+export interface ReadRequest {
+  readonly memory?: MemoryLayout;
+  readonly into?: TypedArray;
+  readonly raw?: boolean;
+}
+
+/**
+ * A read: what it shall see is fixed when it is made, the file is looked at when it is run. Boxes are read one after the other
+ * into packed bytes, then whatever was pending when the read was asked for is put over them.
+ */
+export class Reading {
+  readonly #dataset: LogDataset;
+  readonly #blocks: Blocks;
+  readonly #request: ReadRequest;
+  readonly #memory: InMemory | null;
+  readonly #packed: Uint8Array<ArrayBuffer>;
+  readonly #index: BlockIndex | null;
+  readonly #limit: number;
+  /** The tables as they are when the read is asked for: what is flushed while it waits is not for it. */
+  readonly #tables: Committed;
+  readonly #patches: ReturnType<typeof pendingIn>[];
+
+  private constructor(dataset: LogDataset, blocks: Blocks, request: ReadRequest, patient: boolean) {
+    const { elements } = dataset;
+    dataset.log.mustHoldData();
+    this.#dataset = dataset;
+    this.#blocks = blocks;
+    this.#request = request;
+    this.#memory = request.memory ? memoryBlocks(dataset.path, request.memory, dataLength(blocks)) : null;
+    const total = this.#memory ? sizeOf(this.#memory.shape) : dataLength(blocks);
+    if (request.into !== undefined && arrayKind(request.into) === undefined) {
+      throw new H5LogError('DTYPE', `${dataset.path}: 'into' must be a typed array`, { object: dataset.path });
+    }
+    if (request.into && request.into.length !== total) {
+      throw new H5LogError(
+        'SHAPE',
+        `${dataset.path}: an array of ${request.into.length} elements to read ${total} into`,
+        { object: dataset.path },
+      );
+    }
+    const direct = request.into && elements.isNative(request.into) && !this.#memory && !blocks.place;
+    this.#packed = direct
+      ? (bytesOf(request.into) as Uint8Array<ArrayBuffer>)
+      : new Uint8Array(blocks.size * elements.size);
+    this.#tables = dataset.log.tables.committed;
+    this.#index = dataset.index?.covered === this.#tables.coverage ? dataset.index : null;
+    this.#limit = this.#index?.length ?? 0;
+    const stages = dataset.log.stagesOf(dataset);
+    this.#patches = [];
+    const { lowest } = dataset;
+    if (stages.length > 0 || lowest) {
+      for (let i = 0; i < blocks.length; i++) {
+        const { start, count } = boxAt(blocks, i);
+        const gone = lowest ? fillOutside(dataset, lowest, start, count) : [];
+        this.#patches.push([...gone, ...pendingIn(stages, dataset, start, count, patient)]);
+      }
+    }
+  }
+
+  /** `patient`: other code may run before the read is finished. */
+  static of(dataset: LogDataset, where: Where | undefined, request: ReadRequest, patient: boolean): Reading {
+    return new Reading(dataset, resolve(where, dataset.shape), request, patient);
+  }
+
+  /** The blocks one after the other, in the caller's order. */
+  static many(
+    dataset: LogDataset,
+    starts: Coordinates,
+    counts: Coordinates,
+    request: ReadRequest,
+    patient: boolean,
+  ): Reading {
+    const rank = dataset.shape.length;
+    const n = Math.max(0, Math.floor(manyLength(starts, rank)));
+    const [flatStarts, flatCounts] = [new Float64Array(n * rank), new Float64Array(n * rank)];
+    const { length, size } = manyInto(starts, counts, dataset.shape, flatStarts, flatCounts, 0);
+    const blocks: Blocks = { rank, length, size, starts: flatStarts, counts: flatCounts, order: null, place: null };
+    return new Reading(dataset, blocks, request, patient);
+  }
+
+  *run(): Io<void> {
+    const { log, elements, fill, filters } = this.#dataset;
+    const blocks = this.#blocks;
+    const layout = { size: elements.size, fill, filters };
+    let at = 0;
+    const whole = blocks.size === 0 ? null : yield* this.#wholeIndex();
+    // An index that was made for this read grows with the next flush.
+    const limit = this.#index ? this.#limit : (whole?.length ?? Infinity);
+    const one = whole && new BoxReader(log.files, whole, limit, layout);
+    for (let i = 0; i < blocks.length; i++) {
+      const { start, count } = boxAt(blocks, i);
+      const reader = one ?? new BoxReader(log.files, yield* this.#indexOf(start, count), limit, layout);
+      yield* reader.read(start, count, this.#packed, at);
+      const patches = this.#patches[i];
+      if (patches) applyPatches(patches, this.#packed, at, count, elements.size);
+      at += count.reduce((product, n) => product * n, elements.size);
+    }
+  }
+
+  /** All committed blocks of the dataset, or null if they would take more memory than allowed. */
+  *#wholeIndex(): Io<BlockIndex | null> {
+    if (this.#index) return this.#index;
+    return yield* this.#dataset.log.tables.whole(this.#dataset, this.#tables);
+  }
+
+  /** Only the blocks that meet a box, where an index of all would be too large. */
+  *#indexOf(start: Float64Array, count: Float64Array): Io<BlockIndex> {
+    const high = start.map((s, d) => s + (count[d] as number));
+    return yield* this.#dataset.log.tables.index(this.#dataset, { low: start, high }, this.#tables);
+  }
+
+  /** What the caller gets. */
+  result(): unknown {
+    const { elements } = this.#dataset;
+    const { into, raw } = this.#request;
+    let bytes = this.#packed;
+    let count = this.#blocks.size;
+    const { place } = this.#blocks;
+    if (place) {
+      bytes = reordered(bytes, place, elements.size);
+      count = place.length;
+    }
+    const memory = this.#memory;
+    if (memory) return this.#spread(bytes, memory);
+    if (raw) return bytes;
+    if (!into) return elements.decode(bytes, count);
+    if (bytes !== this.#packed || bytes.buffer !== into.buffer) elements.decodeInto(bytes, count, into);
+    return into;
+  }
+
+  /** Puts the elements where the memory selection says; the rest of the caller's array stays as it is. */
+  #spread(bytes: Uint8Array<ArrayBuffer>, memory: InMemory): unknown {
+    const { elements, path } = this.#dataset;
+    const { into, raw } = this.#request;
+    const { blocks, shape } = memory;
+    const ordered = blocks.order ? reordered(bytes, blocks.order, elements.size) : bytes;
+    const target = new Uint8Array(sizeOf(shape) * elements.size);
+    if (into) {
+      const same: boolean = elements.isNative(into as unknown);
+      if (!same) {
+        const values = new (into.constructor as new (n: number) => TypedArray)(blocks.size);
+        elements.decodeInto(ordered, blocks.size, values);
+        putInto(bytesOf(into), memory, bytesOf(values), values.BYTES_PER_ELEMENT);
+      } else putInto(bytesOf(into), memory, ordered, elements.size);
+      return into;
+    }
+    if (blocks.size > sizeOf(shape))
+      throw new H5LogError('SELECTION', `${path}: more elements than the memory holds`, { object: path });
+    putInto(target, memory, ordered, elements.size);
+    return raw ? target : elements.decode(target, sizeOf(shape));
+  }
+}
+
+function boxAt({ rank, starts, counts }: Blocks, i: number): { start: Float64Array; count: Float64Array } {
+  return { start: starts.slice(i * rank, (i + 1) * rank), count: counts.slice(i * rank, (i + 1) * rank) };
+}

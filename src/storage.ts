@@ -1,0 +1,6 @@
+export { nodeStorage } from '#platform';
+export { blobStorage } from './storage/blob.ts';
+export { type HttpOptions, httpStorage } from './storage/http.ts';
+export { type MemoryStorage, memoryStorage } from './storage/memory.ts';
+export type { NodeMode } from './storage/node/file.ts';
+export type { BlockingStorage, ByteStorage } from './storage/storage.ts';

@@ -1,0 +1,60 @@
+import { readlinkSync, realpathSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { H5LogError } from '../../base/errors.ts';
+import { storageFailure } from '../failures.ts';
+
+/** The code of a system error such as ENOENT, else ''. */
+export function errno(error: unknown): string {
+  const code = error instanceof Error ? (error as Error & { code?: unknown }).code : undefined;
+  return typeof code === 'string' ? code : '';
+}
+
+/** The path of a path or of a file: URL (also one given as a string). */
+export function pathOf(path: string | URL): string {
+  if (typeof path === 'string' && !/^file:\/\//i.test(path)) {
+    if (path === '' || path.includes('\0')) throw new H5LogError('OPTION', `${JSON.stringify(path)} is not a path`);
+    return path;
+  }
+  try {
+    return fileURLToPath(path);
+  } catch (cause) {
+    throw new H5LogError('OPTION', `${String(path)} is not a file: URL of this machine`, { cause });
+  }
+}
+
+/** A chain of links longer than this is taken for a circle, as the kernel does. */
+const MOST_LINKS = 40;
+
+/**
+ * The one absolute path of a file, whichever way it was spelt: symbolic links are followed, also when the file they lead to
+ * does not exist yet. What replaces a file by rename must rename onto this path, or it would replace the link.
+ */
+export function realFile(path: string | URL): string {
+  const name = pathOf(path);
+  let at = resolve(name);
+  try {
+    for (let links = 0; links < MOST_LINKS; links++) {
+      const here = join(realpathSync(dirname(at)), basename(at));
+      const target = linkTarget(here);
+      if (target === undefined) return here;
+      at = resolve(dirname(here), target);
+    }
+  } catch (cause) {
+    if (errno(cause) === 'ENOENT') {
+      throw new H5LogError('NOT_FOUND', `${name}: there is no directory ${dirname(at)}`, { file: name, cause });
+    }
+    throw storageFailure(name, 'resolving the path', cause);
+  }
+  throw new H5LogError('STORAGE', `${name}: too many symbolic links`, { file: name });
+}
+
+function linkTarget(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch (error) {
+    // EINVAL: exists and is no link (UNKNOWN on Windows). ENOENT: does not exist yet.
+    if (['EINVAL', 'ENOENT', 'UNKNOWN'].includes(errno(error))) return undefined;
+    throw error;
+  }
+}

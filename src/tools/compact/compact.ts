@@ -1,0 +1,196 @@
+import { createTarget, realFile, subfilesOf } from '#platform';
+import { File } from '../../api/file.ts';
+import { H5LogError, inFile } from '../../base/errors.ts';
+import { tableOptions } from '../../connector/environment.ts';
+import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { ID, REACH } from '../../log/format/anchor.ts';
+import { COMMITS_GROUP, LOG_GROUP } from '../../log/format/log-group.ts';
+import type { Log } from '../../log/log.ts';
+import type { LogDataset } from '../../log/post/dataset.ts';
+import { TOKEN } from '../../log/subfiles.ts';
+import { complete, driveAsync, driveSync, type Io } from '../../storage/io.ts';
+import { copyOrdinary } from '../replay/ordinary-data.ts';
+import { copyDataset } from './dataset.ts';
+import { MovedStructure } from './moved-structure.ts';
+import { CompactOutput } from './output.ts';
+
+const MEMORY = 256 * 2 ** 20;
+const LEAST_MEMORY = 2 ** 20;
+
+export interface CompactProgress {
+  /** Datasets that are done, of how many. */
+  readonly datasets: number;
+  readonly total: number;
+  /** The one under way. */
+  readonly dataset: string;
+  /** Bytes of data written so far. */
+  readonly bytes: number;
+}
+
+export interface CompactOptions {
+  /** Bytes of memory for data, index and table, 256 MiB without it. What a single chunk with filters needs is taken in any case. */
+  memory?: number;
+  /** Replace a file that exists. */
+  force?: boolean;
+  /** Whether the new file has checksums; it has without this. */
+  checksum?: boolean;
+  progress?: (done: CompactProgress) => void;
+  signal?: AbortSignal;
+}
+
+export interface CompactResult {
+  readonly datasets: number;
+  /** Datasets that were not of the log: copied as they are stored. */
+  readonly copied: number;
+  /** Blocks in the tables of the input, with those that are hidden, and in the output. */
+  readonly blocksBefore: number;
+  readonly blocks: number;
+  /** Of these, how many streams were copied as they are. */
+  readonly kept: number;
+  /** Sizes of the input, with its subfiles, and of the output. */
+  readonly bytesBefore: number;
+  readonly bytes: number;
+  readonly seconds: number;
+}
+
+/**
+ * Writes a log file anew, with nothing but what can still be seen in it: no hidden data, no old tables and structure, no earlier
+ * commits. The output is one file that appears under its name when it is complete.
+ *
+ * ```ts
+ * const { bytesBefore, bytes } = await compact('run.h5', 'run-compact.h5');
+ * ```
+ */
+export async function compact(
+  input: string | URL,
+  output: string | URL,
+  options: CompactOptions = {},
+): Promise<CompactResult> {
+  const { memory = MEMORY, force = false, signal } = checked(options);
+  const began = performance.now();
+  signal?.throwIfAborted();
+  const file = await File.open(input, { connector: 'log', indexLimit: Math.floor(memory / 4) });
+  try {
+    const { log, storage } = file.session;
+    if (!log) {
+      const text = `${storage.name} has no log: it is an ordinary HDF5 file, for which h5repack does what compact does for logs`;
+      throw new H5LogError('UNSUPPORTED', text, { file: storage.name });
+    }
+    if (!/^https?:/i.test(String(input)) && realFile(input) === realFile(output))
+      throw new H5LogError('OPTION', `${String(output)} is the input itself; a file cannot be compacted into itself`);
+    log.mustHoldData();
+    const target = createTarget(output, !force);
+    try {
+      const made = await new Compaction(file, log, target.storage, memory, options).run();
+      await target.storage.close();
+      signal?.throwIfAborted();
+      target.publish(false);
+      // A file that had subfiles may have been replaced.
+      subfilesOf(output).tidy(0);
+      let bytesBefore = 0;
+      for (const each of file.session.storages) bytesBefore += await each.size();
+      return { ...made, bytesBefore, seconds: (performance.now() - began) / 1000 };
+    } catch (error) {
+      await target.storage.close();
+      target.discard();
+      throw inFile(error, storage.name);
+    } finally {
+      target.release();
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+class Compaction {
+  readonly #file: File;
+  readonly #log: Log;
+  readonly #storage: Parameters<typeof driveAsync>[0];
+  readonly #memory: number;
+  readonly #options: CompactOptions;
+
+  constructor(
+    file: File,
+    log: Log,
+    storage: Parameters<typeof driveAsync>[0],
+    memory: number,
+    options: CompactOptions,
+  ) {
+    this.#file = file;
+    this.#log = log;
+    this.#storage = storage;
+    this.#memory = memory;
+    this.#options = options;
+  }
+
+  async run(): Promise<Omit<CompactResult, 'bytesBefore' | 'seconds'>> {
+    const { session } = this.#file;
+    const { signal, progress, checksum = true } = this.#options;
+    const own = { links: [LOG_GROUP, COMMITS_GROUP], attributes: [TOKEN] };
+    const moved = await this.#read(MovedStructure.load(session.structure.root.address, own));
+    const byNumber = await this.#read(this.#log.everyDataset());
+    const logged: { node: ObjectNode; path: string; dataset: LogDataset }[] = [];
+    const ordinary: { node: ObjectNode; path: string }[] = [];
+    for (const { node, path } of moved.objects) {
+      if (node.kind !== 'dataset') continue;
+      const id = node.attributes.has(ID) ? complete(moved.structure.attribute(node, ID)) : undefined;
+      const dataset = id instanceof Int32Array ? byNumber.get(id[0] as number) : undefined;
+      if (dataset) logged.push({ node, path, dataset });
+      else ordinary.push({ node, path });
+    }
+    for (const [i, { node }] of logged.entries()) {
+      complete(moved.structure.setAttribute(node, ID, 'int32', simpleSpace([1]), Int32Array.of(i)));
+      if (node.attributes.has(REACH)) moved.structure.deleteAttribute(node, REACH);
+    }
+    const table = tableOptions({});
+    const tableLimit = Math.floor(this.#memory / 4);
+    const output = new CompactOutput(this.#storage, moved.structure, logged.length, { table, checksum, tableLimit });
+    const total = logged.length + ordinary.length;
+    const totals = { blocksBefore: 0, blocks: 0, kept: 0, bytes: 0 };
+    let datasets = 0;
+    const done = (path: string, bytes: number): void => {
+      signal?.throwIfAborted();
+      totals.bytes += bytes;
+      progress?.({ datasets, total, dataset: path, bytes: totals.bytes });
+    };
+    const read = <T>(io: Io<T>): Promise<T> => this.#read(io);
+    // Before the first commit, which brings the structure: that has to know where they are.
+    for (const { node, path } of ordinary) {
+      await copyOrdinary(moved, node, path, output, read, (bytes) => done(path, bytes));
+      datasets++;
+    }
+    for (const [id, { dataset, path }] of logged.entries()) {
+      const made = await copyDataset(dataset, id, output, read, this.#memory, (bytes) => done(path, bytes));
+      totals.blocksBefore += made.blocksBefore;
+      totals.blocks += made.blocks;
+      totals.kept += made.kept;
+      datasets++;
+      done(path, 0);
+    }
+    await output.finish();
+    return { datasets: logged.length, copied: ordinary.length, ...totals, bytes: output.size };
+  }
+
+  /** Blocking where that is possible: it is faster for small reads. */
+  async #read<T>(io: Io<T>): Promise<T> {
+    const { storage } = this.#file.session;
+    return storage.blocking ? driveSync(storage, io) : driveAsync(storage, io, this.#options.signal);
+  }
+}
+
+function checked(options: CompactOptions): CompactOptions {
+  if (typeof options !== 'object' || options === null)
+    throw new H5LogError('OPTION', `options must be an object, got ${String(options)}`);
+  const { memory, progress } = options;
+  if (memory !== undefined && !(typeof memory === 'number' && memory >= LEAST_MEMORY))
+    throw new H5LogError('OPTION', `memory must be a number of at least ${LEAST_MEMORY} bytes, got ${String(memory)}`);
+  for (const name of ['force', 'checksum'] as const) {
+    const value: unknown = options[name];
+    if (value !== undefined && typeof value !== 'boolean')
+      throw new H5LogError('OPTION', `${name} must be true or false, got ${String(value)}`);
+  }
+  if (progress !== undefined && typeof progress !== 'function')
+    throw new H5LogError('OPTION', `progress must be a function, got ${String(progress)}`);
+  return options;
+}

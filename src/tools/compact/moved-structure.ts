@@ -1,0 +1,210 @@
+import { H5LogError } from '../../base/errors.ts';
+import { containsReference, containsVlen } from '../../dtype/describe.ts';
+import type { DType } from '../../dtype/model.ts';
+import { heapSlots, visitReferences } from '../../dtype/values.ts';
+import { Cursor } from '../../hdf5/format/cursor.ts';
+import { readCollection } from '../../hdf5/format/global-heap.ts';
+import { DEFAULT_K } from '../../hdf5/format/superblock.ts';
+import type { Attribute, HeapSlot, ObjectNode, Relocatable, TargetSlot } from '../../hdf5/graph/object-node.ts';
+import { rawReferences } from '../../hdf5/graph/raw-references.ts';
+import { announce, renounce } from '../../hdf5/graph/references.ts';
+import type { Structure } from '../../hdf5/graph/structure.ts';
+import { buildChunkIndex, type ChunkPlace } from '../../hdf5/layouts/chunk-index.ts';
+import type { DatasetParts } from '../../hdf5/messages/dataset.ts';
+import type { Layout } from '../../hdf5/messages/layout.ts';
+import { encodeLayout } from '../../hdf5/messages/layout-encode.ts';
+import * as MESSAGE from '../../hdf5/messages/numbers.ts';
+import { attributeParts } from '../../hdf5/read/attribute-value.ts';
+import type { HeapContents } from '../../hdf5/read/global-heap.ts';
+import { openStructure, prepareWriting } from '../../hdf5/read/open.ts';
+import { loosen } from '../../hdf5/write/header-blocks.ts';
+import { logNames } from '../../log/format/names.ts';
+import type { Io } from '../../storage/io.ts';
+
+/** An object of the structure, with a path that leads to it. */
+export interface MovedObject {
+  readonly node: ObjectNode;
+  readonly path: string;
+}
+
+/**
+ * The structure of a file, loaded so that all of it will be written anew, elsewhere: nothing in it refers to bytes of the old file,
+ * but for the data of ordinary datasets, which {@link placeContiguous} and {@link placeChunks} take care of.
+ */
+export class MovedStructure {
+  readonly structure: Structure;
+  readonly #pathOf = new Map<ObjectNode, string>();
+
+  private constructor(structure: Structure) {
+    this.structure = structure;
+  }
+
+  /** Of the state whose root is there. `own` are links of the root and attributes of it that are left behind. */
+  static *load(root: number, own: { links: readonly string[]; attributes: readonly string[] }): Io<MovedStructure> {
+    const opened = yield* openStructure(root);
+    const { structure } = opened;
+    if (structure.loader.shared)
+      throw new H5LogError(
+        'UNSUPPORTED',
+        'the file keeps messages that objects share in a table, which cannot be moved',
+      );
+    yield* prepareWriting(opened, rawReferences);
+    for (const name of own.links) if (structure.root.links.has(name)) structure.removeLink(structure.root, name);
+    for (const name of own.attributes)
+      if (structure.root.attributes.has(name)) structure.deleteAttribute(structure.root, name);
+    structure.chunkFanout = 2 * DEFAULT_K.chunk;
+    const moved = new MovedStructure(structure);
+    moved.#findPaths();
+    for (const [node, path] of moved.#pathOf) yield* moved.#detach(node, path);
+    return moved;
+  }
+
+  get objects(): readonly MovedObject[] {
+    return [...this.#pathOf].map(([node, path]) => ({ node, path }));
+  }
+
+  #findPaths(): void {
+    const paths = this.#pathOf;
+    paths.set(this.structure.root, '/');
+    for (const [node, path] of paths) {
+      for (const { name, node: target } of node.links.values())
+        if (target && !paths.has(target))
+          paths.set(target, `${path === '/' ? '' : path}/${logNames.shownInside(name)}`);
+    }
+    // Datatypes that no link leads to any more, but objects still use.
+    for (const node of this.structure.loader.nodes.values()) {
+      if (paths.has(node) || node.kind !== 'datatype') continue;
+      for (const message of node.incoming) {
+        if (!paths.has(message.owner)) continue;
+        paths.set(node, `the datatype of ${paths.get(message.owner)}`);
+        break;
+      }
+    }
+  }
+
+  /** Every message is to be written again, with what it has in the heap. */
+  *#detach(node: ObjectNode, path: string): Io<void> {
+    const { structure } = this;
+    if (node.keptAttributeInfo)
+      throw new H5LogError('UNSUPPORTED', `${path} has attributes of more than 64 KiB, which cannot be moved`, {
+        object: path,
+      });
+    if (node.message(MESSAGE.externalFiles))
+      throw new H5LogError('UNSUPPORTED', `${path} cannot be moved: its data is in other files`, { object: path });
+    structure.touch(node);
+    for (const link of node.links.values()) loosen(link.message);
+    for (const message of node.rest) loosen(message);
+    for (const attribute of node.attributes.values()) {
+      loosen(attribute.message);
+      yield* this.#takeAlong(attribute);
+    }
+  }
+
+  /** The contents of the heap, and the objects that are referred to, become part of the message. */
+  *#takeAlong(attribute: Attribute): Io<void> {
+    const { loader, heap } = this.structure;
+    const { message } = attribute;
+    const { dtype, data, dataAt, count } = attributeParts(attribute, loader.file.lengthSize);
+    if (count === 0 || !(containsVlen(dtype) || containsReference(dtype))) return;
+    yield* heap.load(dtype, data, count);
+    renounce(message);
+    const shared = message.targets.filter(({ at }) => at < dataAt);
+    message.bytes = message.bytes.slice();
+    message.content = message.bytes;
+    message.owned = true;
+    const found = this.#relocatable(
+      dtype,
+      message.bytes.subarray(dataAt, dataAt + data.length),
+      count,
+      heap.contents(),
+    );
+    message.targets = [...shared, ...found.targets.map(({ at, node }) => ({ at: at + dataAt, node }))];
+    message.heap = found.heap.map(({ at, content }) => ({ at: at + dataAt, content }));
+    message.heapPending = message.heap.length > 0;
+    announce(message);
+  }
+
+  /** `bytes` are our own: what refers to nothing that is moved becomes a null reference. */
+  #relocatable(dtype: DType, bytes: Uint8Array, count: number, contentOf: HeapContents): Relocatable {
+    const { nodes } = this.structure.loader;
+    const targets: TargetSlot[] = [];
+    const heap: HeapSlot[] = [];
+    const moved = (address: number): ObjectNode | undefined => {
+      const node = nodes.get(address);
+      return node && this.#pathOf.has(node) ? node : undefined;
+    };
+    visitReferences(
+      dtype,
+      bytes,
+      count,
+      (at, address) => {
+        const node = moved(address);
+        if (node) targets.push({ at, node });
+        else bytes.fill(0, at, at + 8);
+      },
+      (at, address, index) => {
+        const content = contentOf(address, index);
+        const node = content && content.length >= 8 ? moved(new Cursor(content, 0).address(8)) : undefined;
+        if (content && node)
+          heap.push({ at, content: { bytes: content.slice(), owned: true, targets: [{ at: 0, node }], heap: [] } });
+        else bytes.fill(0, at, at + 12);
+      },
+    );
+    for (const { at, length, address, index, base } of heapSlots(dtype, bytes, count)) {
+      const content = length > 0 ? contentOf(address, index) : undefined;
+      if (!content) continue;
+      const own = content.slice();
+      const needs = containsVlen(base) || containsReference(base);
+      const inner = needs ? this.#relocatable(base, own, length, contentOf) : { targets: [], heap: [] };
+      heap.push({ at: at + 4, content: { bytes: own, owned: true, targets: inner.targets, heap: inner.heap } });
+    }
+    return { bytes, owned: true, targets, heap };
+  }
+
+  // ---------------------------------------------------------------- the data of ordinary datasets
+
+  placeContiguous(node: ObjectNode, address: number, size: number): void {
+    this.#layout(node, { kind: 'contiguous', address, size });
+  }
+
+  /** An index of the chunks is made anew. */
+  placeChunks(node: ObjectNode, parts: DatasetParts, chunks: readonly ChunkPlace[]): void {
+    const { layout, space } = parts;
+    if (layout?.kind !== 'chunked' || space.kind !== 'simple') return;
+    const { chunk, elementSize } = layout;
+    const { shape, maxShape } = space;
+    const fanout = this.structure.chunkFanout;
+    const grid = { shape, maxShape, chunk, elementSize, filtered: parts.filters.length > 0, fanout };
+    const { index, region } = buildChunkIndex(grid, chunks);
+    const message = this.#layout(node, { kind: 'chunked', chunk, elementSize, index });
+    if (!message || !region) return;
+    this.structure.regions.add(region);
+    message.targets = [{ at: index.kind === 'btree1' ? 3 : message.bytes.length - 8, node: region }];
+    announce(message);
+  }
+
+  /** What a virtual dataset is made of is in the heap. */
+  *takeMappings(node: ObjectNode, layout: Layout): Io<void> {
+    const message = node.message(MESSAGE.layout);
+    if (layout.kind !== 'virtual' || !message) return;
+    const { objects } = yield* readCollection(this.structure.loader.file, layout.heap);
+    const content = objects.get(layout.index);
+    if (!content) throw new H5LogError('FORMAT', 'the mappings of a virtual dataset are missing');
+    message.bytes = message.bytes.slice();
+    message.content = message.bytes;
+    message.owned = true;
+    message.heap = [{ at: 2, content: { bytes: content.slice(), owned: true, targets: [], heap: [] } }];
+    message.heapPending = true;
+  }
+
+  #layout(node: ObjectNode, layout: Layout): ReturnType<ObjectNode['message']> {
+    const message = node.message(MESSAGE.layout);
+    if (!message) return undefined;
+    renounce(message);
+    message.bytes = encodeLayout(layout);
+    message.content = message.bytes;
+    message.owned = true;
+    message.targets = [];
+    return message;
+  }
+}

@@ -1,0 +1,144 @@
+import { sameType } from '../../dtype/describe.ts';
+import { type CompoundType, type DType, type FullType, fullType, storedNumber } from '../../dtype/model.ts';
+
+/** What counts as different, as in h5diff. */
+export interface Tolerance {
+  /** |a - b| beyond this. */
+  readonly delta?: number;
+  /** |(a - b) / a| beyond this; with an a of 0 everything but 0. */
+  readonly relative?: number;
+}
+
+/** A number, text or the like that differs; `within` is the way to it inside an element: .field, [2]. */
+export interface Leaf {
+  readonly within: string;
+  readonly dtype: DType;
+  readonly a: unknown;
+  readonly b: unknown;
+}
+
+/** Compares two elements; every leaf that differs is told. */
+export type Comparison = (a: unknown, b: unknown, tell: (leaf: Leaf) => void, within?: string) => void;
+
+/** Whether values of two types mean the same kind of thing. Numbers of all sizes do. */
+export function comparable(a: DType, b: DType): boolean {
+  if (sameType(a, b)) return true;
+  const [x, y] = [fullType(a), fullType(b)];
+  if (isNumber(x) && isNumber(y)) return true;
+  if (x.class !== y.class) return false;
+  switch (x.class) {
+    case 'string':
+    case 'reference':
+    case 'enum':
+    case 'bitfield':
+      return true;
+    case 'opaque':
+      return x.size === y.size;
+    case 'compound': {
+      const fields = new Map((y as CompoundType).fields.map(({ name, dtype }) => [name, dtype]));
+      return (
+        fields.size === x.fields.length &&
+        x.fields.every(({ name, dtype }) => {
+          const other = fields.get(name);
+          return other !== undefined && comparable(dtype, other);
+        })
+      );
+    }
+    case 'array': {
+      const z = y as typeof x;
+      return (
+        x.shape.length === z.shape.length && x.shape.every((n, d) => n === z.shape[d]) && comparable(x.base, z.base)
+      );
+    }
+    case 'vlen':
+      return comparable(x.base, (y as typeof x).base);
+    default:
+      return false;
+  }
+}
+
+const isNumber = ({ class: kind }: FullType): boolean => kind === 'integer' || kind === 'float';
+
+/** Values of the first type are compared with those of another that is {@link comparable}. */
+export function comparisonOf(dtype: DType, tolerance: Tolerance): Comparison {
+  const type = fullType(dtype);
+  switch (type.class) {
+    case 'integer':
+    case 'float': {
+      const differs = numbersDiffer(tolerance);
+      return (a, b, tell, within = '') => {
+        if (differs(a as number | bigint, b as number | bigint)) tell({ within, dtype, a, b });
+      };
+    }
+    case 'compound': {
+      const fields = type.fields.map(({ name, dtype: inner }) => [name, comparisonOf(inner, tolerance)] as const);
+      return (a, b, tell, within = '') => {
+        const [x, y] = [a as Record<string, unknown>, b as Record<string, unknown>];
+        for (const [name, compare] of fields) compare(x[name], y[name], tell, `${within}.${name}`);
+      };
+    }
+    case 'array':
+    case 'vlen': {
+      const compare = comparisonOf(type.base, tolerance);
+      return (a, b, tell, within = '') => {
+        const [x, y] = [a as ArrayLike<unknown>, b as ArrayLike<unknown>];
+        if (x.length !== y.length) tell({ within, dtype, a, b });
+        else for (let i = 0; i < x.length; i++) compare(x[i], y[i], tell, `${within}[${i}]`);
+      };
+    }
+    case 'opaque':
+      return (a, b, tell, within = '') => {
+        if (!sameBytes(a as Uint8Array, b as Uint8Array)) tell({ within, dtype, a, b });
+      };
+    case 'reference':
+      return (a, b, tell, within = '') => {
+        const same =
+          typeof a === 'string' || typeof b === 'string' ? a === b : sameBytes(a as Uint8Array, b as Uint8Array);
+        if (!same) tell({ within, dtype, a, b });
+      };
+    default:
+      // Enums and bit fields are what they are: there is nothing between two of them. Of 64 bits or not, equal numbers are equal.
+      return (a, b, tell, within = '') => {
+        // biome-ignore lint/suspicious/noDoubleEquals: a bigint and a number of the same value
+        if (a != b) tell({ within, dtype, a, b });
+      };
+  }
+}
+
+export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.length !== b.length) return false;
+  // Four bytes at a time where both begin at a multiple of four, as what was just read does.
+  const words = a.byteOffset % 4 === 0 && b.byteOffset % 4 === 0 ? a.length >>> 2 : 0;
+  const x = new Int32Array(a.buffer, words && a.byteOffset, words);
+  const y = new Int32Array(b.buffer, words && b.byteOffset, words);
+  for (let i = 0; i < words; i++) if (x[i] !== y[i]) return false;
+  return sameOneByOne(a, b, words * 4);
+}
+
+function sameOneByOne(a: Uint8Array, b: Uint8Array, from: number): boolean {
+  for (let i = from; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
+
+/** Whether two numbers differ; NaN is equal to NaN. */
+export function numbersDiffer({ delta, relative }: Tolerance): (a: number | bigint, b: number | bigint) => boolean {
+  return (a, b) => {
+    // biome-ignore lint/suspicious/noDoubleEquals: a bigint and a number of the same value
+    if (a == b || (Number.isNaN(a) && Number.isNaN(b))) return false;
+    if (delta === undefined && relative === undefined) return true;
+    const distance = Math.abs(distanceOf(a, b));
+    // Not `>`: a NaN is never within a tolerance.
+    if (delta !== undefined) return !(distance <= delta);
+    return Number(a) === 0 || !(distance / Math.abs(Number(a)) <= (relative as number));
+  };
+}
+
+/** b - a, exact as long as both are integers of the same kind. */
+export function distanceOf(a: number | bigint, b: number | bigint): number {
+  return typeof a === 'bigint' && typeof b === 'bigint' ? Number(b - a) : Number(b) - Number(a);
+}
+
+/** Whether a leaf has a distance at all. */
+export function isMeasured(dtype: DType): boolean {
+  return storedNumber(dtype) !== undefined && isNumber(fullType(dtype));
+}

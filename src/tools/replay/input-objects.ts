@@ -1,0 +1,97 @@
+import { H5LogError } from '../../base/errors.ts';
+import type { FileSession } from '../../connector/file-session.ts';
+import type { Attribute, ObjectNode } from '../../hdf5/graph/object-node.ts';
+import type { LinkTarget } from '../../hdf5/messages/link.ts';
+import * as MESSAGE from '../../hdf5/messages/numbers.ts';
+import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
+import { COUNTS_ATTRIBUTE, LOG_GROUP, recordsGroup } from '../../log/format/log-group.ts';
+import type { Names } from '../../log/format/names.ts';
+import type { LogDataset } from '../../log/post/dataset.ts';
+import { TOKEN } from '../../log/subfiles.ts';
+import type { Io } from '../../storage/io.ts';
+
+/** A link as it shall be in the output; `to` is the object of a hard link. */
+export interface InputLink {
+  readonly name: string;
+  readonly target: LinkTarget;
+  readonly to: InputObject | null;
+}
+
+/** An object of the input, with the names that users see. */
+export interface InputObject {
+  readonly node: ObjectNode;
+  readonly path: string;
+  readonly links: InputLink[];
+  readonly attributes: ReadonlyMap<string, Attribute>;
+  /** What it is in the log; undefined for groups, datatypes and ordinary datasets. */
+  readonly logged: LogDataset | undefined;
+}
+
+/** Every object that a link leads to, each once, groups before what is in them. The log's own are left out. */
+export function* inputObjects(session: FileSession): Io<InputObject[]> {
+  const { structure, log } = session;
+  const { root, loader } = structure;
+  const found = new Map<ObjectNode, InputObject>();
+  function* meet(node: ObjectNode, path: string): Io<InputObject> {
+    const known = found.get(node);
+    if (known) return known;
+    const logged = log && node.kind === 'dataset' ? yield* log.dataset(node, path) : undefined;
+    const made = { node, path, links: [], attributes: attributesOf(session, node, logged !== undefined), logged };
+    found.set(node, made);
+    return made;
+  }
+  yield* meet(root, '/');
+  for (const group of found.values()) {
+    const names = shownNames(session.names, group.node.links.keys());
+    for (const link of group.node.links.values()) {
+      if (log && group.node === root && [LOG_GROUP, recordsGroup(log.main.counts)].includes(link.name)) continue;
+      const name = names.get(link.name) ?? link.name;
+      const path = `${group.path === '/' ? '' : group.path}/${name}`;
+      const node = link.target.kind === 'hard' ? yield* loader.follow(link) : null;
+      if (link.target.kind === 'hard' && !node)
+        throw new H5LogError('FORMAT', `${path} leads to no object`, { object: path });
+      const to = node && (yield* meet(node, path));
+      group.links.push({ name, target: shownTarget(session, link.target), to });
+    }
+  }
+  return [...found.values()];
+}
+
+/** Names without the underscore that the log adds. A name that another one has already stays as it is in the file. */
+function shownNames(names: Names, stored: Iterable<string>): Map<string, string> {
+  const all = new Set(stored);
+  const shown = new Map<string, string>();
+  for (const name of all) {
+    const plain = names.shownInside(name);
+    shown.set(name, plain !== name && all.has(plain) ? name : plain);
+  }
+  return shown;
+}
+
+function attributesOf(session: FileSession, node: ObjectNode, isAnchor: boolean): ReadonlyMap<string, Attribute> {
+  const { log, names, structure } = session;
+  const isOwn = (name: string): boolean =>
+    (isAnchor && ANCHOR_ATTRIBUTES.has(name)) ||
+    (log !== null && node === structure.root && [COUNTS_ATTRIBUTE, TOKEN].includes(name));
+  const stored = [...node.attributes.values()].filter(({ name }) => !isOwn(name));
+  const shown = shownNames(
+    names,
+    stored.map(({ name }) => name),
+  );
+  return new Map(stored.map((attribute) => [shown.get(attribute.name) ?? attribute.name, attribute]));
+}
+
+/** Soft links hold paths of the file, with the names that are stored there. */
+function shownTarget({ structure }: FileSession, target: LinkTarget): LinkTarget {
+  return target.kind === 'soft' ? { kind: 'soft', path: structure.paths.shown(target.path) } : target;
+}
+
+/** Refuses an ordinary dataset whose bytes mean something only together with what is not copied. */
+export function refuseUncopyable({ node, path }: InputObject): void {
+  const refuse = (why: string): never => {
+    throw new H5LogError('UNSUPPORTED', `${path} cannot be copied: ${why}`, { object: path });
+  };
+  if (node.message(MESSAGE.externalFiles)) refuse('its data is in other files');
+  const [version, kind, flags = 0] = node.message(MESSAGE.layout)?.content ?? [];
+  if (version === 4 && kind === 2 && flags & 1) refuse('its chunks at the edge are stored without filters');
+}

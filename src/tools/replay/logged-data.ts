@@ -1,0 +1,356 @@
+import { deflate, inflate } from '#platform';
+import { applyFilters, unfilter } from '../../filter/pipeline.ts';
+import type { ChunkPlace } from '../../hdf5/layouts/chunk-index.ts';
+import type { NewLayout } from '../../hdf5/layouts/new-layout.ts';
+import { contiguous, unallocated } from '../../hdf5/layouts/new-layout.ts';
+import { chunked } from '../../hdf5/layouts/ordinary.ts';
+import type { LogDataset } from '../../log/post/dataset.ts';
+import { fillWith, type LogData } from '../../log/read/boxes.ts';
+import type { BlockIndex } from '../../log/read/index.ts';
+import { copyBox } from '../../space/copy.ts';
+import { cellOf, gridOf } from '../../space/grid.ts';
+import type { Io } from '../../storage/io.ts';
+import { chunksFor } from '../chunk-shape.ts';
+import { CommittedBlocks, lastNotAbove } from '../committed-blocks.ts';
+import { type RowBox, rowBoxes } from '../row-boxes.ts';
+import type { Buffers, Made, Piece, RawData, Space } from './raw-data.ts';
+import { TouchedChunks } from './touched-chunks.ts';
+
+/** A piece, and each of the buffers it goes through, may take this part of the memory that is left beside the index. */
+const SHARE = 16;
+/** And at least this part of all memory: small pieces of scattered blocks would be read again and again. */
+const LEAST_PART = 24;
+const LEAST_SHARE = 256 * 1024;
+const MOST_SHARE = 2 ** 30;
+/** With more boxes in a piece a search for each is cheaper than to go through the piece's blocks for each. */
+const FEW_BOXES = 8;
+/** Blocks of at least this size are read once however the pieces are cut; small pieces, which stay in caches, are faster then. */
+const LARGE_BLOCK = 64 * 1024;
+const SHARE_OF_LARGE = 16 * 2 ** 20;
+
+const product = (sizes: readonly number[]): number => sizes.reduce((all, n) => all * n, 1);
+
+/**
+ * The data of a dataset of the log as ordinary HDF5 keeps it: chunks one after the other. A contiguous dataset is one chunk of
+ * the dataset's own shape. Pieces count elements in the order of the chunks that are there.
+ */
+export class LoggedData implements RawData {
+  readonly total: number;
+  readonly #dataset: LogDataset;
+  readonly #blocks: CommittedBlocks;
+  readonly #chunked: boolean;
+  readonly #filtered: boolean;
+  readonly #chunk: readonly number[];
+  readonly #grid: readonly number[];
+  /** Elements of a chunk. */
+  readonly #elements: number;
+  /** Bytes of an element, and of a chunk without filters. */
+  readonly #size: number;
+  readonly #chunkBytes: number;
+  /** Row-major numbers in the grid of the chunks that are there. */
+  readonly #numbers: Float64Array;
+  /** The largest piece in bytes. */
+  readonly #share: number;
+  /** Where the first chunk is; filtered chunks have a place and a size of their own each. */
+  readonly #address: number;
+  readonly #addresses: Float64Array;
+  readonly #sizes: Float64Array;
+  /** Parts that were never written are zeros, as the file is where nothing is written. */
+  readonly #zeroFill: boolean;
+  /** First places of all pieces, and the blocks that may reach into each. */
+  readonly #begins: Float64Array;
+  readonly #blocksOf: ((piece: number) => Uint32Array) | null;
+
+  /** Takes places for chunks whose size is known. */
+  private constructor(
+    blocks: CommittedBlocks,
+    chunk: readonly number[] | null,
+    numbers: Float64Array,
+    share: number,
+    space: Space,
+  ) {
+    const { dataset } = blocks;
+    this.#dataset = dataset;
+    this.#blocks = blocks;
+    this.#chunked = chunk !== null;
+    this.#filtered = this.#chunked && dataset.filters.length > 0;
+    this.#chunk = chunk ?? dataset.shape;
+    this.#grid = gridOf(dataset.shape, this.#chunk);
+    this.#elements = product(this.#chunk);
+    this.#size = dataset.elements.size;
+    this.#chunkBytes = this.#elements * this.#size;
+    this.#numbers = numbers;
+    this.#share = share;
+    this.total = numbers.length * this.#chunkBytes;
+    this.#address = this.#filtered || this.total === 0 ? -1 : space.take(this.total);
+    this.#addresses = new Float64Array(this.#filtered ? numbers.length : 0);
+    this.#sizes = new Float64Array(this.#filtered ? numbers.length : 0);
+    this.#zeroFill = dataset.fill?.every((byte) => byte === 0) ?? true;
+    this.#begins = Float64Array.from(this.pieces(), ({ from }) => from);
+    this.#blocksOf =
+      this.#begins.length > 0
+        ? blocks.assign(this.#begins, (index, block, range) => this.#places(index, block, range))
+        : null;
+  }
+
+  /** Decides on the layout and finds out which chunks there are. */
+  static *plan(dataset: LogDataset, memory: number, space: Space): Io<LoggedData> {
+    const blocks = yield* CommittedBlocks.of(dataset);
+    const { path, shape, maxShape, chunks, elements, filters } = dataset;
+    const extent = { path, shape, maxShape, chunks, filtered: filters.length > 0, elementSize: elements.size };
+    const chunk = chunksFor(extent);
+    const share = shareOf(blocks, memory);
+    const numbers = yield* chunksThere(blocks, chunk ?? shape, share);
+    return new LoggedData(blocks, chunk, numbers, share, space);
+  }
+
+  *pieces(): Iterable<Piece> {
+    const together = Math.max(1, Math.floor(this.#share / this.#chunkBytes));
+    const whole = this.#filtered || this.#chunkBytes <= this.#share;
+    for (let i = 0; i < this.#numbers.length; i += whole ? together : 1) {
+      const from = i * this.#elements;
+      if (whole) {
+        const chunks = Math.min(together, this.#numbers.length - i);
+        yield { from, to: from + chunks * this.#elements, bytes: chunks * this.#chunkBytes };
+        continue;
+      }
+      const limit = Math.max(1, Math.floor(this.#share / this.#size));
+      for (const box of rowBoxes(this.#chunk, 0, this.#elements, limit))
+        yield { from: from + box.from, to: from + box.from + box.size, bytes: box.size * this.#size };
+    }
+  }
+
+  *make(piece: Piece, buffers: Buffers): Io<readonly Made[]> {
+    if (this.#filtered) return yield* this.#streams(piece, buffers);
+    if (!this.#chunked && this.#zeroFill && this.#isHole(piece)) return [];
+    const bytes = buffers.next(piece.bytes);
+    yield* this.#fill(piece.from, piece.to, bytes, buffers);
+    return [{ bytes, at: this.#address + piece.from * this.#size, chunk: -1 }];
+  }
+
+  placed(chunk: number, at: number, size: number): void {
+    this.#addresses[chunk] = at;
+    this.#sizes[chunk] = size;
+  }
+
+  layout(): NewLayout {
+    if (!this.#chunked) return this.total === 0 ? unallocated : contiguous(this.#address);
+    const chunks = Array.from(this.#numbers, (number, i): ChunkPlace => {
+      const at = cellOf(number, this.#grid);
+      return this.#filtered
+        ? { at, address: this.#addresses[i] as number, size: this.#sizes[i] as number, mask: 0 }
+        : { at, address: this.#address + i * this.#chunkBytes, size: this.#chunkBytes, mask: 0 };
+    });
+    return chunked(this.#chunk, chunks);
+  }
+
+  release(): void {
+    this.#blocks.release();
+  }
+
+  // ---------------------------------------------------------------- elements
+
+  /** The first and last place, counted as pieces do, that a block may reach; false if it lies outside the dataset. */
+  #places({ rank, starts, counts }: BlockIndex, block: number, range: Float64Array): boolean {
+    const { shape } = this.#dataset;
+    let [first, last, low, high] = [0, 0, 0, 0];
+    for (let d = 0, k = block * rank; d < rank; d++, k++) {
+      const start = starts[k] as number;
+      const end = Math.min(start + (counts[k] as number), shape[d] as number) - 1;
+      if (end < start) return false;
+      const chunk = this.#chunk[d] as number;
+      const cells = this.#grid[d] as number;
+      first = first * cells + Math.floor(start / chunk);
+      last = last * cells + Math.floor(end / chunk);
+      low = low * chunk + (start % chunk);
+      high = high * chunk + (end % chunk);
+    }
+    const alone = first === last;
+    range[0] = lastNotAbove(this.#numbers, first) * this.#elements + (alone ? low : 0);
+    range[1] = lastNotAbove(this.#numbers, last) * this.#elements + (alone ? high : this.#elements - 1);
+    return true;
+  }
+
+  /** The blocks that may reach into a piece; undefined if the index must be asked for each box. */
+  #among(from: number, boxes: number): Uint32Array | undefined {
+    if (boxes > FEW_BOXES) return undefined;
+    return this.#blocksOf?.(lastNotAbove(this.#begins, from));
+  }
+
+  /** No block reaches into a piece of a contiguous dataset. */
+  #isHole({ from }: Piece): boolean {
+    return this.#among(from, 1)?.length === 0;
+  }
+
+  /** Fills `out` with the elements [from, to): some whole chunks, or a part of one. */
+  *#fill(from: number, to: number, out: Uint8Array, buffers: Buffers): Io<void> {
+    const first = Math.floor(from / this.#elements);
+    const last = Math.ceil(to / this.#elements);
+    if (from % this.#elements !== 0 || to % this.#elements !== 0) {
+      const origin = cellOf(this.#numbers[first] as number, this.#grid).map((c, d) => c * (this.#chunk[d] as number));
+      const begin = first * this.#elements;
+      const boxes = [...rowBoxes(this.#chunk, from - begin, to - begin)];
+      const among = this.#among(from, boxes.length);
+      for (const box of boxes) {
+        const at = (box.from - (from - begin)) * this.#size;
+        const start = box.start.map((s, d) => s + (origin[d] as number));
+        yield* this.#readPart(start, box.count, out, at, buffers, among);
+      }
+      return;
+    }
+    const boxes = [...this.#cellBoxes(first, last)];
+    const among = this.#among(from, boxes.length);
+    for (const { cells, at } of boxes) yield* this.#readCells(cells.start, cells.count, out, at, buffers, among);
+  }
+
+  /** Chunks [first, last) of those that are there, as boxes of the grid, with the place of each in a buffer for all of them. */
+  *#cellBoxes(first: number, last: number): Generator<{ cells: RowBox; at: number }, void, undefined> {
+    for (let i = first; i < last; ) {
+      let run = 1;
+      while (i + run < last && this.#numbers[i + run] === (this.#numbers[i] as number) + run) run++;
+      const number = this.#numbers[i] as number;
+      for (const cells of rowBoxes(this.#grid, number, number + run))
+        yield { cells, at: (i - first + cells.from - number) * this.#chunkBytes };
+      i += run;
+    }
+  }
+
+  /** A box that may reach beyond the dataset, as edge chunks do: what lies there is fill. */
+  *#readPart(
+    start: readonly number[],
+    count: readonly number[],
+    out: Uint8Array,
+    at: number,
+    buffers: Buffers,
+    among: Uint32Array | undefined,
+  ): Io<void> {
+    const { shape, fill } = this.#dataset;
+    const inside = count.map((n, d) => Math.max(0, Math.min(n, (shape[d] as number) - (start[d] as number))));
+    const low = Float64Array.from(start);
+    if (inside.every((n, d) => n === count[d])) {
+      yield* this.#blocks.read(low, Float64Array.from(count), out, at, among);
+      return;
+    }
+    fillWith(out, at, product(count), this.#size, fill);
+    const there = product(inside);
+    if (there === 0) return;
+    const scratch = buffers.scratch('box', there * this.#size);
+    yield* this.#blocks.read(low, Float64Array.from(inside), scratch, 0, among);
+    const origin = inside.map(() => 0);
+    copyBox(scratch, 0, inside, origin, out, at, count, origin, inside, this.#size);
+  }
+
+  /** A box of whole chunks, one chunk after the other. */
+  *#readCells(
+    first: readonly number[],
+    cells: readonly number[],
+    out: Uint8Array,
+    at: number,
+    buffers: Buffers,
+    among: Uint32Array | undefined,
+  ): Io<void> {
+    const chunk = this.#chunk;
+    const { shape, fill } = this.#dataset;
+    const start = first.map((c, d) => c * (chunk[d] as number));
+    const count = cells.map((n, d) => Math.min(n * (chunk[d] as number), (shape[d] as number) - (start[d] as number)));
+    const low = Float64Array.from(start);
+    const clipped = count.some((n, d) => n < (cells[d] as number) * (chunk[d] as number));
+    if (!clipped && this.#isInOrder(cells)) {
+      yield* this.#blocks.read(low, Float64Array.from(count), out, at, among);
+      return;
+    }
+    const scratch = buffers.scratch('box', product(count) * this.#size);
+    yield* this.#blocks.read(low, Float64Array.from(count), scratch, 0, among);
+    const origin = chunk.map(() => 0);
+    const total = product(cells);
+    for (let i = 0, to = at; i < total; i++, to += this.#chunkBytes) {
+      const inBox = cellOf(i, cells).map((c, d) => c * (chunk[d] as number));
+      const part = chunk.map((n, d) => Math.min(n, (count[d] as number) - (inBox[d] as number)));
+      if (part.some((n, d) => n < (chunk[d] as number))) fillWith(out, to, this.#elements, this.#size, fill);
+      copyBox(scratch, 0, count, inBox, out, to, chunk, origin, part, this.#size);
+    }
+  }
+
+  /** The elements of the chunks, one after the other, are in row-major order of all of them together. */
+  #isInOrder(cells: readonly number[]): boolean {
+    let d = 0;
+    while (d < cells.length && this.#chunk[d] === 1) d++;
+    return cells.slice(d + 1).every((n) => n === 1);
+  }
+
+  // ---------------------------------------------------------------- filtered chunks
+
+  *#streams({ from, to }: Piece, buffers: Buffers): Io<readonly Made[]> {
+    const made: Made[] = [];
+    const last = to / this.#elements;
+    let first = from / this.#elements;
+    for (let i = first; i <= last; i++) {
+      const stored = i < last ? yield* this.#storedStream(i) : null;
+      if (i < last && !stored) continue;
+      if (first < i) yield* this.#filter(first, i, made, buffers);
+      if (stored) made.push({ bytes: stored, at: null, chunk: i });
+      first = i + 1;
+    }
+    return made;
+  }
+
+  *#filter(first: number, end: number, made: Made[], buffers: Buffers): Io<void> {
+    const bytes = buffers.scratch('chunks', (end - first) * this.#chunkBytes);
+    yield* this.#fill(first * this.#elements, end * this.#elements, bytes, buffers);
+    for (let i = first; i < end; i++) {
+      const at = (i - first) * this.#chunkBytes;
+      const chunk = bytes.subarray(at, at + this.#chunkBytes);
+      const stream = applyFilters(chunk, this.#dataset.filters, deflate);
+      // Some filters leave some data as it is; the buffer is used again before all of this is written.
+      made.push({ bytes: stream.buffer === bytes.buffer ? stream.slice() : stream, at: null, chunk: i });
+    }
+  }
+
+  /** The log cuts filtered data at the chunk grid: where the newest block is a whole chunk, its stream is the chunk's. */
+  *#storedStream(i: number): Io<Uint8Array | null> {
+    if (!this.#blocks.isWhole) return null;
+    const chunk = Float64Array.from(this.#chunk);
+    const start = Float64Array.from(cellOf(this.#numbers[i] as number, this.#grid), (c, d) => c * (chunk[d] as number));
+    const high = start.map((s, d) => s + (chunk[d] as number));
+    const index = yield* this.#blocks.meeting(start, chunk);
+    const block = index.query(start, high).at(-1);
+    if (block === undefined || !index.stored || (index.whole?.[block] ?? 0) > 0) return null;
+    const { rank } = index;
+    const k = block * rank;
+    for (let d = 0; d < rank; d++)
+      if (index.starts[k + d] !== start[d] || index.counts[k + d] !== chunk[d]) return null;
+    // A piece of the block may have been cut off when the dataset was made smaller; an edge chunk is never kept like that.
+    if (high.some((h, d) => h > (this.#dataset.shape[d] as number))) return null;
+    const bytes = new Uint8Array(index.stored[block] as number);
+    const data = this.#dataset.log.files[index.places?.[block] ?? 0] as LogData;
+    yield* data.file.readInto(bytes, index.offsets[block] as number, 'data of the log');
+    // Only to see that it is sound: damage must not be handed on as if nothing were wrong. Still far less work than to deflate.
+    unfilter(bytes, this.#dataset.filters, 0, this.#chunkBytes, inflate);
+    return bytes;
+  }
+}
+
+/** How large pieces may be. */
+function shareOf(blocks: CommittedBlocks, memory: number): number {
+  const { shape, elements } = blocks.dataset;
+  const left = Math.floor(Math.max((memory - blocks.bytes) / SHARE, memory / LEAST_PART));
+  const isLarge = blocks.length * LARGE_BLOCK <= product(shape) * elements.size;
+  return Math.max(LEAST_SHARE, Math.min(left, isLarge ? SHARE_OF_LARGE : MOST_SHARE));
+}
+
+/** Row-major numbers of the chunks that hold anything. */
+function* chunksThere(blocks: CommittedBlocks, chunk: readonly number[], share: number): Io<Float64Array> {
+  const { shape, elements } = blocks.dataset;
+  const grid = gridOf(shape, chunk);
+  const total = product(grid);
+  if (blocks.length === 0 || product(shape) === 0) return new Float64Array(0);
+  if (total === 1) return Float64Array.of(0);
+  const touched = new TouchedChunks(shape, chunk);
+  const limit = blocks.isWhole ? total : Math.max(1, Math.floor(share / (product(chunk) * elements.size)));
+  for (const cells of rowBoxes(grid, 0, total, limit)) {
+    const start = Float64Array.from(cells.start, (c, d) => c * (chunk[d] as number));
+    const count = Float64Array.from(cells.count, (n, d) => n * (chunk[d] as number));
+    touched.add(yield* blocks.meeting(start, count));
+  }
+  return touched.numbers();
+}

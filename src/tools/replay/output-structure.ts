@@ -1,0 +1,186 @@
+import { formatError, H5LogError } from '../../base/errors.ts';
+import type { FileSession } from '../../connector/file-session.ts';
+import { publicType } from '../../dtype/model.ts';
+import { Cursor } from '../../hdf5/format/cursor.ts';
+import { createDatatype, setEncodedAttribute } from '../../hdf5/graph/committed-types.ts';
+import type { Attribute, HeaderMessage, ObjectNode } from '../../hdf5/graph/object-node.ts';
+import type { Structure } from '../../hdf5/graph/structure.ts';
+import { replaceMessage } from '../../hdf5/layouts/dataset-rewrite.ts';
+import type { NewLayout } from '../../hdf5/layouts/new-layout.ts';
+import { unallocated } from '../../hdf5/layouts/new-layout.ts';
+import { parseAttribute } from '../../hdf5/messages/attribute.ts';
+import { type Dataspace, SCALAR_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { parseDatatype } from '../../hdf5/messages/datatype.ts';
+import type { FilterEntry } from '../../hdf5/messages/filters.ts';
+import * as MESSAGE_FLAG from '../../hdf5/messages/flags.ts';
+import * as MESSAGE from '../../hdf5/messages/numbers.ts';
+import { parseShared } from '../../hdf5/messages/shared.ts';
+import { attributeParts } from '../../hdf5/read/attribute-value.ts';
+import { newStructure } from '../../hdf5/read/open.ts';
+import type { Io } from '../../storage/io.ts';
+import type { InputLink, InputObject } from './input-objects.ts';
+import { translated } from './translated-value.ts';
+
+/** How the data of each dataset is found in the output. */
+export type Layouts = ReadonlyMap<InputObject, NewLayout>;
+
+/** Makes the structure of the output: all objects of the input under the names that users see, with data where `layouts` say. */
+export function* outputStructure(
+  session: FileSession,
+  objects: readonly InputObject[],
+  layouts: Layouts,
+): Io<Structure> {
+  const builder = new Builder(session, layouts);
+  // Datasets last: the committed datatypes that they use may come behind them. The order of links is set, not made.
+  for (const kinds of [['group', 'datatype'], ['dataset']]) {
+    for (const object of objects) builder.link(object, ({ to }) => kinds.includes(to?.node.kind ?? 'group'));
+  }
+  for (const object of objects) yield* builder.attributes(object);
+  return builder.structure;
+}
+
+class Builder {
+  readonly structure = newStructure();
+  readonly #session: FileSession;
+  readonly #layouts: Layouts;
+  /** Objects of the output by those of the input. */
+  readonly #made = new Map<ObjectNode, ObjectNode>();
+
+  constructor(session: FileSession, layouts: Layouts) {
+    this.#session = session;
+    this.#layouts = layouts;
+    this.#adopt(session.structure.root, this.structure.root);
+  }
+
+  /** Keeps creation order where the input does. */
+  #adopt(from: ObjectNode, to: ObjectNode): void {
+    this.#made.set(from, to);
+    Object.assign(to.linkOrder, { tracked: from.linkOrder.tracked, indexed: from.linkOrder.indexed });
+    Object.assign(to.attributeOrder, { tracked: from.attributeOrder.tracked, indexed: from.attributeOrder.indexed });
+    to.flags = from.flags & 0x0c;
+  }
+
+  /** Makes those links of a group that are wanted, and the objects that are met for the first time. */
+  link(object: InputObject, wanted: (link: InputLink) => boolean): void {
+    const group = this.#made.get(object.node);
+    if (!group) return;
+    object.links.forEach((link, i) => {
+      if (!wanted(link)) return;
+      group.linkOrder.next = i;
+      const { name, target, to } = link;
+      const known = to && this.#made.get(to.node);
+      if (!to) this.structure.addLink(group, name, target, null);
+      else if (known) this.structure.addLink(group, name, { kind: 'hard', address: known.address }, known);
+      else this.#adopt(to.node, this.#create(group, name, to));
+    });
+    group.linkOrder.next = object.links.length;
+  }
+
+  #create(group: ObjectNode, name: string, object: InputObject): ObjectNode {
+    const { node, path } = object;
+    if (node.kind === 'group') return this.structure.createGroup(group, name);
+    const message = node.message(MESSAGE.datatype);
+    if (!message) throw formatError(`${path} has no datatype`, this.#session.structure.loader.file.base + node.address);
+    if (node.kind === 'dataset') return this.#createDataset(group, name, object, message);
+    const { bytes, type } = describedType(message.content, message.offset);
+    const made = createDatatype(this.structure, group, name, publicType(type));
+    replaceMessage(this.structure, made, MESSAGE.datatype, bytes);
+    return made;
+  }
+
+  #createDataset(group: ObjectNode, name: string, object: InputObject, message: HeaderMessage): ObjectNode {
+    const { node, logged } = object;
+    const layout = this.#layouts.get(object) ?? unallocated;
+    const parts = this.#session.structure.dataset(node);
+    const shared = (message.flags & MESSAGE_FLAG.shared) !== 0;
+    const committed = shared ? this.#committed(new Cursor(message.bytes, message.offset)) : undefined;
+    const { fill } = parts;
+    // A value that does not fit its type counts for nothing in the log.
+    const value = fill.value instanceof Uint8Array && fill.value.length === parts.type.size ? fill.value : undefined;
+    const made = this.structure.createDataset(group, name, {
+      dtype: committed ?? parts.dtype,
+      space: logged ? spaceOf(logged) : parts.space,
+      layout,
+      ...(logged ? {} : { allocation: fill.allocation }),
+      ...(value ? { fill: value } : fill.value === 'undefined' && !logged ? { fill: 'undefined' } : {}),
+      filters: filtersOf(object, layout, parts.filters),
+    });
+    // Byte for byte what the input says: some types (time, complex) are more than our own description of them.
+    const { bytes } = describedType(message.content, message.offset);
+    if (!committed) replaceMessage(this.structure, made, MESSAGE.datatype, bytes);
+    return made;
+  }
+
+  /** The output's twin of the committed datatype that a shared record points to, if a link leads to it. */
+  #committed(record: Cursor): ObjectNode | undefined {
+    const { loader } = this.#session.structure;
+    const shared = parseShared(record, loader.file);
+    const node = shared.kind === 'object' ? loader.nodes.get(shared.address) : undefined;
+    return node && this.#made.get(node);
+  }
+
+  *attributes({ node, path, attributes }: InputObject): Io<void> {
+    const made = this.#made.get(node);
+    if (!made) return;
+    for (const [name, attribute] of attributes) {
+      try {
+        yield* this.#attribute(made, name, attribute);
+      } catch (error) {
+        if (!(error instanceof H5LogError)) throw error;
+        const { code, offset, message } = error;
+        throw new H5LogError(code, `attribute ${name} of ${path}: ${message}`, { object: path, offset, cause: error });
+      }
+    }
+  }
+
+  *#attribute(made: ObjectNode, name: string, attribute: Attribute): Io<void> {
+    const { loader, heap } = this.#session.structure;
+    const { content, offset } = attribute.message;
+    const parts = attributeParts(attribute, loader.file.lengthSize);
+    const { type } = parseAttribute(new Cursor(content, offset), loader.file.lengthSize);
+    const committed =
+      'sharedAt' in type
+        ? this.#committed(new Cursor(content, offset, type.sharedAt, type.sharedAt + type.sharedSize))
+        : undefined;
+    const described = attribute.sharedType ?? content.subarray(typeAt(content));
+    yield* heap.load(parts.dtype, parts.data, parts.count);
+    const value = translated(parts.dtype, parts.data, parts.count, heap.contents(), (address) => {
+      const node = loader.nodes.get(address);
+      return node && this.#made.get(node);
+    });
+    const as = committed ?? describedType(described, offset).bytes;
+    setEncodedAttribute(this.structure, made, name, as, fixedSpace(parts.space), value);
+  }
+}
+
+/** Where the type begins in an attribute message, behind the name: versions 1 and 2 have 8 bytes before it, 3 has 9. */
+function typeAt(content: Uint8Array): number {
+  const version = content[0] as number;
+  const length = (content[2] as number) | ((content[3] as number) << 8);
+  return (version === 3 ? 9 : 8) + (version === 1 ? Math.ceil(length / 8) * 8 : length);
+}
+
+/** A datatype as the input describes it, without what may follow. */
+function describedType(
+  content: Uint8Array,
+  offset: number,
+): { bytes: Uint8Array; type: ReturnType<typeof parseDatatype> } {
+  const cursor = new Cursor(content, offset);
+  const type = parseDatatype(cursor);
+  return { bytes: content.slice(0, cursor.at), type };
+}
+
+function spaceOf({ shape, maxShape }: { shape: readonly number[]; maxShape: readonly (number | null)[] }): Dataspace {
+  return shape.length === 0 ? SCALAR_SPACE : simpleSpace(shape, maxShape);
+}
+
+/** Attributes never grow. */
+function fixedSpace(space: Dataspace): Dataspace {
+  return space.kind === 'simple' ? simpleSpace(space.shape) : space;
+}
+
+/** Only chunks can be filtered. */
+function filtersOf({ logged }: InputObject, layout: NewLayout, stored: readonly FilterEntry[]): readonly FilterEntry[] {
+  if (!logged) return stored;
+  return layout.kind === 'chunked' ? logged.filters : [];
+}

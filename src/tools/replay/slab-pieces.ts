@@ -1,0 +1,140 @@
+import { H5LogError } from '../../base/errors.ts';
+import type { Slab } from '../../space/select.ts';
+
+/** A slab in which every number is known. */
+export interface FullSlab {
+  readonly start: readonly number[];
+  readonly stride: readonly number[];
+  readonly count: readonly number[];
+  readonly block: readonly number[];
+}
+
+/** A part of a slab, of which the elements follow one another in row-major order. */
+export interface SlabPiece {
+  readonly where: { start: number[]; stride: number[]; count: number[]; block: number[] };
+  /** Elements. */
+  readonly size: number;
+}
+
+/** Puts in what is missing, as h5dump does: from the beginning, every element, up to the end. */
+export function fullSlab(slab: Slab, shape: readonly number[], path: string): FullSlab {
+  const numbers = (name: keyof Slab, otherwise: (d: number) => number): number[] => {
+    const given = slab[name];
+    if (given === undefined) return shape.map((_, d) => otherwise(d));
+    if (given.length !== shape.length)
+      throw new H5LogError(
+        'SELECTION',
+        `${path} has ${shape.length} dimensions, ${name} ${Array.from(given).join(',')} has ${given.length}`,
+        { object: path },
+      );
+    return Array.from(given);
+  };
+  const start = numbers('start', () => 0);
+  const stride = numbers('stride', (d) => Math.max(1, slab.block?.[d] ?? 1));
+  const block = numbers('block', () => 1);
+  const count = numbers('count', (d) => {
+    const [from, step, length] = [start[d] as number, stride[d] as number, block[d] as number];
+    const fitting = Math.max(0, Math.floor(((shape[d] as number) - from - length) / step) + 1);
+    // Nobody who gives a start means nothing at all.
+    if (fitting === 0 && (shape[d] as number) > 0)
+      throw new H5LogError(
+        'SELECTION',
+        `nothing of ${path} is selected: ${length} from ${from} on in dimension ${d}, which has ${shape[d]}`,
+        { object: path },
+      );
+    return fitting;
+  });
+  const sum = (d: number): number =>
+    (start[d] as number) + ((count[d] as number) - 1) * (stride[d] as number) + (block[d] as number);
+  for (let d = 0; d < shape.length; d++) {
+    for (const [name, list, least] of [
+      ['start', start, 0],
+      ['stride', stride, 1],
+      ['count', count, 0],
+      ['block', block, 1],
+    ] as const) {
+      const value = list[d] as number;
+      if (!Number.isSafeInteger(value) || value < least)
+        throw new H5LogError('SELECTION', `${name} is a whole number from ${least} up, not ${value}`, { object: path });
+    }
+    if ((stride[d] as number) < (block[d] as number) && (count[d] as number) > 1)
+      throw new H5LogError(
+        'SELECTION',
+        `blocks of ${block[d]} overlap with a stride of ${stride[d]} in dimension ${d} of ${path}`,
+        { object: path },
+      );
+    if ((count[d] as number) > 0 && sum(d) > (shape[d] as number))
+      throw new H5LogError(
+        'SELECTION',
+        `the selection reaches ${sum(d)} in dimension ${d} of ${path}, which has ${shape[d]}`,
+        { object: path },
+      );
+  }
+  return { start, stride, count, block };
+}
+
+/** How many elements a slab has in each dimension. */
+export function slabShape({ count, block }: FullSlab): number[] {
+  return count.map((n, d) => n * (block[d] as number));
+}
+
+/** The coordinate in the dataset of the i-th element of a slab in a dimension. */
+export function slabCoordinate({ start, stride, block }: FullSlab, d: number, i: number): number {
+  const length = block[d] as number;
+  return (start[d] as number) + Math.floor(i / length) * (stride[d] as number) + (i % length);
+}
+
+/** Cuts a slab into pieces of at most `most` elements, in row-major order; each is a slab itself. */
+export function* slabPieces(slab: FullSlab, most: number): Iterable<SlabPiece> {
+  const shape = slabShape(slab);
+  const total = shape.reduce((product, size) => product * size, 1);
+  if (total === 0) return;
+  const rank = shape.length;
+  // Dimensions behind `cut` are taken whole, those before it one element at a time.
+  let cut = rank;
+  let inner = 1;
+  while (cut > 0 && inner * (shape[cut - 1] as number) <= most) inner *= shape[--cut] as number;
+  const where = (): SlabPiece['where'] => ({
+    start: [...slab.start],
+    stride: [...slab.stride],
+    count: [...slab.count],
+    block: [...slab.block],
+  });
+  if (cut === 0) {
+    yield { where: where(), size: total };
+    return;
+  }
+  const d = cut - 1;
+  const outer = shape.slice(0, d).reduce((product, size) => product * size, 1);
+  const ranges = [...rangesOf(slab, d, Math.max(1, Math.floor(most / inner)))];
+  for (let n = 0; n < outer; n++) {
+    for (const range of ranges) {
+      const piece = where();
+      for (let k = d - 1, rest = n; k >= 0; k--) {
+        piece.start[k] = slabCoordinate(slab, k, rest % (shape[k] as number));
+        rest = Math.floor(rest / (shape[k] as number));
+        [piece.count[k], piece.block[k]] = [1, 1];
+      }
+      [piece.start[d], piece.count[d], piece.block[d]] = range;
+      yield { where: piece, size: range[1] * range[2] * inner };
+    }
+  }
+}
+
+/** Start, count and block of the parts of one dimension, each of at most `most` elements. */
+function* rangesOf(slab: FullSlab, d: number, most: number): Iterable<[number, number, number]> {
+  const [start, stride, count, block] = [slab.start[d], slab.stride[d], slab.count[d], slab.block[d]] as number[] as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  if (block <= most) {
+    const several = Math.floor(most / block);
+    for (let i = 0; i < count; i += several) yield [start + i * stride, Math.min(several, count - i), block];
+    return;
+  }
+  for (let i = 0; i < count; i++) {
+    for (let at = 0; at < block; at += most) yield [start + i * stride + at, 1, Math.min(most, block - at)];
+  }
+}

@@ -1,0 +1,131 @@
+import { formatError, H5LogError } from '../../base/errors.ts';
+import { containsReference, containsVlen } from '../../dtype/describe.ts';
+import { UNDEFINED } from '../../hdf5/format/cursor.ts';
+import type { NewLayout } from '../../hdf5/layouts/new-layout.ts';
+import { contiguous, unallocated } from '../../hdf5/layouts/new-layout.ts';
+import { chunked, compact } from '../../hdf5/layouts/ordinary.ts';
+import type { DatasetParts } from '../../hdf5/messages/dataset.ts';
+import { elementCount } from '../../hdf5/messages/dataspace.ts';
+import type { FileBytes } from '../../hdf5/read/file-bytes.ts';
+import { type StoredChunk, storedChunks } from '../../hdf5/read/stored-chunks.ts';
+import type { Io } from '../../storage/io.ts';
+import type { Buffers, Made, Piece, RawData, Space } from './raw-data.ts';
+
+const SHARE = 8;
+const LEAST_SHARE = 256 * 1024;
+const MOST_SHARE = 16 * 2 ** 20;
+
+/** The data of an ordinary dataset: its bytes as they are stored, chunk by chunk. Pieces count these bytes. */
+export class StoredData implements RawData {
+  readonly total: number;
+  readonly #file: FileBytes;
+  readonly #share: number;
+  readonly #address: number;
+  /** Where the stored bytes are in the input, and where each stretch begins among all of them. */
+  readonly #spans: readonly { readonly address: number; readonly size: number }[];
+  readonly #begins: Float64Array;
+  readonly #layout: (address: number, begins: Float64Array) => NewLayout;
+
+  private constructor(
+    file: FileBytes,
+    spans: readonly { readonly address: number; readonly size: number }[],
+    layout: (address: number, begins: Float64Array) => NewLayout,
+    memory: number,
+    space: Space,
+  ) {
+    this.#file = file;
+    this.#spans = spans;
+    this.#layout = layout;
+    this.#begins = new Float64Array(spans.length);
+    let total = 0;
+    spans.forEach(({ size }, i) => {
+      this.#begins[i] = total;
+      total += size;
+    });
+    this.total = total;
+    this.#share = Math.max(LEAST_SHARE, Math.min(MOST_SHARE, Math.floor(memory / SHARE)));
+    this.#address = total === 0 ? -1 : space.take(total);
+  }
+
+  static *plan(file: FileBytes, path: string, parts: DatasetParts, memory: number, space: Space): Io<StoredData> {
+    const { layout, dtype, type } = parts;
+    const size = elementCount(parts.space) * type.size;
+    const made = (
+      spans: readonly { readonly address: number; readonly size: number }[],
+      layoutOf: (address: number, begins: Float64Array) => NewLayout,
+    ): StoredData => new StoredData(file, spans, layoutOf, memory, space);
+    if (!layout || size === 0 || (layout.kind === 'contiguous' && layout.address === UNDEFINED)) {
+      // Chunks of a dataset that is empty now are still declared.
+      if (layout?.kind === 'chunked') return made([], () => chunked(layout.chunk, []));
+      return made([], () => unallocated);
+    }
+    if (containsVlen(dtype) || containsReference(dtype))
+      throw unsupported(path, 'its elements point into the file: variable-length data or references');
+    switch (layout.kind) {
+      case 'compact':
+        return made([], () => compact(layout.data.slice()));
+      case 'contiguous':
+        if (layout.size < size)
+          throw formatError(`${path}: ${layout.size} bytes of data where its shape asks for ${size}`);
+        return made([{ address: layout.address, size }], (address) => contiguous(address));
+      case 'chunked': {
+        const { maxShape } = parts.space as { maxShape: readonly (number | null)[] };
+        const { chunk, elementSize, index } = layout;
+        const grid = { maxShape, chunk, elementSize, filtered: parts.filters.length > 0 };
+        const chunks = yield* storedChunks(file, index, grid);
+        return made(chunks, (address, begins) =>
+          chunked(
+            chunk,
+            chunks.map((each: StoredChunk, i) => ({ ...each, address: address + (begins[i] as number) })),
+          ),
+        );
+      }
+      case 'virtual':
+        throw unsupported(path, 'it is a virtual dataset');
+    }
+  }
+
+  *pieces(): Iterable<Piece> {
+    for (let from = 0; from < this.total; from += this.#share) {
+      const to = Math.min(this.total, from + this.#share);
+      yield { from, to, bytes: to - from };
+    }
+  }
+
+  *make({ from, to }: Piece, buffers: Buffers): Io<readonly Made[]> {
+    const bytes = buffers.next(to - from);
+    for (let i = this.#spanAt(from); i < this.#spans.length; i++) {
+      const { address, size } = this.#spans[i] as { address: number; size: number };
+      const begin = this.#begins[i] as number;
+      if (begin >= to) break;
+      const low = Math.max(from, begin);
+      const high = Math.min(to, begin + size);
+      yield* this.#file.readInto(bytes.subarray(low - from, high - from), address + low - begin, 'stored data');
+    }
+    return [{ bytes, at: this.#address + from, chunk: -1 }];
+  }
+
+  /** The stretch that a byte lies in. */
+  #spanAt(byte: number): number {
+    let low = 0;
+    let high = this.#begins.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if ((this.#begins[middle] as number) <= byte) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  placed(): void {}
+
+  layout(): NewLayout {
+    return this.#layout(this.#address, this.#begins);
+  }
+
+  release(): void {}
+}
+
+function unsupported(path: string, why: string): H5LogError {
+  return new H5LogError('UNSUPPORTED', `${path} cannot be copied: ${why}`, { object: path });
+}

@@ -1,0 +1,47 @@
+import { runThreads } from '../../comm/threads/run.ts';
+import { rankModule } from '../rank-module.ts';
+import type { ReplayOptions, ReplayResult } from './replay.ts';
+
+/** How often the progress of the threads is looked at, in milliseconds. */
+const INTERVAL = 100;
+
+/** What a thread is started with. */
+export interface ReplayTask {
+  readonly input: string;
+  readonly output: string;
+  readonly memory: number;
+  readonly force: boolean;
+  /** Bytes done and in all, and whether to stop, in shared memory. */
+  readonly state: Float64Array;
+}
+
+/** The same work on several threads of this process. */
+export async function replayOnThreads(
+  threads: number,
+  input: string | URL,
+  output: string | URL,
+  options: ReplayOptions & { memory: number },
+): Promise<ReplayResult> {
+  const { memory, force = false, progress, signal } = options;
+  const state = new Float64Array(new SharedArrayBuffer(24));
+  const task: ReplayTask = {
+    input: String(input),
+    output: String(output),
+    memory: Math.max(2 ** 20, Math.floor(memory / threads)),
+    force,
+    state,
+  };
+  const timer = setInterval(() => {
+    if (signal?.aborted) state[2] = 1;
+    progress?.({ bytes: state[0] as number, total: state[1] as number, dataset: '' });
+  }, INTERVAL);
+  try {
+    const [result] = await runThreads<ReplayResult>(threads, rankModule('rank', import.meta.url), task);
+    return result as ReplayResult;
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
+  } finally {
+    clearInterval(timer);
+  }
+}

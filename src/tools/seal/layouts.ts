@@ -1,0 +1,196 @@
+import { deflate } from '#platform';
+import { applyFilters } from '../../filter/pipeline.ts';
+import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { keepNoOrder } from '../../hdf5/graph/structure.ts';
+import type { ChunkPlace } from '../../hdf5/layouts/chunk-index.ts';
+import type { NewLayout } from '../../hdf5/layouts/new-layout.ts';
+import { contiguous, unallocated } from '../../hdf5/layouts/new-layout.ts';
+import { chunked, virtual } from '../../hdf5/layouts/ordinary.ts';
+import type { Mapping } from '../../hdf5/layouts/virtual.ts';
+import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import type { LogDataset } from '../../log/post/dataset.ts';
+import { BoxReader, fillWith } from '../../log/read/boxes.ts';
+import type { BlockIndex } from '../../log/read/index.ts';
+import { copyBox } from '../../space/copy.ts';
+import type { ByteStorage } from '../../storage/storage.ts';
+import type { Cell, GridSurvey } from './grid.ts';
+import type { SealOutput } from './output.ts';
+import type { SeenPiece } from './pieces.ts';
+import type { SealPlan } from './plan.ts';
+import { rowBoxes } from './runs.ts';
+import type { Steps } from './steps.ts';
+
+/** Bytes that are copied at a time where nothing else sets a size. */
+const WINDOW = 4 * 2 ** 20;
+/** The group of the datasets that virtual ones look through; with more underscores if the name is taken. */
+const PIECES = '_pieces';
+
+/** How a dataset became ordinary. */
+export type SealWay = 'empty' | 'contiguous' | 'chunked' | 'virtual' | 'copied';
+
+/** The layout of a sealed dataset, and what it took. */
+export interface SealedData {
+  readonly layout: NewLayout;
+  readonly way: SealWay;
+  readonly moved: number;
+  readonly pieces: number;
+}
+
+/** Makes the layouts of datasets, and moves what has to be moved. */
+export class SealedLayouts {
+  readonly #output: SealOutput;
+  /** Where the log is read. */
+  readonly #storage: ByteStorage;
+  readonly #steps: Steps;
+  readonly #onMoved: (bytes: number) => void;
+  #pieces: ObjectNode | null = null;
+  #piecesName = PIECES;
+
+  /** `onMoved` is told of bytes whenever some were moved. */
+  constructor(output: SealOutput, storage: ByteStorage, steps: Steps, onMoved: (bytes: number) => void) {
+    this.#output = output;
+    this.#storage = storage;
+    this.#steps = steps;
+    this.#onMoved = onMoved;
+  }
+
+  async make(dataset: LogDataset, index: BlockIndex, plan: SealPlan): Promise<SealedData> {
+    switch (plan.kind) {
+      case 'empty': {
+        const layout: NewLayout = plan.chunk ? chunked(plan.chunk, []) : unallocated;
+        return { layout, way: 'empty', moved: 0, pieces: 0 };
+      }
+      case 'contiguous': {
+        const layout: NewLayout = contiguous(plan.offset - this.#output.base);
+        return { layout, way: 'contiguous', moved: 0, pieces: 1 };
+      }
+      case 'chunks':
+        return await this.#chunks(dataset, index, plan.survey);
+      case 'virtual':
+        return this.#virtual(dataset, plan.pieces);
+      case 'copy':
+        return await this.#copy(dataset, index);
+    }
+  }
+
+  #reader(dataset: LogDataset, index: BlockIndex): BoxReader {
+    const { log, elements, fill, filters } = dataset;
+    return new BoxReader(log.files, index, index.length, { size: elements.size, fill, filters });
+  }
+
+  async #chunks(dataset: LogDataset, index: BlockIndex, survey: GridSurvey): Promise<SealedData> {
+    const reader = this.#reader(dataset, index);
+    const chunks: ChunkPlace[] = [];
+    let moved = 0;
+    for (const cell of survey.all()) {
+      const { at, offset, stored } = cell;
+      if (offset !== null) {
+        chunks.push({ at, address: offset - this.#output.base, size: stored, mask: 0 });
+        continue;
+      }
+      const bytes = await this.#chunk(dataset, reader, cell, survey);
+      chunks.push({ at, address: await this.#move(bytes), size: bytes.length, mask: 0 });
+      moved += bytes.length;
+    }
+    const layout: NewLayout = chunked(survey.chunk, chunks);
+    return { layout, way: survey.inPlace > 0 ? 'chunked' : 'copied', moved, pieces: chunks.length };
+  }
+
+  /** Puts bytes at the end of the file; gives their address. */
+  async #move(bytes: Uint8Array): Promise<number> {
+    const address = await this.#steps.run(this.#output.storage, this.#output.append(bytes));
+    this.#onMoved(bytes.length);
+    return address;
+  }
+
+  /** A chunk put together: what is newest, fill where nothing is and beyond the edge, filtered as the dataset is. */
+  async #chunk(
+    dataset: LogDataset,
+    reader: BoxReader,
+    cell: Cell,
+    { chunk, chunkBytes }: GridSurvey,
+  ): Promise<Uint8Array> {
+    const { elements, fill, filters } = dataset;
+    const { size } = elements;
+    const inside = new Uint8Array(cell.count.reduce((product, n) => product * n, size));
+    await this.#steps.run(this.#storage, reader.read(cell.start, cell.count, inside, 0));
+    let bytes = inside;
+    if (inside.length < chunkBytes) {
+      bytes = new Uint8Array(chunkBytes);
+      fillWith(bytes, 0, chunkBytes / size, size, fill);
+      const origin = new Float64Array(chunk.length);
+      copyBox(inside, 0, cell.count, origin, bytes, 0, chunk, origin, cell.count, size);
+    }
+    return applyFilters(bytes, filters, deflate);
+  }
+
+  /** All of the dataset, in row-major order. */
+  async #copy(dataset: LogDataset, index: BlockIndex): Promise<SealedData> {
+    const { shape, elements } = dataset;
+    const reader = this.#reader(dataset, index);
+    let address = -1;
+    let moved = 0;
+    for (const { start, count } of rowBoxes(shape, Math.max(1, Math.floor(WINDOW / elements.size)))) {
+      const bytes = new Uint8Array(count.reduce((product, n) => product * n, elements.size));
+      await this.#steps.run(this.#storage, reader.read(start, count, bytes, 0));
+      const at = await this.#move(bytes);
+      if (moved === 0) address = at;
+      moved += bytes.length;
+    }
+    return { layout: contiguous(address), way: 'copied', moved, pieces: 1 };
+  }
+
+  // ---------------------------------------------------------------- virtual datasets
+
+  #virtual(dataset: LogDataset, pieces: readonly SeenPiece[]): SealedData {
+    const { size } = dataset.elements;
+    // A dataset over bytes of the log begins at one piece and reaches others only in steps of an element.
+    const byRest = new Map<number, SeenPiece[]>();
+    for (const piece of pieces) {
+      const rest = piece.offset % size;
+      const list = byRest.get(rest);
+      if (list) list.push(piece);
+      else byRest.set(rest, [piece]);
+    }
+    const mappings: Mapping[] = [];
+    for (const list of byRest.values()) {
+      const first = list.reduce((least, { offset }) => Math.min(least, offset), Infinity);
+      const end = list.reduce((most, piece) => Math.max(most, endOf(piece, size)), 0);
+      const source = this.#alias(dataset, first, (end - first) / size);
+      for (const { start, count, offset, runs } of list) {
+        const repeated = runs.times > 1 ? { repeated: { times: [runs.times], stride: [runs.stride] } } : {};
+        const slab = { start: [(offset - first) / size], count: [runs.run], ...repeated };
+        mappings.push({ file: '.', dataset: source, source: slab, target: { start, count } });
+      }
+    }
+    return { layout: virtual(mappings), way: 'virtual', moved: 0, pieces: mappings.length };
+  }
+
+  /** A dataset of the same type over bytes of the log, from a file offset on; gives its path. */
+  #alias(dataset: LogDataset, offset: number, length: number): string {
+    const { structure, base } = this.#output;
+    const group = this.#group();
+    const name = String(group.links.size);
+    structure.createDataset(group, name, {
+      dtype: dataset.elements.dtype,
+      space: simpleSpace([length]),
+      layout: contiguous(offset - base),
+      plain: true,
+    });
+    return `/${this.#piecesName}/${name}`;
+  }
+
+  #group(): ObjectNode {
+    if (this.#pieces) return this.#pieces;
+    const { structure } = this.#output;
+    while (structure.root.links.has(this.#piecesName)) this.#piecesName = `_${this.#piecesName}`;
+    this.#pieces = structure.createGroup(structure.root, this.#piecesName);
+    keepNoOrder(this.#pieces);
+    return this.#pieces;
+  }
+}
+
+/** The byte behind the last one of a piece. */
+function endOf({ offset, runs }: SeenPiece, size: number): number {
+  return offset + ((runs.times - 1) * runs.stride + runs.run) * size;
+}

@@ -1,0 +1,90 @@
+import type { BlockIndex } from '../../log/read/index.ts';
+import { subtractMany } from '../../space/cut.ts';
+import { meetsShape } from './grid.ts';
+import { positionIn, type Runs, runsOf } from './runs.ts';
+
+/** More pieces than this make a virtual dataset slow to open. */
+const MOST_PIECES = 4096;
+/** A block under more newer ones than this is not worth to be clipped. */
+const MOST_COVERS = 4096;
+/** So many blocks are looked at, and so many that lie over them. */
+const MOST_BLOCKS = 2 ** 18;
+const MOST_WORK = 2 ** 22;
+
+/** A part of a dataset that is seen of one block: stretches of elements from a byte of the file on. */
+export interface SeenPiece {
+  readonly start: readonly number[];
+  readonly count: readonly number[];
+  readonly offset: number;
+  readonly runs: Runs;
+}
+
+/**
+ * What is seen of each block, clipped where newer ones lie over it, so that no two pieces overlap. null if there are too many
+ * pieces, or blocks whose bytes are not the elements themselves.
+ */
+export function seenPieces(index: BlockIndex, shape: readonly number[], elementSize: number): SeenPiece[] | null {
+  if (index.stored || index.length > MOST_BLOCKS) return null;
+  const { rank, starts, counts } = index;
+  const pieces: SeenPiece[] = [];
+  let work = 0;
+  for (let block = index.length - 1; block >= 0; block--) {
+    if (!meetsShape(index, block, shape)) continue;
+    const low = starts.slice(block * rank, (block + 1) * rank);
+    const high = low.map((start, d) => Math.min(start + (counts[block * rank + d] as number), shape[d] as number));
+    const over = index.query(low, high).filter((other) => other > block);
+    work += over.length;
+    if (over.length > MOST_COVERS || work > MOST_WORK) return null;
+    const covers = {
+      rank,
+      length: over.length,
+      starts: gathered(starts, over, rank),
+      counts: gathered(counts, over, rank),
+    };
+    const count = high.map((end, d) => end - (low[d] as number));
+    const seen = subtractMany(low, count, covers);
+    for (let i = 0; i < seen.length; i++) {
+      const from = i * rank;
+      const box = { start: seen.starts.slice(from, from + rank), count: seen.counts.slice(from, from + rank) };
+      if (!add(pieces, index, block, box, elementSize)) return null;
+    }
+  }
+  return pieces;
+}
+
+/** Adds a box of a block; one whose elements are not evenly spread in the block is taken apart. */
+function add(
+  pieces: SeenPiece[],
+  index: BlockIndex,
+  block: number,
+  box: { start: Float64Array; count: Float64Array },
+  elementSize: number,
+): boolean {
+  const { rank, starts, counts, offsets } = index;
+  const shape = counts.subarray(block * rank, (block + 1) * rank);
+  const runs = runsOf(shape, box.count);
+  if (!runs) {
+    const d = box.count.findIndex((n) => n > 1);
+    const n = box.count[d] as number;
+    for (let i = 0; i < n; i++) {
+      const [start, count] = [box.start.slice(), box.count.slice()];
+      start[d] = (start[d] as number) + i;
+      count[d] = 1;
+      if (!add(pieces, index, block, { start, count }, elementSize)) return false;
+    }
+    return true;
+  }
+  if (pieces.length === MOST_PIECES) return false;
+  const inBlock = box.start.map((start, d) => start - (starts[block * rank + d] as number));
+  const offset = (offsets[block] as number) + positionIn(shape, inBlock) * elementSize;
+  pieces.push({ start: [...box.start], count: [...box.count], offset, runs });
+  return true;
+}
+
+function gathered(list: Float64Array, blocks: Uint32Array, rank: number): Float64Array {
+  const out = new Float64Array(blocks.length * rank);
+  blocks.forEach((block, i) => {
+    out.set(list.subarray(block * rank, (block + 1) * rank), i * rank);
+  });
+  return out;
+}

@@ -1,0 +1,120 @@
+import { createTarget, openTarget, realFile } from '#platform';
+import { File } from '../../api/file.ts';
+import { H5LogError, inFile } from '../../base/errors.ts';
+import { readSuperblock } from '../../hdf5/format/superblock.ts';
+import { driveAsync, type Io } from '../../storage/io.ts';
+import type { ByteStorage } from '../../storage/storage.ts';
+import type { WriteTarget } from '../../storage/target.ts';
+import { logOf, type SealedDataset, type SealProgress, sealFile } from './file.ts';
+
+export type { SealedDataset, SealProgress } from './file.ts';
+export type { SealWay } from './layouts.ts';
+
+/** Bytes that are copied at a time. */
+const WINDOW = 8 * 2 ** 20;
+
+export interface SealOptions {
+  /** Leave the file as it is and write a sealed copy there, replacing what is there. */
+  to?: string | URL;
+  progress?: (done: SealProgress) => void;
+  signal?: AbortSignal;
+}
+
+export interface SealResult {
+  /** The sealed file. */
+  readonly path: string;
+  readonly datasets: readonly SealedDataset[];
+  /** Bytes of data that were written anew; not those of a copy. */
+  readonly moved: number;
+}
+
+/**
+ * Makes an ordinary HDF5 file of a log file. Data stays where it is wherever HDF5 can point to it: the file changes as a whole,
+ * with one commit, and is the log that it was until then.
+ *
+ * ```ts
+ * const { moved, datasets } = await seal('run.h5');
+ * ```
+ */
+export async function seal(path: string | URL, options: SealOptions = {}): Promise<SealResult> {
+  const { to, signal } = checked(options);
+  signal?.throwIfAborted();
+  if (to !== undefined && realFile(path) === realFile(to))
+    throw new H5LogError('OPTION', `${String(to)} is the file itself; without 'to' it is sealed in place`);
+  const target = to === undefined ? openTarget(path) : createTarget(to, false);
+  const isCopy = to !== undefined;
+  try {
+    const datasets = isCopy ? await sealCopy(path, target, options) : await sealHere(path, target.storage, options);
+    await target.storage.close();
+    if (isCopy) target.publish(true);
+    return {
+      path: target.storage.name,
+      datasets,
+      moved: datasets.reduce((sum, { moved }) => sum + moved, 0),
+    };
+  } catch (error) {
+    await target.storage.close();
+    if (isCopy) target.discard();
+    throw inFile(error, String(path));
+  } finally {
+    target.release();
+  }
+}
+
+async function sealHere(path: string | URL, storage: ByteStorage, options: SealOptions): Promise<SealedDataset[]> {
+  const source = await File.open(path, { connector: 'log' });
+  try {
+    if (logOf(source).hasSubfiles)
+      throw new H5LogError(
+        'UNSUPPORTED',
+        'the data is in subfiles: an ordinary file cannot be made of it in place; seal it to another file (to)',
+      );
+    return await sealFile(source, storage, options);
+  } finally {
+    await source.close();
+  }
+}
+
+async function sealCopy(path: string | URL, target: WriteTarget, options: SealOptions): Promise<SealedDataset[]> {
+  const { storage } = target;
+  const given = await File.open(path, { connector: 'log' });
+  try {
+    const isElsewhere = logOf(given).hasSubfiles;
+    await copyState(given.session.storage, storage, options.signal);
+    // Without subfiles the copy has all the data, and is sealed as it is, whatever happens to the file meanwhile.
+    const source = isElsewhere ? given : await File.open(storage, { connector: 'log' });
+    return await sealFile(source, storage, options);
+  } finally {
+    await given.close();
+  }
+}
+
+/** Copies the last committed state; a file that is being written may grow meanwhile, and only its superblock changes. */
+async function copyState(from: ByteStorage, to: ByteStorage, signal: AbortSignal | undefined): Promise<void> {
+  const superblock = await driveAsync(from, readSuperblock(), signal);
+  const end = superblock.base + superblock.end;
+  function* write(bytes: Uint8Array, offset: number): Io<void> {
+    yield { op: 'write', parts: [bytes], offset };
+  }
+  const window = new Uint8Array(Math.min(WINDOW, end));
+  for (let at = 0; at < end; at += window.length) {
+    signal?.throwIfAborted();
+    const part = window.subarray(0, Math.min(window.length, end - at));
+    const count = await from.read(part, at);
+    if (count < part.length)
+      throw new H5LogError('STORAGE', `the file ends at byte ${at + count}, before its ${end} bytes`);
+    await driveAsync(to, write(part, at));
+  }
+  await driveAsync(to, write(superblock.bytes, superblock.base));
+}
+
+function checked(options: SealOptions): SealOptions {
+  if (typeof options !== 'object' || options === null)
+    throw new H5LogError('OPTION', `options must be an object, got ${String(options)}`);
+  const { to, progress } = options;
+  if (to !== undefined && typeof to !== 'string' && !(to instanceof URL))
+    throw new H5LogError('OPTION', `to must be a path, got ${String(to)}`);
+  if (progress !== undefined && typeof progress !== 'function')
+    throw new H5LogError('OPTION', `progress must be a function, got ${String(progress)}`);
+  return options;
+}

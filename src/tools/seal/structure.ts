@@ -1,0 +1,73 @@
+import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { renameAttribute, renameLink } from '../../hdf5/graph/rename.ts';
+import type { Structure } from '../../hdf5/graph/structure.ts';
+import { rewriteDataset } from '../../hdf5/layouts/dataset-rewrite.ts';
+import { SCALAR_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
+import * as CONFIG from '../../log/format/config-bits.ts';
+import { COUNTS_ATTRIBUTE, LOG_GROUP, type LogCounts, recordsGroup } from '../../log/format/log-group.ts';
+import { logNames } from '../../log/format/names.ts';
+import type { LogDataset } from '../../log/post/dataset.ts';
+import type { SealedData } from './layouts.ts';
+
+/** What a log keeps in the root beside the user's objects. */
+const TOKEN = '_token';
+
+/** Makes an ordinary dataset of an anchor. */
+export function sealAnchor(
+  structure: Structure,
+  node: ObjectNode,
+  dataset: LogDataset,
+  { layout }: Pick<SealedData, 'layout'>,
+): void {
+  const { shape, maxShape, filters } = dataset;
+  const { fill } = structure.dataset(node);
+  rewriteDataset(structure, node, {
+    space: shape.length === 0 ? SCALAR_SPACE : simpleSpace(shape, maxShape),
+    layout,
+    ...(fill.value === 'default' ? {} : { fill: fill.value }),
+    // Nothing but chunks can be filtered.
+    ...(layout.kind === 'chunked' ? { filters } : {}),
+  });
+  for (const name of ANCHOR_ATTRIBUTES) if (node.attributes.has(name)) structure.deleteAttribute(node, name);
+}
+
+/** Takes the log out of the file. */
+export function removeLog(structure: Structure, counts: LogCounts): void {
+  const { root } = structure;
+  const own = new Set([LOG_GROUP, recordsGroup(counts)]);
+  for (const name of own) if (root.links.has(name)) structure.removeLink(root, name);
+  const attributes = [COUNTS_ATTRIBUTE, ...(counts.config & CONFIG.subfiling ? [TOKEN] : [])];
+  for (const name of attributes) if (root.attributes.has(name)) structure.deleteAttribute(root, name);
+}
+
+/** Gives every link and attribute the name that users know. */
+export function showNames(structure: Structure): void {
+  const all = new Set([structure.root]);
+  for (const node of all) {
+    for (const link of [...node.links.values()]) {
+      if (link.node) all.add(link.node);
+      const path = link.target.kind === 'soft' ? shownPath(link.target.path) : null;
+      const name = shownName(link.name, node.links);
+      if (name === link.name && (path === null || link.target.kind !== 'soft' || path === link.target.path)) continue;
+      renameLink(structure, node, link.name, name, path);
+    }
+    for (const stored of [...node.attributes.keys()]) {
+      const name = shownName(stored, node.attributes);
+      if (name !== stored) renameAttribute(structure, node, stored, name);
+    }
+  }
+}
+
+/** A name that another one has already, in a file of the original, stays as it is. */
+function shownName(stored: string, taken: ReadonlyMap<string, unknown>): string {
+  const name = logNames.shownInside(stored);
+  return taken.has(name) ? stored : name;
+}
+
+function shownPath(path: string): string {
+  return path
+    .split('/')
+    .map((name) => logNames.shownInside(name))
+    .join('/');
+}

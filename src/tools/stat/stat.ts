@@ -1,0 +1,305 @@
+import type { File } from '../../api/file.ts';
+import { H5LogError } from '../../base/errors.ts';
+import { describeType } from '../../dtype/describe.ts';
+import * as ENTRY from '../../log/format/entry-flags.ts';
+import type { Log } from '../../log/log.ts';
+import type { LogDataset } from '../../log/post/dataset.ts';
+import type { BlockIndex } from '../../log/read/index.ts';
+import type { LogStore } from '../../log/store.ts';
+import { sayingKind } from '../file-kind.ts';
+import { drive, logOf, nameOf, reading, type Source, storagesOf } from '../inside.ts';
+import { entrySize, FORMS, type Form, formOf, tablesOf } from '../log-tables.ts';
+import { visibleElements } from './visible-elements.ts';
+import { type Origin, Origins } from './write-origin.ts';
+
+export interface StatOptions {
+  /** Only this dataset; ranks, tables and totals are still those of the whole file. */
+  dataset?: string;
+}
+
+/** What some writer, or some flush, wrote. */
+export interface WrittenPart {
+  readonly entries: number;
+  readonly blocks: number;
+  /** Bytes in the file. */
+  readonly bytes: number;
+}
+
+export interface DatasetStat extends WrittenPart {
+  readonly path: string;
+  readonly id: number;
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  /** Bytes of the elements that were written, without filters. */
+  readonly written: number;
+  /** Of these: hidden by newer writes, and outside of the shape. */
+  readonly overlap: number;
+  readonly outside: number;
+  /** Bytes in the file that nobody reads any more. */
+  readonly dead: number;
+  readonly ranks: readonly (WrittenPart & { readonly rank: number })[];
+}
+
+export interface FlushStat {
+  readonly sequence: number;
+  /** ISO 8601; missing for flushes of the original, which are counted by their log datasets. */
+  readonly time?: string;
+  readonly requests?: number;
+  /** Data, and everything that the flush added to the file. */
+  readonly data: number;
+  readonly bytes: number;
+}
+
+export interface Stat {
+  readonly file: string;
+  /** Bytes of the file and of its subfiles. */
+  readonly size: number;
+  readonly subfiles: number;
+  /** Requests that are on record. */
+  readonly requests: number;
+  readonly datasets: readonly DatasetStat[];
+  /** rank -1: nobody recorded it. */
+  readonly ranks: readonly (WrittenPart & { readonly rank: number })[];
+  readonly tables: {
+    readonly count: number;
+    readonly bytes: number;
+    /** Numbers and ends of sections. */
+    readonly header: number;
+    /** Each entry has one form; those of records are counted once more. */
+    readonly forms: Readonly<Record<Form | 'record', { readonly entries: number; readonly bytes: number }>>;
+  };
+  readonly flushes: readonly FlushStat[];
+  /** Data of the log, and how much of it is read, or hidden, cut off, deleted. */
+  readonly data: { readonly bytes: number; readonly live: number; readonly dead: number };
+  /** Everything else: headers, tables, records, older states of them. */
+  readonly structure: number;
+}
+
+/**
+ * Counts what is in a log: by dataset, by rank, by flush.
+ *
+ * @example const { data } = await stat('run.h5'); console.log(`${data.dead} of ${data.bytes} bytes are dead`);
+ */
+export function stat(source: Source, options: StatOptions = {}): Promise<Stat> {
+  return sayingKind(source, () => reading(source, (file) => statOf(file, options)));
+}
+
+/** The log of a file that must have one. */
+export function mustHaveLog(file: File): Log {
+  const log = logOf(file);
+  if (log) {
+    log.mustHoldData();
+    return log;
+  }
+  throw new H5LogError('UNSUPPORTED', `${nameOf(file)} has no log to count in`, { file: nameOf(file) });
+}
+
+async function statOf(file: File, options: StatOptions): Promise<Stat> {
+  const log = mustHaveLog(file);
+  const count = new Count(log);
+  await count.tables(file);
+  const known = await drive(file, log.everyDataset());
+  const chosen = options.dataset === undefined ? undefined : file.dataset(options.dataset).path;
+  const datasets: DatasetStat[] = [];
+  let live = 0;
+  for (const [id, dataset] of [...known].sort(([a], [b]) => a - b)) {
+    const index = await drive(file, log.tables.index(dataset, null, log.tables.committed));
+    const seen = countDataset(dataset, index);
+    live += seen.live;
+    if (chosen === undefined || dataset.path === chosen) datasets.push(describe(dataset, seen, count.of(id)));
+  }
+  let size = 0;
+  for (const storage of storagesOf(file)) size += await storage.size();
+  const bytes = count.data();
+  return {
+    file: nameOf(file),
+    size,
+    subfiles: log.hasSubfiles ? log.stores.length : 0,
+    requests: log.main.history().reduce((sum, { requests }) => sum + requests, 0),
+    datasets,
+    ranks: ranksOf(count.ranks),
+    tables: count.summary(),
+    flushes: count.flushes(),
+    data: { bytes, live, dead: bytes - live },
+    structure: size - bytes,
+  };
+}
+
+interface Sum {
+  entries: number;
+  blocks: number;
+  bytes: number;
+}
+
+/** Adds up the tables of a log. */
+class Count {
+  readonly #log: Log;
+  readonly #origins: Origins;
+  readonly #datasets = new Map<number, { all: Sum; ranks: Map<number, Sum> }>();
+  readonly #flushes = new Map<number, number>();
+  readonly #unrecorded = new Map<LogStore, number>();
+  readonly #forms = Object.fromEntries(
+    [...FORMS, 'record' as const].map((form) => [form, { entries: 0, bytes: 0 }]),
+  ) as Record<Form | 'record', { entries: number; bytes: number }>;
+  readonly ranks = new Map<number, Sum>();
+  #tables = 0;
+  #bytes = 0;
+  #header = 0;
+
+  constructor(log: Log) {
+    this.#log = log;
+    this.#origins = new Origins(log);
+  }
+
+  async tables(file: File): Promise<void> {
+    for await (const read of tablesOf(file, this.#log)) {
+      const { table, store, item } = read;
+      this.#origins.meet(read);
+      this.#tables++;
+      this.#bytes += item.size;
+      this.#header += 8 * (table.sections + 1);
+      for (const { id, flags, at, offset, size, section, count } of table.entries()) {
+        const bytes = entrySize(read, at);
+        add(this.#forms[formOf(flags)], bytes);
+        if (flags & ENTRY.record) add(this.#forms.record, bytes);
+        this.#add(id, this.#origins.of(read, offset, section), { entries: 1, blocks: count, bytes: size });
+        if (!this.#origins.isRecorded(store, offset))
+          this.#unrecorded.set(store, (this.#unrecorded.get(store) ?? 0) + size);
+      }
+    }
+  }
+
+  #add(id: number, { rank, flush }: Origin, part: Sum): void {
+    let dataset = this.#datasets.get(id);
+    if (!dataset) {
+      dataset = { all: { entries: 0, blocks: 0, bytes: 0 }, ranks: new Map() };
+      this.#datasets.set(id, dataset);
+    }
+    accumulate(dataset.all, part);
+    accumulate(sumOf(dataset.ranks, rank), part);
+    accumulate(sumOf(this.ranks, rank), part);
+    this.#flushes.set(flush, (this.#flushes.get(flush) ?? 0) + part.bytes);
+  }
+
+  of(id: number): { all: Sum; ranks: Map<number, Sum> } {
+    return this.#datasets.get(id) ?? { all: { entries: 0, blocks: 0, bytes: 0 }, ranks: new Map() };
+  }
+
+  /** Bytes of data in the log, also those that no entry names any more. */
+  data(): number {
+    let bytes = 0;
+    for (const store of this.#log.stores) {
+      const recorded = this.#origins.recorded(store);
+      const logged = store.committed.logs.reduce((sum, { size }) => sum + size, 0);
+      bytes += store.history().length > 0 ? recorded + (this.#unrecorded.get(store) ?? 0) : logged;
+    }
+    return bytes;
+  }
+
+  summary(): Stat['tables'] {
+    return { count: this.#tables, bytes: this.#bytes, header: this.#header, forms: this.#forms };
+  }
+
+  /** Commits that are on record, or the log datasets of the original. */
+  flushes(): FlushStat[] {
+    const { main, stores, hasSubfiles } = this.#log;
+    const history = main.history();
+    if (history.length === 0) {
+      return [...this.#flushes]
+        .filter(([sequence]) => sequence >= 0)
+        .sort(([a], [b]) => a - b)
+        .map(([sequence, data]) => ({ sequence, data, bytes: data }));
+    }
+    const added = new Map<number, { data: number; bytes: number }>();
+    for (const store of stores) {
+      for (const { sequence, start, end, ranks } of store.history()) {
+        const known = added.get(sequence) ?? { data: 0, bytes: 0 };
+        const data = ranks.length === 0 ? 0 : (ranks.at(-1)?.end ?? start) - start;
+        added.set(sequence, { data: known.data + data, bytes: known.bytes + (hasSubfiles ? end - start : 0) });
+      }
+    }
+    return history.map(({ sequence, time, requests, start, end }) => {
+      const { data, bytes } = added.get(sequence) ?? { data: 0, bytes: 0 };
+      return { sequence, time: new Date(time).toISOString(), requests, data, bytes: bytes + end - start };
+    });
+  }
+}
+
+function add(form: { entries: number; bytes: number }, bytes: number): void {
+  form.entries++;
+  form.bytes += bytes;
+}
+
+function accumulate(sum: Sum, { entries, blocks, bytes }: Sum): void {
+  sum.entries += entries;
+  sum.blocks += blocks;
+  sum.bytes += bytes;
+}
+
+function sumOf(sums: Map<number, Sum>, key: number): Sum {
+  let sum = sums.get(key);
+  if (!sum) {
+    sum = { entries: 0, blocks: 0, bytes: 0 };
+    sums.set(key, sum);
+  }
+  return sum;
+}
+
+function ranksOf(sums: ReadonlyMap<number, Sum>): (WrittenPart & { rank: number })[] {
+  return [...sums].sort(([a], [b]) => a - b).map(([rank, sum]) => ({ rank, ...sum }));
+}
+
+interface Seen {
+  readonly written: number;
+  readonly overlap: number;
+  readonly outside: number;
+  /** Bytes in the file that are read. */
+  readonly live: number;
+  /** Some data is filtered: bytes in the file are not those of elements. */
+  readonly isStream: boolean;
+}
+
+function countDataset(dataset: LogDataset, index: BlockIndex): Seen {
+  const { shape, elements } = dataset;
+  const seen = visibleElements(index, shape);
+  let [written, inside, visible, live] = [0, 0, 0, 0];
+  /** Several blocks may be in one stream: it is read if one of them is. */
+  const streams = new Map<string, number>();
+  for (let i = 0; i < index.length; i++) {
+    let [whole, within] = [1, 1];
+    for (let d = 0; d < index.rank; d++) {
+      const [start, count] = [index.starts[i * index.rank + d] as number, index.counts[i * index.rank + d] as number];
+      whole *= count;
+      within *= Math.max(0, Math.min(start + count, shape[d] as number) - start);
+    }
+    written += whole;
+    inside += within;
+    visible += seen[i] as number;
+    const stored = index.stored ? (index.stored[i] as number) : 0;
+    if (stored === 0) live += (seen[i] as number) * elements.size;
+    else if ((seen[i] as number) > 0) streams.set(streamKey(index, i), stored);
+  }
+  for (const stored of streams.values()) live += stored;
+  const { size } = elements;
+  return {
+    written: written * size,
+    overlap: (inside - visible) * size,
+    outside: (written - inside) * size,
+    live,
+    isStream: index.stored !== null,
+  };
+}
+
+const streamKey = (index: BlockIndex, i: number): string => `${index.places?.[i] ?? 0} ${index.offsets[i]}`;
+
+function describe(
+  { path, id, elements, shape }: LogDataset,
+  { written, overlap, outside, live, isStream }: Seen,
+  { all, ranks }: { all: Sum; ranks: Map<number, Sum> },
+): DatasetStat {
+  const facts = { path, id, dtype: describeType(elements.dtype), shape, ...all, ranks: ranksOf(ranks) };
+  const dead = all.bytes - live;
+  if (isStream) return { ...facts, written, overlap, outside, dead };
+  // The bytes tell more than the blocks: where the original wrote an element several times with one request, the blocks are one.
+  return { ...facts, written: all.bytes, overlap: dead - outside, outside, dead };
+}

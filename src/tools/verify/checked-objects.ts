@@ -1,0 +1,184 @@
+import { lookup3 } from '../../base/checksum.ts';
+import { formatError, type H5LogError } from '../../base/errors.ts';
+import { nothing } from '../../connector/open-log.ts';
+import { decodeValues, visitHeapIds } from '../../dtype/values.ts';
+import { UNDEFINED } from '../../hdf5/format/cursor.ts';
+import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import type { Structure } from '../../hdf5/graph/structure.ts';
+import type { DatasetParts } from '../../hdf5/messages/dataset.ts';
+import { elementCount } from '../../hdf5/messages/dataspace.ts';
+import * as MESSAGE from '../../hdf5/messages/numbers.ts';
+import { attributeParts } from '../../hdf5/read/attribute-value.ts';
+import { readBtree2 } from '../../hdf5/read/btree2.ts';
+import { Budget } from '../../hdf5/read/budget.ts';
+import { walkBtree1 } from '../../hdf5/read/symbol-table.ts';
+import { readAnchor } from '../../log/format/anchor.ts';
+import { LOG_GROUP } from '../../log/format/log-group.ts';
+import { logNames } from '../../log/format/names.ts';
+import type { Io } from '../../storage/io.ts';
+import { mustBeDamage } from '../commit-history.ts';
+
+/** Something that is wrong with a file. */
+export interface Problem {
+  /** File offset. */
+  readonly offset?: number;
+  readonly what: string;
+  readonly object?: string;
+}
+
+/** What a look at an object found; objects never change, so one look is enough for all states. */
+interface Look {
+  readonly problems: readonly Problem[];
+  /** Addresses of heap collections, which have no checksum of their own. */
+  readonly heaps: readonly number[];
+  /** Where its links lead, with their names. */
+  readonly links: readonly (readonly [string, number])[];
+  /** The number of a dataset of the log. */
+  readonly id: number;
+}
+
+/** What is in a state of a file. */
+export interface Walked {
+  readonly problems: Problem[];
+  readonly heaps: ReadonlySet<number>;
+  /** The datasets of the log, by their numbers. */
+  readonly datasets: ReadonlyMap<number, string>;
+  readonly objects: number;
+}
+
+/** Looks at every object of one state after the other; what states share is looked at once. */
+export class CheckedObjects {
+  readonly #looks = new Map<number, Look>();
+
+  *walk(structure: Structure, isLog: boolean): Io<Walked> {
+    const problems: Problem[] = [];
+    const heaps = new Set<number>();
+    const datasets = new Map<number, string>();
+    const paths = new Map<number, string>([[structure.root.address, '/']]);
+    for (const [address, path] of paths) {
+      let look = this.#looks.get(address);
+      if (!look) {
+        look = yield* lookAt(structure, address, path, isLog);
+        this.#looks.set(address, look);
+      }
+      problems.push(...look.problems);
+      for (const heap of look.heaps) heaps.add(heap);
+      if (look.id >= 0) {
+        const other = datasets.get(look.id);
+        if (other !== undefined)
+          problems.push({ object: path, what: `${path} and ${other} have the same number ${look.id} in the log` });
+        datasets.set(look.id, path);
+      }
+      for (const [name, target] of look.links) {
+        const shown = isLog ? logNames.shownInside(name) : name;
+        if (!paths.has(target)) paths.set(target, `${path === '/' ? '' : path}/${shown}`);
+      }
+    }
+    return { problems, heaps, datasets, objects: paths.size };
+  }
+}
+
+function* lookAt(structure: Structure, address: number, path: string, isLog: boolean): Io<Look> {
+  const { loader } = structure;
+  const problems: Problem[] = [];
+  const heaps: number[] = [];
+  const note = (error: unknown, what: string): void => {
+    problems.push(problemOf(mustBeDamage(error), what, path, loader.file.base + address));
+  };
+  let node: ObjectNode;
+  try {
+    node = yield* loader.node(address);
+  } catch (error) {
+    note(error, path);
+    return { problems, heaps, links: [], id: -1 };
+  }
+  for (const attribute of node.attributes.values()) {
+    try {
+      const { dtype, data, count } = attributeParts(attribute, loader.file.lengthSize);
+      yield* structure.heap.load(dtype, data, count);
+      visitHeapIds(dtype, data, count, (collection, index) => {
+        heaps.push(collection);
+        const content = structure.heap.get(collection, index);
+        if (!content) throw formatError(`there is no object ${index} in the heap at ${collection}`);
+        return content;
+      });
+      decodeValues(dtype, data, count, { heap: structure.heap.contents(), path: () => '' });
+    } catch (error) {
+      note(error, `attribute ${attribute.name} of ${path}`);
+    }
+  }
+  const links: [string, number][] = [];
+  for (const { name, target } of node.links.values()) {
+    if (target.kind !== 'hard') continue;
+    if (target.address === UNDEFINED)
+      problems.push({ object: path, what: `link ${name} of ${path} leads to no object` });
+    else links.push([name, target.address]);
+  }
+  let id = -1;
+  if (node.kind === 'dataset') {
+    try {
+      const parts = structure.dataset(node);
+      yield* checkLayout(structure, node, parts);
+      if (isLog && !path.startsWith(`/${LOG_GROUP}/`)) id = (yield* readAnchor(structure, node))?.id ?? -1;
+    } catch (error) {
+      note(error, path);
+    }
+  }
+  return { problems, heaps, links, id };
+}
+
+/** The data of an ordinary dataset must lie inside the file, and its index must be readable. */
+function* checkLayout(structure: Structure, node: ObjectNode, parts: DatasetParts): Io<void> {
+  const { file } = structure.loader;
+  const { layout } = parts;
+  const inside = (address: number, size: number, what: string): void => {
+    if (address + size > file.end)
+      throw formatError(`${what} of ${size} bytes reaches beyond the end of the file`, file.base + address);
+  };
+  if (!layout || layout.kind === 'compact' || node.message(MESSAGE.externalFiles)) return;
+  if (layout.kind === 'contiguous') {
+    if (layout.address === UNDEFINED) return;
+    const needed = elementCount(parts.space) * parts.type.size;
+    if (layout.size < needed) throw formatError(`${layout.size} bytes of data where its shape asks for ${needed}`);
+    inside(layout.address, layout.size, 'data');
+    return;
+  }
+  if (layout.kind === 'virtual') return;
+  const { index, chunk } = layout;
+  if (index.address === UNDEFINED) return;
+  const chunkBytes = chunk.reduce((product, n) => product * n, layout.elementSize);
+  switch (index.kind) {
+    case 'single':
+      inside(index.address, index.filtered?.size ?? chunkBytes, 'chunk');
+      return;
+    case 'implicit':
+      inside(index.address, chunkBytes, 'chunk');
+      return;
+    case 'btree1':
+      yield* walkBtree1(file, index.address, 1, 8 + 8 * (chunk.length + 1), new Budget(file), function* (key, child) {
+        inside(child, key.u32(), 'chunk');
+        yield* nothing();
+      });
+      return;
+    case 'btree2':
+      yield* readBtree2(file, index.address, [10, 11], new Budget(file));
+      return;
+    default: {
+      // Arrays: signature, version, client, five or two bytes, then lengths and an address, and a checksum behind all.
+      const isFixed = index.kind === 'fixedArray';
+      const size = isFixed
+        ? 8 + file.lengthSize + file.addressSize + 4
+        : 12 + 6 * file.lengthSize + file.addressSize + 4;
+      const cursor = yield* file.cursor(index.address, size, 'chunk index');
+      cursor.signature(isFixed ? 'FAHD' : 'EAHD');
+      const sum = lookup3(cursor.bytes, 0, size - 4);
+      cursor.at = size - 4;
+      if (cursor.u32() !== sum) throw formatError('checksum of a chunk index is wrong', file.base + index.address);
+    }
+  }
+}
+
+export function problemOf(error: H5LogError, what: string, object: string, offset?: number): Problem {
+  const at = error.offset ?? offset;
+  return { ...(at !== undefined && { offset: at }), what: `${what}: ${error.message}`, object };
+}

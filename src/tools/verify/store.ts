@@ -1,0 +1,183 @@
+import { H5LogError } from '../../base/errors.ts';
+import { solo } from '../../comm/solo.ts';
+import type { Structure } from '../../hdf5/graph/structure.ts';
+import type { TierItem } from '../../log/flush/tiers.ts';
+import type { CommitRecord } from '../../log/format/commit-record.ts';
+import { type LogCounts, readCounts } from '../../log/format/log-group.ts';
+import { LogStore } from '../../log/store.ts';
+import type { Io } from '../../storage/io.ts';
+import type { ByteStorage } from '../../storage/storage.ts';
+import { type History, historyOf, mustBeDamage, type State, States } from '../commit-history.ts';
+import { CheckedFile } from './checked-file.ts';
+import { CheckedObjects, type Problem, problemOf, type Walked } from './checked-objects.ts';
+import { CheckedTables } from './checked-tables.ts';
+import { CommitSums, canSum, type Damage, type Range } from './commit-sums.ts';
+
+/** A state of one file, opened. */
+export interface OpenState {
+  readonly structure: Structure;
+  readonly counts: LogCounts | undefined;
+}
+
+/** One file of those that a log consists of: what is on record about it, and what is damaged in it. */
+export class VerifiedStore {
+  readonly file: CheckedFile;
+  readonly states: States;
+  readonly history: History;
+  readonly damages: Damage[] = [];
+  readonly #objects = new CheckedObjects();
+  readonly #tables = new CheckedTables();
+
+  private constructor(file: CheckedFile, states: States, history: History) {
+    this.file = file;
+    this.states = states;
+    this.history = history;
+  }
+
+  static async open(storage: ByteStorage): Promise<VerifiedStore> {
+    const file = await CheckedFile.open(storage);
+    const states = new States(file);
+    return new VerifiedStore(file, states, await historyOf(states));
+  }
+
+  get name(): string {
+    return this.file.name;
+  }
+
+  get records(): readonly CommitRecord[] {
+    return this.history.records;
+  }
+
+  /** Why the commits had to be searched for. */
+  get troubles(): Problem[] {
+    const { trouble } = this.history;
+    if (!trouble) return [];
+    const what = this.file.superblock ? 'the present state cannot be read' : 'the superblock is lost';
+    return [{ offset: trouble.offset ?? 0, what: `${what}: ${trouble.message}` }];
+  }
+
+  /** Whether some commit that ends at or before `end` has sums. */
+  hasSums(end: number): boolean {
+    return this.records.some((record) => record.end <= end && record.kind !== 0);
+  }
+
+  /** Looks at every byte of all commits up to a file offset. */
+  async sum(end: number, isMain: boolean, done: (bytes: number) => void, signal?: AbortSignal): Promise<void> {
+    const place = (record: CommitRecord): Promise<Range | null> => this.#placeOfRecords(record);
+    const sums = new CommitSums(this.file, this.records, { isMain, place, done });
+    for (const [i, record] of this.records.entries()) {
+      signal?.throwIfAborted();
+      if (record.end > end) continue;
+      if (record.kind !== 0 && !canSum(record.kind))
+        throw new H5LogError('UNSUPPORTED', `checksums of kind ${record.kind} cannot be made on this platform`);
+      this.damages.push(...(await sums.check(i)));
+    }
+    await this.#excuse();
+  }
+
+  /**
+   * Other software changes headers in place, with right checksums of their own: that is no damage. It did if the file does not end
+   * where the last commit does, or if what lies between two commits is needed by the first of them.
+   */
+  async #excuse(): Promise<void> {
+    const first = this.records.findIndex((record) => this.damages.some(isIn(record)));
+    let last = this.records.length - 1;
+    for (; last >= first && first >= 0; last--) if (await this.#wasChangedAfter(last)) break;
+    if (last < first || first < 0) return;
+    const { end } = this.records[last] as CommitRecord;
+    const kept = this.damages.filter((damage) => damage.in === 'data' || damage.start >= end);
+    this.damages.splice(0, this.damages.length, ...kept);
+  }
+
+  async #wasChangedAfter(index: number): Promise<boolean> {
+    const record = this.records[index] as CommitRecord;
+    const next = this.records[index + 1];
+    const { present } = this.states;
+    if (next && next.start === record.end) return false;
+    if (!next && (!present || (present.end === record.end && present.root === record.root))) return false;
+    const state = next || !present ? record : present;
+    const problems = async (end: number): Promise<number> => {
+      try {
+        const structure = await this.file.run(this.states.open(state, end));
+        return (await this.file.run(new CheckedObjects().walk(structure, true))).problems.length;
+      } catch (error) {
+        mustBeDamage(error);
+        return 1;
+      }
+    };
+    return (await problems(this.file.end)) === 0 && (!next || (await problems(record.end)) > 0);
+  }
+
+  async #placeOfRecords({ root, end }: CommitRecord): Promise<Range | null> {
+    try {
+      return await this.file.run(this.states.recordsRange({ root, end }));
+    } catch (error) {
+      mustBeDamage(error);
+      return null;
+    }
+  }
+
+  /** Opens a state; a problem if that cannot be done. */
+  async open(state: State): Promise<OpenState | Problem> {
+    try {
+      const structure = await this.file.run(this.states.open(state));
+      if (structure.root.kind !== 'group') return { offset: this.file.base + state.root, what: 'the root is no group' };
+      return { structure, counts: await this.file.run(readCounts(structure)) };
+    } catch (error) {
+      return problemOf(mustBeDamage(error), 'the root group', '/', this.file.base + state.root);
+    }
+  }
+
+  /** Every object of a state, and whether what has no checksum of its own lies in damaged bytes. */
+  async walk({ structure }: OpenState, isLog: boolean): Promise<Walked> {
+    const walked = await this.file.run(this.#objects.walk(structure, isLog));
+    const suspect = this.damages.filter(({ in: where }) => where === 'structure');
+    for (const heap of walked.heaps) {
+      const at = this.file.base + heap;
+      const hit = suspect.find(({ start, end }) => at >= start && at < end);
+      if (hit) walked.problems.push({ offset: at, what: `a heap of attributes lies in the ${hit.what}` });
+    }
+    return walked;
+  }
+
+  /** Logs, tables and records of a state. */
+  async load({ structure, counts }: OpenState, place: number, end: number): Promise<LogStore | Problem> {
+    const store = new LogStore(place, solo());
+    try {
+      if (!counts) throw new H5LogError('FORMAT', 'the counts of the log are missing');
+      store.attach({ storage: this.file.storage, structure, counts });
+      store.end = end;
+      await this.file.run(load(store));
+    } catch (error) {
+      return problemOf(mustBeDamage(error), 'the log', '/_LOG', this.file.base + structure.root.address);
+    }
+    const { records } = store.committed;
+    const hit = this.damages.find(
+      (damage) =>
+        damage.in === 'record' && records.some(({ address }) => address >= damage.start && address < damage.end),
+    );
+    if (hit) return { offset: hit.start, what: hit.what };
+    return store;
+  }
+
+  /** The numbers of the datasets that a table has entries of. */
+  *datasetsIn(store: LogStore, item: TierItem): Io<Iterable<number>> {
+    return yield* this.#tables.datasetsIn(store, item);
+  }
+
+  async tables(store: LogStore, datasets: ReadonlyMap<number, string>): Promise<Problem[]> {
+    return this.file.run(this.#tables.check(store, datasets, this.damages));
+  }
+}
+
+function* load(store: LogStore): Io<void> {
+  yield* store.load();
+  store.history();
+}
+
+const isIn =
+  ({ start, end }: CommitRecord) =>
+  (damage: Damage): boolean =>
+    damage.in !== 'data' && damage.start >= start && damage.end <= end;
+
+export const isProblem = (value: object): value is Problem => 'what' in value;

@@ -1,0 +1,239 @@
+import { readTarget, realFile, subfilesOf } from '#platform';
+import { H5LogError, isH5LogError } from '../../base/errors.ts';
+import { hasSubfiles } from '../../connector/open-log.ts';
+import { readToken, tokenText } from '../../log/subfiles.ts';
+import { httpStorage } from '../../storage/http.ts';
+import type { ByteStorage } from '../../storage/storage.ts';
+import type { Subfiles } from '../../storage/subfiles.ts';
+import { mustBeDamage } from '../commit-history.ts';
+import type { Problem } from './checked-objects.ts';
+import type { Damage } from './commit-sums.ts';
+import { type Repaired, repair } from './repair.ts';
+import { checkState, isSummed, isTouched, type LogState, partsOf, type Stores, statesOf } from './states.ts';
+import { VerifiedStore } from './store.ts';
+
+export interface VerifyProgress {
+  /** Committed bytes that were looked at, of how many. */
+  readonly bytes: number;
+  readonly total: number;
+}
+
+export interface VerifyOptions {
+  /** Write the newest sound state to a file of this name. */
+  repairTo?: string | URL;
+  /** Replace that file if it exists. */
+  force?: boolean;
+  progress?: (done: VerifyProgress) => void;
+  signal?: AbortSignal;
+}
+
+export interface VerifiedCommit {
+  readonly sequence: number;
+  /** null: a state that other software made. */
+  readonly time: Date | null;
+  /** Everything that this state of the file consists of is as it was written. */
+  readonly good: boolean;
+  readonly problems: readonly string[];
+}
+
+export interface VerifyResult {
+  readonly path: string;
+  /** Nothing is wrong, in no commit. */
+  readonly sound: boolean;
+  /** Whether there are checksums to compare with; without them only structure and tables are looked at. */
+  readonly checksums: boolean;
+  /** Oldest first; none in a file without a log. */
+  readonly commits: readonly VerifiedCommit[];
+  readonly problems: readonly Problem[];
+  /** The newest commit that is good; null if there is none. */
+  readonly newestSound: number | null;
+  /** Size of the file, with its subfiles. */
+  readonly bytes: number;
+  readonly seconds: number;
+  /** What `repairTo` wrote. */
+  readonly repaired?: Repaired;
+}
+
+/**
+ * Looks at every committed byte of a file: structure, tables, the checksums of all commits. Damage is what it reports, not what it
+ * throws.
+ *
+ * ```ts
+ * const { sound, problems } = await verify('run.h5');
+ * await verify('run.h5', { repairTo: 'run-repaired.h5' });
+ * ```
+ */
+export async function verify(source: string | URL | ByteStorage, options: VerifyOptions = {}): Promise<VerifyResult> {
+  const began = performance.now();
+  const { signal, repairTo, force = false } = checked(options);
+  signal?.throwIfAborted();
+  const isWeb = /^https?:\/\//i.test(String(source));
+  const isPath = typeof source === 'string' || source instanceof URL;
+  if (repairTo !== undefined) await mayWrite(repairTo, force, isPath && !isWeb ? source : null);
+  const storage = !isPath ? source : isWeb ? httpStorage(source) : readTarget(source);
+  const opened: ByteStorage[] = isPath ? [storage] : [];
+  try {
+    const stores = await openStores(storage, isPath && !isWeb ? subfilesOf(source) : null, opened);
+    const verified = await new Verification(stores, options).run();
+    const best = verified.states.findLast(({ commit }) => commit.good)?.state;
+    const made = repairTo === undefined ? {} : { repaired: await repair(stores, best, repairTo, force, signal) };
+    const bytes = [stores.main, ...stores.subfiles].reduce((sum, store) => sum + (store?.file.size ?? 0), 0);
+    return {
+      path: storage.name,
+      sound: verified.problems.length === 0,
+      checksums: stores.main.records.some(({ kind }) => kind !== 0),
+      commits: verified.states.map(({ commit }) => commit),
+      problems: verified.problems,
+      newestSound: best?.sequence ?? null,
+      bytes,
+      seconds: (performance.now() - began) / 1000,
+      ...made,
+    };
+  } finally {
+    for (const each of opened) await each.close();
+  }
+}
+
+/** Before everything is looked at, not after. */
+async function mayWrite(to: string | URL, force: boolean, from: string | URL | null): Promise<void> {
+  if (from !== null && realFile(from) === realFile(to))
+    throw new H5LogError('OPTION', `${String(to)} is the file itself; a repair is written to another one`);
+  if (force) return;
+  try {
+    await readTarget(to).close();
+  } catch (error) {
+    if (isH5LogError(error, 'NOT_FOUND')) return;
+    throw error;
+  }
+  throw new H5LogError('EXISTS', `${String(to)} exists already`, { file: String(to) });
+}
+
+/** More subfiles than any file has: a number that is damaged. */
+const MOST_SUBFILES = 2 ** 17;
+
+async function openStores(storage: ByteStorage, beside: Subfiles | null, opened: ByteStorage[]): Promise<Stores> {
+  const main = await VerifiedStore.open(storage);
+  const { counts } = main.history;
+  const subfiles: (VerifiedStore | null)[] = [];
+  if (counts && hasSubfiles(counts)) {
+    if (!beside) throw new H5LogError('UNSUPPORTED', 'the data of this file is in subfiles: verify needs its path');
+    const token = await tokenOf(main);
+    for (let g = 0; g < Math.min(counts.subfiles, MOST_SUBFILES); g++) {
+      const found = beside.open(g, false) ?? (token === null ? undefined : beside.open(g, false, token));
+      if (found) opened.push(found);
+      subfiles.push(found ? await VerifiedStore.open(found) : null);
+    }
+  }
+  return { main, subfiles };
+}
+
+async function tokenOf(main: VerifiedStore): Promise<string | null> {
+  const state = main.states.present ?? main.records.at(-1);
+  try {
+    const token = state && (await main.file.run(readToken(await main.file.run(main.states.open(state)))));
+    return token ? tokenText(token) : null;
+  } catch (error) {
+    mustBeDamage(error);
+    return null;
+  }
+}
+
+/** A state and what was found out about it. */
+interface CheckedState {
+  readonly state: LogState;
+  readonly commit: VerifiedCommit;
+}
+
+class Verification {
+  readonly #stores: Stores;
+  readonly #options: VerifyOptions;
+  readonly #problems = new Map<string, Problem>();
+
+  constructor(stores: Stores, options: VerifyOptions) {
+    this.#stores = stores;
+    this.#options = options;
+  }
+
+  async run(): Promise<{ problems: Problem[]; states: CheckedState[] }> {
+    const { main, subfiles } = this.#stores;
+    const states = statesOf(main);
+    this.#note(main.troubles);
+    for (const [g, store] of subfiles.entries()) {
+      if (store) this.#note(named(store, store.troubles));
+      else this.#note([{ what: `subfile ${g} is missing` }]);
+    }
+    await this.#sum(states);
+    this.#note(main.damages.map(problemOfDamage));
+    for (const store of subfiles) if (store) this.#note(named(store, store.damages.map(problemOfDamage)));
+    const found: CheckedState[] = [];
+    for (const [i, state] of [...states.entries()].reverse()) {
+      this.#options.signal?.throwIfAborted();
+      found.unshift({ state, commit: await this.#commit(state, i === states.length - 1) });
+    }
+    if (states.length === 0) await this.#withoutCommits();
+    return { problems: [...this.#problems.values()], states: found };
+  }
+
+  #note(problems: readonly Problem[]): void {
+    for (const problem of problems) this.#problems.set(`${problem.what} ${problem.offset}`, problem);
+  }
+
+  /** Every byte of every commit. Of subfiles only what the last state counts: after a crash they may be further on. */
+  async #sum(states: readonly LogState[]): Promise<void> {
+    const { main, subfiles } = this.#stores;
+    const last = states.at(-1);
+    const parts = last ? partsOf(last, this.#stores) : [];
+    const end = (store: VerifiedStore | null, g: number): number => parts[g]?.end ?? store?.file.end ?? 0;
+    const all: [VerifiedStore, number, boolean][] = [[main, last?.end ?? 0, subfiles.length > 0]];
+    for (const [g, store] of subfiles.entries()) if (store) all.push([store, end(store, g), false]);
+    let total = 0;
+    for (const [store, to] of all)
+      for (const record of store.records) if (record.end <= to) total += record.end - record.start;
+    let bytes = 0;
+    const done = (more: number): void => {
+      bytes = Math.min(total, bytes + more);
+      this.#options.progress?.({ bytes, total });
+    };
+    for (const [store, to, isMain] of all) await store.sum(to, isMain, done, this.#options.signal);
+  }
+
+  async #commit(state: LogState, isNewest: boolean): Promise<VerifiedCommit> {
+    const own = ({ sequence }: Damage): boolean => sequence === state.sequence;
+    const damages = this.#stores.main.damages.filter(own).map(problemOfDamage);
+    for (const store of this.#stores.subfiles)
+      if (store) damages.push(...named(store, store.damages.filter(own).map(problemOfDamage)));
+    const isDue = isNewest || isTouched(state, this.#stores) || !isSummed(state, this.#stores);
+    const found = isDue ? await checkState(state, this.#stores, isNewest) : [];
+    this.#note(found);
+    const problems = [...new Set([...damages, ...found].map(({ what }) => what))];
+    const time = state.record ? new Date(state.record.time) : null;
+    return { sequence: state.sequence, time, good: problems.length === 0, problems };
+  }
+
+  /** An ordinary HDF5 file, or what is left of a file. */
+  async #withoutCommits(): Promise<void> {
+    const { present } = this.#stores.main.states;
+    if (present) this.#note(await checkState({ ...present, sequence: 0, record: null }, this.#stores, true));
+  }
+}
+
+function problemOfDamage({ start, what }: Damage): Problem {
+  return { offset: start, what };
+}
+
+function named({ name }: VerifiedStore, problems: readonly Problem[]): Problem[] {
+  return problems.map((problem) => ({ ...problem, what: `subfile ${name}: ${problem.what}` }));
+}
+
+function checked(options: VerifyOptions): VerifyOptions {
+  if (typeof options !== 'object' || options === null)
+    throw new H5LogError('OPTION', `options must be an object, got ${String(options)}`);
+  const { force, progress, repairTo } = options;
+  if (force !== undefined && typeof force !== 'boolean')
+    throw new H5LogError('OPTION', `force must be true or false, got ${String(force)}`);
+  if (progress !== undefined && typeof progress !== 'function')
+    throw new H5LogError('OPTION', `progress must be a function, got ${String(progress)}`);
+  if (repairTo !== undefined && typeof repairTo !== 'string' && !(repairTo instanceof URL))
+    throw new H5LogError('OPTION', `repairTo must be a path, got ${String(repairTo)}`);
+  return options;
+}
