@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { describeCall } from '../../src/comm/call-description.ts';
 import { digestOf } from '../../src/comm/call-digest.ts';
-import { repeats, seed } from '../seed.ts';
+import { runs } from '../seed.ts';
 
 const value = fc.letrec((tie) => ({
   any: fc.oneof(
@@ -51,7 +51,7 @@ describe('the digest of a call', () => {
       fc.property(pair, ([a, b]) => {
         expect(String(digestOf('call', a)) === String(digestOf('call', b))).toBe(text(a) === text(b));
       }),
-      { seed: seed('digests of calls'), numRuns: repeats(100_000) },
+      runs('digests of calls', 100_000),
     );
   });
 

@@ -1,4 +1,5 @@
 import type { Communicator } from '../../src/comm/communicator.ts';
+import { repeats } from '../seed.ts';
 
 /**
  * What every communicator must do, run on all of its ranks: `conform(comm)` throws where something differs and gives the names
@@ -38,13 +39,6 @@ export function conform(comm: Communicator): string[] {
     }
   }
   return checks.map(([name]) => name);
-}
-
-const full = process.env.H5LOG_FULL === '1';
-
-/** The whole number in a full run, a tenth of it otherwise. */
-function repeats(count: number): number {
-  return full ? count : Math.ceil(count / 10);
 }
 
 function rankAndSize({ rank, size }: Communicator): void {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { runThreads } from '../../src/comm/threads/run.ts';
-import { repeats, seed } from '../seed.ts';
+import { runs } from '../seed.ts';
 import type { Step } from './threads-steps.ts';
 
 const cases = new URL('./threads-cases.ts', import.meta.url);
@@ -46,6 +46,6 @@ test('any sequence of collectives gives what a plain model gives', { timeout: 30
         expect(await runThreads(ranks, steps, list, { timeout: 60_000 })).toEqual(Array(ranks).fill('as expected'));
       },
     ),
-    { seed: seed('collectives of threads'), numRuns: repeats(60), endOnFailure: true },
+    { ...runs('collectives of threads', 60), endOnFailure: true },
   );
 });

@@ -4,7 +4,7 @@ import { T } from '../../src/dtype/construct.ts';
 import { arrayKind, numberArray, packNumbers, unpackNumbers } from '../../src/dtype/convert.ts';
 import { fromHalf, toHalf } from '../../src/dtype/half.ts';
 import type { DType, FullType, NumberType, TypedArray } from '../../src/dtype/model.ts';
-import { repeats, seed } from '../seed.ts';
+import { runs } from '../seed.ts';
 import { NUMBER_TYPES } from './generate.ts';
 
 const through = (values: ArrayLike<number | bigint>, type: NumberType): (number | bigint)[] => {
@@ -74,7 +74,7 @@ describe('64-bit integers', () => {
         const source = value >= 2n ** 63n ? BigUint64Array.of(value) : BigInt64Array.of(value);
         expect(through(source, 'float64')).toEqual([Number(value)]);
       }),
-      { seed: seed('int64 to float64'), numRuns: repeats(20_000) },
+      runs('int64 to float64', 20_000),
     );
   });
 });
@@ -132,7 +132,7 @@ describe('conversion', () => {
           }
         }
       }),
-      { seed: seed('saturation'), numRuns: repeats(5000) },
+      runs('saturation', 5000),
     );
   });
 
@@ -148,7 +148,7 @@ describe('conversion', () => {
         const differing = first.findIndex((value, i) => !Object.is(value, second[i]));
         expect(differing, `${source[differing]} as ${to}`).toBe(-1);
       }),
-      { seed: seed('plain arrays'), numRuns: repeats(3000) },
+      runs('plain arrays', 3000),
     );
   });
 

@@ -11,15 +11,14 @@ import {
   visitHeapIds,
   visitReferences,
 } from '../../src/dtype/values.ts';
-import { repeats, seed } from '../seed.ts';
+import { runs } from '../seed.ts';
 import { anyType, elements, MemoryHeap } from './generate.ts';
 
 const anything = fc
   .tuple(anyType, fc.nat(4))
   .chain(([dtype, count]) => fc.tuple(fc.constant(dtype), fc.constant(count), elements(dtype, count)));
 
-const run = (name: string, property: fc.IRawProperty<unknown>) =>
-  fc.assert(property, { seed: seed(name), numRuns: repeats(3000) });
+const run = (name: string, property: fc.IRawProperty<unknown>) => fc.assert(property, runs(name, 3000));
 
 /** The same bytes at an odd place of a larger buffer. */
 function unaligned(bytes: Uint8Array): Uint8Array {

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { File } from 'h5log';
 import { afterAll, test } from 'vitest';
 import { h5dump, withOracle } from '../oracles.ts';
-import { repeats, seed } from '../seed.ts';
+import { runs } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { checkLogFile, readAsOriginal, seenByH5py } from './check-log.ts';
 import { Machine } from './model.ts';
@@ -93,7 +93,7 @@ test('random programs do to a file what they do to arrays in memory', { timeout:
     kept.push(join(folder, `kept-${kept.length}.h5`));
     writeFileSync(kept.at(-1) as string, bytes);
   });
-  await fc.assert(property, { seed: seed('log model'), numRuns: repeats(10_000) });
+  await fc.assert(property, runs('log model', 10_000));
 });
 
 const others = { files: 0, entries: 0, references: 0, bytes: 0 };

@@ -10,7 +10,7 @@ import { unallocated } from '../../src/hdf5/layouts/new-layout.ts';
 import { simpleSpace } from '../../src/hdf5/messages/dataspace.ts';
 import { anyType, elements } from '../dtype/generate.ts';
 import { Draft } from '../interop/driver.ts';
-import { repeats, seed } from '../seed.ts';
+import { runs } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { codeOf, withFile } from './regular.ts';
 
@@ -70,7 +70,7 @@ test('values of any type are written and read through h5wasm, and are what lies 
           expect(inTheFile(file, `/d${i}`, dtype, count), describeType(dtype)).toEqual(values);
       });
     }),
-    { seed: seed('native values of any type'), numRuns: repeats(200) },
+    runs('native values of any type', 200),
   );
   process.stdout.write(`native: values of ${tally.types} random types in ${tally.files} files\n`);
 }, 300_000);

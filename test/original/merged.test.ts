@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
 import { Table } from '../../src/log/format/table-read.ts';
-import { full, repeats, seed } from '../seed.ts';
+import { full, runs } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { folder } from './fixtures.ts';
 import { entry, i32, i64, table } from './spelled.ts';
@@ -172,7 +172,7 @@ describe('an entry of merge mode', () => {
           expect(found).toBe(ways.size === 1 ? [...ways][0] : ways.size > 1 ? 'several' : 'none');
         },
       ),
-      { seed: seed('merged entries'), numRuns: repeats(20_000) },
+      runs('merged entries', 20_000),
     );
     expect([unique > 0, several > 0 || !full, none > 0]).toEqual([true, true, true]);
     process.stdout.write(`merged entries: ${unique} with one way, ${several} with several, ${none} with none\n`);

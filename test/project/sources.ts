@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../scripts/root.ts';
 
-/** One file of src/, by its path there. */
+/** One file of src/ or test/, by its path there. */
 export interface Source {
   readonly path: string;
   readonly text: string;
@@ -12,8 +12,8 @@ export interface Source {
   readonly imports: readonly string[];
 }
 
-export function readSources(): Source[] {
-  const folder = join(root, 'src');
+export function readSources(of: 'src' | 'test' = 'src'): Source[] {
+  const folder = join(root, of);
   const paths = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'));
   return paths.sort().map((path) => source(path.replaceAll('\\', '/'), readFileSync(join(folder, path), 'utf8')));
 }

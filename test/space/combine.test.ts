@@ -4,6 +4,7 @@ import { BoxList } from '../../src/space/boxes.ts';
 import { combine, union } from '../../src/space/combine.ts';
 import { isRowMajor } from '../../src/space/order.ts';
 import type { SetOperation } from '../../src/space/sweep.ts';
+import { runs } from '../seed.ts';
 import { covered } from './model.ts';
 
 /** Boxes of the kinds that hurt: small ones, tall and wide ones, nested and staggered ones. */
@@ -70,7 +71,7 @@ describe('set operations on crowds of boxes', () => {
           expect(isRowMajor(ordered)).toBe(true);
         },
       ),
-      { numRuns: 150 },
+      runs('crowds of boxes', 1500),
     );
   });
 

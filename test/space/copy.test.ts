@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { copyBox, gather, scatter } from '../../src/space/copy.ts';
+import { runs } from '../seed.ts';
 import { position, product, range } from './model.ts';
 
 /** Arrays of many shapes, with long rows, whole rows, and single elements; at odd and even bytes. */
@@ -80,7 +81,7 @@ test('copyBox, gather and scatter move exactly the elements of the box', () => {
       expect(scatter(packed, 5, spread, targetAt, target.shape, target.start, count, elementSize)).toBe(end);
       expect(Buffer.compare(spread, wanted)).toBe(0);
     }),
-    { numRuns: 600 },
+    runs('copies of boxes', 6000),
   );
 });
 

@@ -4,6 +4,7 @@ import { boxInto, isPlainBox } from '../../src/space/box.ts';
 import { clip, subtractMany } from '../../src/space/cut.ts';
 import { manyInto } from '../../src/space/many.ts';
 import { select, type Where } from '../../src/space/select.ts';
+import { runs } from '../seed.ts';
 import { covered, shapes } from './model.ts';
 
 const anyNumber = fc.oneof(
@@ -57,7 +58,7 @@ describe('one box', () => {
           }
         },
       ),
-      { numRuns: 1000 },
+      runs('one box', 10_000),
     );
   });
 
@@ -115,6 +116,7 @@ describe('many boxes', () => {
           expect(found.counts.includes(0)).toBe(false);
         },
       ),
+      runs('many boxes', 1000),
     );
   });
 
@@ -180,6 +182,7 @@ describe('cutting', () => {
           }
         },
       ),
+      runs('boxes inside a shape', 1000),
     );
   });
 
@@ -206,7 +209,7 @@ describe('cutting', () => {
           expect([...covers.starts]).toEqual(before);
         },
       ),
-      { numRuns: 400 },
+      runs('boxes without others', 4000),
     );
     expect(
       subtractMany([0, 0], [4, 0], { rank: 2, length: 0, starts: new Float64Array(), counts: new Float64Array() })

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { isH5LogError } from '../../src/base/errors.ts';
 import { type Blocks, dataLength, resolve } from '../../src/space/resolve.ts';
 import { type Selection, select, type Where } from '../../src/space/select.ts';
+import { runs } from '../seed.ts';
 import { applied, covered, leaves, type Modelled, pointLists, range, shapes, slabs, trees } from './model.ts';
 
 const inShape = (of: (shape: readonly number[]) => fc.Arbitrary<Modelled>) =>
@@ -35,7 +36,7 @@ describe('every selection becomes blocks in row-major order', () => {
         expect(blocks.size).toBe(modelled.positions.length);
         expect([blocks.rank, blocks.order]).toEqual([shape.length, null]);
       }),
-      { numRuns: 400 },
+      runs('slabs', 4000),
     );
   });
 
@@ -51,7 +52,7 @@ describe('every selection becomes blocks in row-major order', () => {
           expect(Number.isNaN(size) || size === modelled.positions.length).toBe(true);
         },
       ),
-      { numRuns: 1500 },
+      runs('trees of selections', 15_000),
     );
   });
 
@@ -68,7 +69,7 @@ describe('every selection becomes blocks in row-major order', () => {
           }
         },
       ),
-      { numRuns: 400 },
+      runs('resolved parts of a tree', 4000),
     );
   });
 
@@ -84,7 +85,7 @@ describe('every selection becomes blocks in row-major order', () => {
         expect(Array.from(place, (at) => elements[at])).toEqual(modelled.positions);
         expect(Array.from(order)).toEqual(elements.map((x) => modelled.positions.lastIndexOf(x)));
       }),
-      { numRuns: 500 },
+      runs('lists of points', 5000),
     );
   });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Batches } from '../../src/storage/batches.ts';
+import { runs } from '../seed.ts';
 
 test('batches keep their limits and go on after short writes, until every byte is written once and in order', () => {
   const parts = fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 30 });
@@ -26,6 +27,7 @@ test('batches keep their limits and go on after short writes, until every byte i
         expect(written).toEqual(list.flatMap((part) => [...part]));
       },
     ),
+    runs('batches', 1000),
   );
 });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isH5LogError } from '../../src/base/errors.ts';
 import type { BlockingStorage, ByteStorage } from '../../src/storage/storage.ts';
+import { runs } from '../seed.ts';
 import { errorOf, expectBytes, pattern } from './scratch.ts';
 
 /** Gives a fresh storage that holds `bytes`. */
@@ -19,7 +20,7 @@ export function storageConformance(name: string, make: MakeStorage, options: Con
   describe(`${name} is a ByteStorage`, () => {
     readingConformance(make, options);
     if (options.readOnly) readOnlyConformance(make);
-    else writingConformance(make);
+    else writingConformance(name, make);
   });
 }
 
@@ -160,7 +161,7 @@ function readOnlyConformance(make: MakeStorage): void {
   });
 }
 
-function writingConformance(make: MakeStorage): void {
+function writingConformance(name: string, make: MakeStorage): void {
   test('writes parts one behind the other, empty ones included', async () => {
     await using(await make(pattern(4)), async (storage) => {
       for (const { calls } of halves(storage)) {
@@ -277,7 +278,7 @@ function writingConformance(make: MakeStorage): void {
           for (const { calls } of halves(storage)) expect([...(await contentsOf(calls))]).toEqual(model);
         });
       }),
-      { numRuns: 60 },
+      runs(`array of bytes: ${name}`, 600),
     );
   });
 }

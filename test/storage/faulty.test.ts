@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Fault, faultyStorage, type Variant, variants } from '../../src/storage/faulty.ts';
+import { runs } from '../seed.ts';
 import { storageConformance } from './conformance.ts';
 import { errorOf, expectBytes, pattern } from './scratch.ts';
 
@@ -206,6 +207,7 @@ describe('a power loss', () => {
           }
         },
       ),
+      runs('earlier moments of a disk', 1000),
     );
   });
 });

@@ -8,7 +8,7 @@ import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { acquireLock, lockPathFor } from '../../src/storage/node/lock.ts';
 import { type Holder, here } from '../../src/storage/node/lock-holder.ts';
-import { repeats } from '../seed.ts';
+import { random, repeats, seed } from '../seed.ts';
 import { canDropRights, errorOf, scratchDirectory, withoutRights } from './scratch.ts';
 
 const directory = fs.realpathSync(scratchDirectory());
@@ -262,9 +262,10 @@ describe('eight processes', () => {
         else entered += news;
       });
     const crowd = Array.from({ length: 8 }, launch);
+    const next = random(seed('lock storm'));
     for (let kills = 0; kills < repeats(400); kills++) {
-      await new Promise((resolve) => setTimeout(resolve, 30 + Math.random() * 40));
-      const victim = Math.floor(Math.random() * crowd.length);
+      await new Promise((resolve) => setTimeout(resolve, 30 + next() * 40));
+      const victim = Math.floor(next() * crowd.length);
       await end(crowd[victim] as ChildProcess);
       crowd[victim] = launch();
     }

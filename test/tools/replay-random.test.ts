@@ -9,7 +9,7 @@ import { rowBoxes } from '../../src/tools/row-boxes.ts';
 import { Machine } from '../log/model.ts';
 import { type Setup, type Step, type StepKind, WEIGHTS } from '../log/model-program.ts';
 import { withOracle } from '../oracles.ts';
-import { repeats, seed } from '../seed.ts';
+import { runs } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { checkReplayed, expectedOf, tally } from './replay-check.ts';
 
@@ -47,9 +47,9 @@ const programs = fc.record({
 
 withOracle(['h5dump', 'python'], 'files of random programs', () => {
   test('are the same after a replay, whatever memory it may use', { timeout: 1_800_000 }, async () => {
-    const runs = fc.sample(programs, { seed: seed('replay of programs'), numRuns: repeats(1000) });
+    const chosen = fc.sample(programs, runs('replay of programs', 1000));
     let batch: { output: string; expected: ReturnType<typeof expectedOf> }[] = [];
-    for (const [i, { setup, steps }] of runs.entries()) {
+    for (const [i, { setup, steps }] of chosen.entries()) {
       const machine = await Machine.start(setup, folder);
       for (const step of steps) await machine.step(step);
       const input = join(folder, `${i}.h5`);
@@ -98,7 +98,7 @@ test('boxes of neighbours cover a range once, in order, and are no larger than a
     }
     expect(at).toBe(to);
   });
-  fc.assert(property, { seed: seed('row boxes'), numRuns: repeats(5000) });
+  fc.assert(property, runs('row boxes', 5000));
 });
 
 test('whole rows stay together: a large array is cut along its first dimension', () => {

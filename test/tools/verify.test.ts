@@ -8,7 +8,7 @@ import { verify } from '../../src/tools.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { folder as fixtures, readable } from '../original/fixtures.ts';
 import { WORKERS } from '../parallel/scripted.ts';
-import { full, random, repeats, seed, some } from '../seed.ts';
+import { full, noise, random, repeats, seed, some } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { factsOf } from './facts.ts';
 
@@ -131,7 +131,7 @@ describe('repairTo', () => {
 
   test.each([
     ['zeroed', (copy: Uint8Array) => copy.fill(0, 0, 48)],
-    ['full of noise', (copy: Uint8Array) => copy.set(crypto.getRandomValues(new Uint8Array(48)))],
+    ['full of noise', (copy: Uint8Array) => copy.set(noise(48, seed('a superblock of noise')))],
     ['of another time', (copy: Uint8Array) => copy.set(new Uint8Array(8), 28)],
   ])('gives the last commit back when the superblock is %s', async (_what, destroy) => {
     const path = fresh('destroyed');
@@ -208,7 +208,7 @@ describe('repairTo', () => {
     expect(factsOf(out)).toEqual(factsOf(whole));
     await expect(verify(whole, { repairTo: whole, force: true })).rejects.toMatchObject({ code: 'OPTION' });
     const path = fresh('noise');
-    writeFileSync(path, crypto.getRandomValues(new Uint8Array(5000)));
+    writeFileSync(path, noise(5000, seed('a file of noise')));
     const before = readdirSync(folder).sort();
     await expect(verify(path, { repairTo: fresh('never') })).rejects.toMatchObject({ code: 'FORMAT' });
     expect(readdirSync(folder).sort()).toEqual(before);
