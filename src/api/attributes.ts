@@ -1,6 +1,7 @@
 import { H5LogError } from '../base/errors.ts';
 import type { FileSession } from '../connector/file-session.ts';
-import { checkType, T } from '../dtype/construct.ts';
+import { checkType } from '../dtype/check.ts';
+import { T } from '../dtype/construct.ts';
 import { arrayKind } from '../dtype/convert.ts';
 import { type DType, fullType, type TypedArray } from '../dtype/model.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';

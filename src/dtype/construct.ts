@@ -1,6 +1,7 @@
 // T: how users describe element types that have no name of their own.
 
 import { H5LogError } from '../base/errors.ts';
+import { checkType } from './check.ts';
 import { describeType, describeValue } from './describe.ts';
 import {
   type ArrayOf,
@@ -29,37 +30,13 @@ import {
   type VlenType,
 } from './model.ts';
 
-export { containsReference, containsVlen, describeType, sameType } from './describe.ts';
-
 /** The size of a type is a 32-bit field in the file. */
 const MAX_SIZE = 2 ** 32 - 1;
 /** H5S_MAX_RANK and H5T_OPAQUE_TAG_MAX of libhdf5, whose length byte holds multiples of 8. */
 const MAX_RANK = 32;
 const MAX_TAG = 248;
 
-const CLASSES: readonly unknown[] = [
-  'integer',
-  'float',
-  'string',
-  'bitfield',
-  'opaque',
-  'compound',
-  'reference',
-  'enum',
-  'vlen',
-  'array',
-] satisfies Described['class'][];
-
 const wrong = (message: string): H5LogError => new H5LogError('DTYPE', message);
-
-/** Checks that a value from plain JavaScript is an element type at all; throws DTYPE if not. */
-export function checkType(dtype: unknown): DType {
-  if (typeof dtype === 'string' && fullType(dtype as NumberType) !== undefined) return dtype as NumberType;
-  if (typeof dtype === 'object' && dtype !== null && 'class' in dtype && CLASSES.includes(dtype.class)) {
-    return dtype as Described;
-  }
-  throw wrong(`expected an element type such as 'float64' or one made by T, got ${describeValue(dtype)}`);
-}
 
 function checkSize(what: string, size: number): number {
   if (Number.isInteger(size) && size > 0 && size <= MAX_SIZE) return size;

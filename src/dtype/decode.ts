@@ -2,9 +2,10 @@
 
 import { formatError } from '../base/errors.ts';
 import { readUnusual } from './bits.ts';
+import { checkSound } from './check.ts';
 import { numberArray, unpackNumbers } from './convert.ts';
 import { describeType } from './describe.ts';
-import { readAddress, readHeapId, readUint32 } from './heap-id.ts';
+import { readAddress, readHeapId, readUint32 } from './heap-ids.ts';
 import {
   type ArrayType,
   type CompoundType,
@@ -17,7 +18,6 @@ import {
   type StringType,
   storedNumber,
 } from './model.ts';
-import { checkSound } from './sound.ts';
 import { textOf } from './text.ts';
 
 /** What lies outside the bytes: heap objects, and the paths of objects by the address of their header. */

@@ -1,5 +1,7 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import { checkType, containsReference, containsVlen, describeType, sameType, T } from '../../src/dtype/construct.ts';
+import { checkType } from '../../src/dtype/check.ts';
+import { T } from '../../src/dtype/construct.ts';
+import { containsReference, containsVlen, describeType, sameType } from '../../src/dtype/describe.ts';
 import {
   type ArrayOf,
   type CompoundType,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { T } from '../../src/dtype/construct.ts';
 import { arrayKind, numberArray, packNumbers, unpackNumbers } from '../../src/dtype/convert.ts';
-import { fromHalf, toHalf } from '../../src/dtype/half.ts';
+import { fromHalf, toHalf } from '../../src/dtype/kernels.ts';
 import type { DType, FullType, NumberType, TypedArray } from '../../src/dtype/model.ts';
 import { runs } from '../seed.ts';
 import { NUMBER_TYPES } from './generate.ts';

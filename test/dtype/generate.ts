@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { T } from '../../src/dtype/construct.ts';
 import { numberArray } from '../../src/dtype/convert.ts';
-import { fromHalf } from '../../src/dtype/half.ts';
+import type { Resolver } from '../../src/dtype/decode.ts';
+import type { Encoded } from '../../src/dtype/encode.ts';
+import { fromHalf } from '../../src/dtype/kernels.ts';
 import {
   type CompoundType,
   type DType,
@@ -13,7 +15,6 @@ import {
   type StringType,
   storedNumber,
 } from '../../src/dtype/model.ts';
-import type { Encoded, Resolver } from '../../src/dtype/values.ts';
 
 export const NUMBER_TYPES: readonly NumberType[] = [
   'int8',

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { T } from '../../src/dtype/construct.ts';
 import { arrayKind, numberArray, packNumbers, unpackNumbers } from '../../src/dtype/convert.ts';
+import { decodeValues } from '../../src/dtype/decode.ts';
+import { encodeValues } from '../../src/dtype/encode.ts';
 import type { FloatType, IntegerType, NumberType } from '../../src/dtype/model.ts';
-import { decodeValues, encodeValues } from '../../src/dtype/values.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { random, seed } from '../seed.ts';
 import { NO_RESOLVER, NUMBER_TYPES } from './generate.ts';

@@ -1,16 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { containsReference, containsVlen, describeType, sameType } from '../../src/dtype/construct.ts';
+import { decodeOne, decodeValues } from '../../src/dtype/decode.ts';
+import { containsReference, containsVlen, describeType, sameType } from '../../src/dtype/describe.ts';
+import { type Encoded, encodeValues } from '../../src/dtype/encode.ts';
+import { heapSlots, visitHeapIds, visitReferences } from '../../src/dtype/heap-ids.ts';
 import { type DType, fullType, isBool } from '../../src/dtype/model.ts';
-import {
-  decodeOne,
-  decodeValues,
-  type Encoded,
-  encodeValues,
-  heapSlots,
-  visitHeapIds,
-  visitReferences,
-} from '../../src/dtype/values.ts';
 import { runs } from '../seed.ts';
 import { anyType, elements, MemoryHeap } from './generate.ts';
 

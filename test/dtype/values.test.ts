@@ -1,14 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { T } from '../../src/dtype/construct.ts';
+import { decodeOne, decodeValues } from '../../src/dtype/decode.ts';
+import { encodeValues } from '../../src/dtype/encode.ts';
+import { heapSlots, visitHeapIds, visitReferences } from '../../src/dtype/heap-ids.ts';
 import { type DType, type FloatType, type FullType, fullType, type ReferenceType } from '../../src/dtype/model.ts';
-import {
-  decodeOne,
-  decodeValues,
-  encodeValues,
-  heapSlots,
-  visitHeapIds,
-  visitReferences,
-} from '../../src/dtype/values.ts';
 import { MemoryHeap, NO_RESOLVER } from './generate.ts';
 
 const error = (code: string, message: RegExp) =>

@@ -1,6 +1,6 @@
 import { deflate } from '#platform';
+import { encodeValues } from '../../src/dtype/encode.ts';
 import type { DType } from '../../src/dtype/model.ts';
-import { encodeValues } from '../../src/dtype/values.ts';
 import { applyFilters } from '../../src/filter/pipeline.ts';
 import { SUPERBLOCK_SIZE } from '../../src/hdf5/format/superblock.ts';
 import { createDatatype } from '../../src/hdf5/graph/committed-types.ts';

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { T } from '../../src/dtype/construct.ts';
+import { encodeValues } from '../../src/dtype/encode.ts';
 import type { DType } from '../../src/dtype/model.ts';
-import { encodeValues } from '../../src/dtype/values.ts';
 import type { ChunkPlace } from '../../src/hdf5/layouts/chunk-index.ts';
 import { contiguous, unallocated } from '../../src/hdf5/layouts/new-layout.ts';
 import { chunked, compact, virtual } from '../../src/hdf5/layouts/ordinary.ts';

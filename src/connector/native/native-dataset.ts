@@ -1,8 +1,8 @@
 import { H5LogError } from '../../base/errors.ts';
 import { arrayKind } from '../../dtype/convert.ts';
+import { decodeValues } from '../../dtype/decode.ts';
 import { containsVlen } from '../../dtype/describe.ts';
 import type { TypedArray } from '../../dtype/model.ts';
-import { decodeValues } from '../../dtype/values.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { DatasetParts } from '../../hdf5/messages/dataset.ts';
 import * as MESSAGE from '../../hdf5/messages/numbers.ts';

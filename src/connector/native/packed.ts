@@ -1,7 +1,7 @@
 import { formatError, H5LogError } from '../../base/errors.ts';
-import { readUint32 } from '../../dtype/heap-id.ts';
+import { type Encoded, encodeValues } from '../../dtype/encode.ts';
+import { readUint32 } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
-import { type Encoded, encodeValues } from '../../dtype/values.ts';
 import type { Library } from './library.ts';
 import type { Form } from './memory-form.ts';
 

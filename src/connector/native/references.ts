@@ -1,6 +1,7 @@
+import type { Resolver } from '../../dtype/decode.ts';
 import { containsReference } from '../../dtype/describe.ts';
+import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
 import { type DType, type FullType, fullType } from '../../dtype/model.ts';
-import { heapSlots, type Resolver, visitReferences } from '../../dtype/values.ts';
 import type { NativeFile } from './native-file.ts';
 import { OWN_HEAP } from './packed.ts';
 

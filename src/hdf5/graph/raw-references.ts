@@ -1,6 +1,6 @@
 import { inflate } from '#platform';
 import { containsReference } from '../../dtype/describe.ts';
-import { heapSlots, visitReferences } from '../../dtype/values.ts';
+import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
 import { unfilter } from '../../filter/pipeline.ts';
 import type { Io } from '../../storage/io.ts';
 import { Cursor, UNDEFINED } from '../format/cursor.ts';

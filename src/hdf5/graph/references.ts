@@ -1,6 +1,6 @@
 import { containsReference } from '../../dtype/describe.ts';
+import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
-import { heapSlots, visitReferences } from '../../dtype/values.ts';
 import type { Io } from '../../storage/io.ts';
 import { Cursor } from '../format/cursor.ts';
 import { parseAttribute } from '../messages/attribute.ts';

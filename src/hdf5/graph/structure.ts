@@ -1,6 +1,6 @@
 import { H5LogError } from '../../base/errors.ts';
+import { type Encoded, encodeValues } from '../../dtype/encode.ts';
 import type { DType } from '../../dtype/model.ts';
-import { type Encoded, encodeValues } from '../../dtype/values.ts';
 import type { Io } from '../../storage/io.ts';
 import { DEFAULT_K } from '../format/superblock.ts';
 import type { MessageDraft } from '../layouts/new-layout.ts';

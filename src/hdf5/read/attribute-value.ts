@@ -1,6 +1,6 @@
 import { formatError } from '../../base/errors.ts';
+import { decodeOne, decodeValues } from '../../dtype/decode.ts';
 import { type DType, type FullType, publicType } from '../../dtype/model.ts';
-import { decodeOne, decodeValues } from '../../dtype/values.ts';
 import type { Io } from '../../storage/io.ts';
 import { Cursor } from '../format/cursor.ts';
 import type { Attribute } from '../graph/object-node.ts';

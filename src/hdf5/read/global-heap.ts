@@ -1,5 +1,5 @@
+import { visitHeapIds } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
-import { visitHeapIds } from '../../dtype/values.ts';
 import type { Io } from '../../storage/io.ts';
 import { putU64 } from '../format/byte-writer.ts';
 import { readCollection } from '../format/global-heap.ts';

@@ -1,6 +1,8 @@
 import { H5LogError } from '../../base/errors.ts';
 import { arrayKind, numberArray, packNumbers, unpackNumbers } from '../../dtype/convert.ts';
+import { decodeValues } from '../../dtype/decode.ts';
 import { describeType, describeValue } from '../../dtype/describe.ts';
+import { encodeValues } from '../../dtype/encode.ts';
 import {
   type DType,
   type FullType,
@@ -10,7 +12,6 @@ import {
   storedNumber,
   type TypedArray,
 } from '../../dtype/model.ts';
-import { decodeValues, encodeValues } from '../../dtype/values.ts';
 
 /** Elements of a dataset's type between JavaScript and the file. */
 export class Elements {

@@ -1,6 +1,7 @@
 import { H5LogError } from '../../base/errors.ts';
+import { decodeOne } from '../../dtype/decode.ts';
+import { encodeValues } from '../../dtype/encode.ts';
 import { type DType, fullType } from '../../dtype/model.ts';
-import { decodeOne, encodeValues } from '../../dtype/values.ts';
 import { located } from '../../hdf5/read/located.ts';
 
 /** A fill value in JavaScript; one that does not fit its type is as good as none. `offset` is where it lies in the file. */

@@ -1,7 +1,7 @@
 import { H5LogError } from '../../base/errors.ts';
 import { containsReference, containsVlen } from '../../dtype/describe.ts';
+import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
-import { heapSlots, visitReferences } from '../../dtype/values.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
 import { readCollection } from '../../hdf5/format/global-heap.ts';
 import { DEFAULT_K } from '../../hdf5/format/superblock.ts';

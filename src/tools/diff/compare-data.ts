@@ -1,8 +1,8 @@
 import type { Dataset } from '../../api/dataset.ts';
 import { H5LogError } from '../../base/errors.ts';
+import { decodeValues } from '../../dtype/decode.ts';
 import { containsReference, containsVlen, describeType, sameType } from '../../dtype/describe.ts';
 import type { DType } from '../../dtype/model.ts';
-import { decodeValues } from '../../dtype/values.ts';
 import { pieceSize } from '../dump/values.ts';
 import { isNull } from '../inside.ts';
 import { fullSlab, slabPieces } from '../replay/slab-pieces.ts';

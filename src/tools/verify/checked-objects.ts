@@ -1,7 +1,8 @@
 import { lookup3 } from '../../base/checksum.ts';
 import { formatError, type H5LogError } from '../../base/errors.ts';
 import { nothing } from '../../connector/open-log.ts';
-import { decodeValues, visitHeapIds } from '../../dtype/values.ts';
+import { decodeValues } from '../../dtype/decode.ts';
+import { visitHeapIds } from '../../dtype/heap-ids.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { Structure } from '../../hdf5/graph/structure.ts';

@@ -1,8 +1,42 @@
-// Type descriptions come from files too; before bytes are read by one, it must make sense.
+// Type descriptions come from callers (plain JavaScript may pass anything) and from files (which may be damaged).
 
-import { formatError } from '../base/errors.ts';
-import { describeType } from './describe.ts';
-import { type DType, type FloatType, type FullType, fullType, HEAP_ID_SIZE, REFERENCE_SIZE } from './model.ts';
+import { formatError, H5LogError } from '../base/errors.ts';
+import { describeType, describeValue } from './describe.ts';
+import {
+  type Described,
+  type DType,
+  type FloatType,
+  type FullType,
+  fullType,
+  HEAP_ID_SIZE,
+  type NumberType,
+  REFERENCE_SIZE,
+} from './model.ts';
+
+const CLASSES: readonly unknown[] = [
+  'integer',
+  'float',
+  'string',
+  'bitfield',
+  'opaque',
+  'compound',
+  'reference',
+  'enum',
+  'vlen',
+  'array',
+] satisfies Described['class'][];
+
+/** Checks that a value from plain JavaScript is an element type at all; throws DTYPE if not. */
+export function checkType(dtype: unknown): DType {
+  if (typeof dtype === 'string' && fullType(dtype as NumberType) !== undefined) return dtype as NumberType;
+  if (typeof dtype === 'object' && dtype !== null && 'class' in dtype && CLASSES.includes(dtype.class)) {
+    return dtype as Described;
+  }
+  throw new H5LogError(
+    'DTYPE',
+    `expected an element type such as 'float64' or one made by T, got ${describeValue(dtype)}`,
+  );
+}
 
 /** Longer numbers exist nowhere, and working them out bit by bit would take for ever. */
 const MAX_NUMBER_SIZE = 64;
