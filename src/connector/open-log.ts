@@ -4,8 +4,7 @@ import type { LogCounts } from '../log/format/log-group.ts';
 import { Log, type LogOptions } from '../log/log.ts';
 import type { LogStore } from '../log/store.ts';
 import type { Io } from '../storage/io.ts';
-import type { ByteStorage } from '../storage/storage.ts';
-import type { Subfiles } from '../storage/subfiles.ts';
+import type { ByteStorage, Subfiles } from '../storage/storage.ts';
 import type { Ranks } from './ranks.ts';
 
 /** What the stores of a log are opened with. */

@@ -6,7 +6,7 @@ import type { RankOptions } from '../log/flush/ranks.ts';
 import { commitAlone } from '../log/flush/write.ts';
 import type { Log } from '../log/log.ts';
 import type { Io } from '../storage/io.ts';
-import type { Source } from '../storage/source.ts';
+import type { Source } from '../storage/storage.ts';
 import type { CommonOptions } from './options.ts';
 
 /** What a file is opened with: as it was asked for, and with what the environment adds. */

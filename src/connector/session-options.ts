@@ -1,7 +1,7 @@
 import type { PlannedCommit } from '../hdf5/write/commit.ts';
 import type { FlushPlan } from '../log/flush/plan.ts';
 import type { LogOptions } from '../log/log.ts';
-import type { Source } from '../storage/source.ts';
+import type { Source } from '../storage/storage.ts';
 import type { Ranks } from './ranks.ts';
 
 /** What a session is opened with. */

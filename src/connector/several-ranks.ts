@@ -9,7 +9,7 @@ import { commitTogether, type RankOptions } from '../log/flush/ranks.ts';
 import type { Log } from '../log/log.ts';
 import { groupingOf } from '../log/subfiles.ts';
 import type { Io } from '../storage/io.ts';
-import type { Source } from '../storage/source.ts';
+import type { Source } from '../storage/storage.ts';
 import type { CommonOptions } from './options.ts';
 import { checkStorage, type Ranks, type Settings } from './ranks.ts';
 

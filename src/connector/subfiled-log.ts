@@ -20,7 +20,7 @@ import {
   writeToken,
 } from '../log/subfiles.ts';
 import type { Io } from '../storage/io.ts';
-import type { Subfiles } from '../storage/subfiles.ts';
+import type { Subfiles } from '../storage/storage.ts';
 import { nothing, OpenLog, type StoreOptions } from './open-log.ts';
 
 type SubfileOptions = StoreOptions & { readonly subfiles: Subfiles };

@@ -9,8 +9,7 @@ import { newStructure, openStructure, prepareWriting } from '../hdf5/read/open.t
 import { Appender } from '../hdf5/write/appender.ts';
 import { Committer } from '../hdf5/write/commit.ts';
 import { type Io, within } from '../storage/io.ts';
-import type { ByteStorage } from '../storage/storage.ts';
-import type { Subfiles } from '../storage/subfiles.ts';
+import type { ByteStorage, Subfiles } from '../storage/storage.ts';
 import type { SubfileState } from './format/commit-record.ts';
 import { beginLog, type LogCounts, readCounts } from './format/log-group.ts';
 import type { LogStore } from './store.ts';

@@ -1,3 +1,5 @@
+import { H5LogError } from '../base/errors.ts';
+
 /**
  * Where a file's bytes live. The blocking half is optional: without it (http, Blob) every ...Sync call throws UNSUPPORTED.
  * Without `write` the storage is read only.
@@ -22,4 +24,61 @@ export interface BlockingStorage {
   truncate(size: number): void;
   sync(): void;
   close(): void;
+}
+
+/** The files beside a file that hold its data. They are made under temporary names and get their own when the file is there. */
+export interface Subfiles {
+  /** Where subfile number `g` is, for messages. */
+  name(g: number): string;
+  /** undefined: there is none. With a token: the one of that file which was not given its name yet. */
+  open(g: number, writing: boolean, token?: string): ByteStorage | undefined;
+  create(g: number, token: string): ByteStorage;
+  publish(g: number, token: string, durable: boolean): void;
+  discard(g: number, token: string): void;
+  /** Removes what earlier files of that name left behind: subfiles from number `count` on, and those that never got a name. */
+  tidy(count: number): void;
+}
+
+/** A file that may be written: its bytes, and the right to be the only writer. */
+export interface WriteTarget {
+  readonly storage: ByteStorage;
+  /** Where a new file is until it has its name, for others who write into it. */
+  readonly at?: string;
+  /** Gives the right up; at the end, or when opening failed. */
+  release(): void;
+  /** Makes a new file appear under its name. `durable` also survives a power loss. */
+  publish(durable: boolean): void;
+  /** Removes a new file that was never published. */
+  discard(): void;
+}
+
+/** A storage of the caller's own: nothing to lock, nothing to rename. */
+export function plainTarget(storage: ByteStorage): WriteTarget {
+  return { storage, release() {}, publish() {}, discard() {} };
+}
+
+/** Where a file is, and what was taken for it. */
+export interface Source {
+  /** null for what is not a file of this machine. */
+  readonly path: string | null;
+  readonly storage: ByteStorage;
+  /** null: the file is only read. */
+  readonly target: WriteTarget | null;
+  /** The files beside this one; null where nothing is beside it. */
+  readonly subfiles: Subfiles | null;
+}
+
+export const isPath = (source: unknown): source is string | URL => typeof source === 'string' || source instanceof URL;
+
+/** Refuses what is neither a path nor anything that bytes can be read from. */
+export function checkStorage(source: unknown): void {
+  const storage = source as Partial<ByteStorage> | null;
+  if (
+    typeof storage === 'object' &&
+    storage !== null &&
+    typeof storage.read === 'function' &&
+    typeof storage.size === 'function'
+  )
+    return;
+  throw new H5LogError('OPTION', 'a path, a URL, a Blob or a storage is needed');
 }

@@ -2,8 +2,7 @@ import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, unlin
 import { dirname } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
 import { storageFailure } from '../failures.ts';
-import type { BlockingStorage, ByteStorage } from '../storage.ts';
-import { plainTarget, type WriteTarget } from '../target.ts';
+import { type BlockingStorage, type ByteStorage, plainTarget, type WriteTarget } from '../storage.ts';
 import { readableAfterClose } from './after-close.ts';
 import { nodeStorage } from './file.ts';
 import { acquireLock, type Lock } from './lock.ts';

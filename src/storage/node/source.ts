@@ -1,4 +1,4 @@
-import type { Source } from '../source.ts';
+import type { Source } from '../storage.ts';
 import { createTarget, joinTarget, openTarget, readTarget } from './create.ts';
 import { pathOf } from './path.ts';
 import { subfilesOf } from './subfiles.ts';

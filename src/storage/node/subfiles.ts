@@ -1,8 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, unlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { storageFailure } from '../failures.ts';
-import type { ByteStorage } from '../storage.ts';
-import type { Subfiles } from '../subfiles.ts';
+import type { ByteStorage, Subfiles } from '../storage.ts';
 import { readableAfterClose } from './after-close.ts';
 import { syncDirectory } from './create.ts';
 import { nodeStorage } from './file.ts';

@@ -3,8 +3,7 @@ import { File } from '../../api/file.ts';
 import { H5LogError, inFile } from '../../base/errors.ts';
 import { readSuperblock } from '../../hdf5/format/superblock.ts';
 import { driveAsync, type Io } from '../../storage/io.ts';
-import type { ByteStorage } from '../../storage/storage.ts';
-import type { WriteTarget } from '../../storage/target.ts';
+import type { ByteStorage, WriteTarget } from '../../storage/storage.ts';
 import { logOf, type SealedDataset, type SealProgress, sealFile } from './file.ts';
 
 export type { SealedDataset, SealProgress } from './file.ts';
