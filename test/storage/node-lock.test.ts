@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { acquireLock, lockPathFor } from '../../src/storage/node/lock.ts';
-import { type Holder, here } from '../../src/storage/node/lock-holder.ts';
+import { acquireLock, type Holder, here, lockPathFor } from '../../src/storage/node/lock.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { canDropRights, errorOf, scratchDirectory, withoutRights } from './scratch.ts';
 
