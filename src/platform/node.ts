@@ -4,11 +4,17 @@ import { deflateSync, inflateSync } from 'node:zlib';
 import { formatError } from '../base/errors.ts';
 import { askedBy } from './environment.ts';
 
-export { createTarget, joinTarget, openTarget, readTarget } from '../storage/node/create.ts';
+export {
+  createdSource,
+  createTarget,
+  joinTarget,
+  openedSource,
+  openTarget,
+  readTarget,
+} from '../storage/node/create.ts';
 export { watchProcess } from '../storage/node/exit.ts';
 export { nodeStorage } from '../storage/node/file.ts';
 export { pathOf, realFile } from '../storage/node/path.ts';
-export { createdSource, openedSource } from '../storage/node/source.ts';
 export { subfilesOf } from '../storage/node/subfiles.ts';
 
 /** zlib makes nothing more than about a thousand times smaller. */

@@ -2,11 +2,12 @@ import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, unlin
 import { dirname } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
 import { storageFailure } from '../failures.ts';
-import { type BlockingStorage, type ByteStorage, plainTarget, type WriteTarget } from '../storage.ts';
+import { type BlockingStorage, type ByteStorage, plainTarget, type Source, type WriteTarget } from '../storage.ts';
 import { readableAfterClose } from './after-close.ts';
 import { nodeStorage } from './file.ts';
 import { acquireLock, type Lock } from './lock.ts';
 import { errno, pathOf, realFile } from './path.ts';
+import { subfilesOf } from './subfiles.ts';
 
 type Blocking = ByteStorage & { readonly blocking: BlockingStorage };
 
@@ -131,4 +132,19 @@ function remove(path: string): void {
   } catch (error) {
     if (errno(error) !== 'ENOENT') throw storageFailure(path, 'removing the unfinished file', error);
   }
+}
+
+/** An existing file. Of several ranks that write it one has the lock. */
+export function openedSource(path: string | URL, writing: boolean, leads: boolean): Source {
+  const place = { path: pathOf(path), subfiles: subfilesOf(path) };
+  if (!writing) return { ...place, storage: readTarget(path), target: null };
+  const target = leads ? openTarget(path) : joinTarget(path);
+  return { ...place, storage: target.storage, target };
+}
+
+/** A new file, begun by one rank. */
+export function createdSource(path: string | URL, leads: boolean, exclusive: boolean): Source {
+  const place = { path: pathOf(path), subfiles: subfilesOf(path) };
+  const target = leads ? createTarget(path, exclusive) : joinTarget(path);
+  return { ...place, storage: target.storage, target };
 }
