@@ -3,7 +3,7 @@ import { H5LogError } from '../base/errors.ts';
 import { Contents } from './contents.ts';
 import { Delays } from './delays.ts';
 import { DiskModel, land, type Operation, type Piece, type Variant } from './disk-model.ts';
-import { checkPosition, closedError, storageFailure } from './failures.ts';
+import { checkPosition, closedError, storageFailure } from './errors.ts';
 import { type Fault, type FaultKind, Faults } from './faults.ts';
 import { Random } from './random.ts';
 import type { BlockingStorage, ByteStorage } from './storage.ts';

@@ -1,5 +1,5 @@
 import { Contents } from './contents.ts';
-import { checkPosition } from './failures.ts';
+import { checkPosition } from './errors.ts';
 import type { BlockingStorage, ByteStorage } from './storage.ts';
 
 /** A storage in memory; `bytes()` is a copy of what it holds now. */

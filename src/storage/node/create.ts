@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
-import { storageFailure } from '../failures.ts';
+import { storageFailure } from '../errors.ts';
 import { type BlockingStorage, type ByteStorage, plainTarget, type Source, type WriteTarget } from '../storage.ts';
 import { readableAfterClose } from './after-close.ts';
 import { nodeStorage } from './file.ts';

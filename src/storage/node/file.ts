@@ -2,7 +2,7 @@ import * as fs from 'node:fs';
 import { promisify } from 'node:util';
 import { H5LogError } from '../../base/errors.ts';
 import { Batches, MOST_BYTES } from '../batches.ts';
-import { checkPosition, closedError, readOnlyError, storageFailure } from '../failures.ts';
+import { checkPosition, closedError, readOnlyError, storageFailure } from '../errors.ts';
 import type { BlockingStorage, ByteStorage } from '../storage.ts';
 import { errno, pathOf } from './path.ts';
 

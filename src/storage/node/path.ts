@@ -2,7 +2,7 @@ import { readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { H5LogError } from '../../base/errors.ts';
-import { storageFailure } from '../failures.ts';
+import { storageFailure } from '../errors.ts';
 
 /** The code of a system error such as ENOENT, else ''. */
 export function errno(error: unknown): string {

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, unlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { storageFailure } from '../failures.ts';
+import { storageFailure } from '../errors.ts';
 import type { ByteStorage, Subfiles } from '../storage.ts';
 import { readableAfterClose } from './after-close.ts';
 import { syncDirectory } from './create.ts';
