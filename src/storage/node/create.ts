@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, unlinkSync } from 'node:fs';
+import { existsSync, linkSync, renameSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
 import { storageFailure } from '../errors.ts';
@@ -6,7 +6,7 @@ import { type BlockingStorage, type ByteStorage, plainTarget, type Source, type 
 import { readableAfterClose } from './after-close.ts';
 import { nodeStorage } from './file.ts';
 import { acquireLock, type Lock } from './lock.ts';
-import { errno, pathOf, realFile } from './path.ts';
+import { errno, pathOf, realFile, syncDirectory } from './path.ts';
 import { subfilesOf } from './subfiles.ts';
 
 type Blocking = ByteStorage & { readonly blocking: BlockingStorage };
@@ -114,15 +114,6 @@ function publish(aside: string, real: string, name: string, exclusive: boolean, 
   } catch (error) {
     if (errno(error) === 'EEXIST') throw existsError(name);
     throw storageFailure(name, 'giving the new file its name', error);
-  }
-}
-
-export function syncDirectory(path: string): void {
-  const handle = openSync(path, 'r');
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
   }
 }
 

@@ -1,4 +1,4 @@
-import { readlinkSync, realpathSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { H5LogError } from '../../base/errors.ts';
@@ -56,5 +56,15 @@ function linkTarget(path: string): string | undefined {
     // EINVAL: exists and is no link (UNKNOWN on Windows). ENOENT: does not exist yet.
     if (['EINVAL', 'ENOENT', 'UNKNOWN'].includes(errno(error))) return undefined;
     throw error;
+  }
+}
+
+/** Makes the names in a directory survive a power loss. */
+export function syncDirectory(path: string): void {
+  const handle = openSync(path, 'r');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
   }
 }

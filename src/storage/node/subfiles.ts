@@ -3,9 +3,8 @@ import { basename, dirname, join } from 'node:path';
 import { storageFailure } from '../errors.ts';
 import type { ByteStorage, Subfiles } from '../storage.ts';
 import { readableAfterClose } from './after-close.ts';
-import { syncDirectory } from './create.ts';
 import { nodeStorage } from './file.ts';
-import { errno, pathOf, realFile } from './path.ts';
+import { errno, pathOf, realFile, syncDirectory } from './path.ts';
 
 /** `<path>.subfiles/<name>.<g>`, as the original names them. */
 export function subfilesOf(path: string | URL): Subfiles {
