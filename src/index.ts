@@ -9,5 +9,6 @@ export type { Commit } from './connector/file-session.ts';
 export type { CommonOptions, CreateOptions, OpenOptions } from './connector/options.ts';
 export { T } from './dtype/construct.ts';
 export type { ArrayOf, Described, DType, NumberType, TypedArray, ValueOf } from './dtype/model.ts';
-export { type Coordinates, type Selection, type Slab, select, type Where } from './space/select.ts';
+export { type Selection, select, type Where } from './space/select.ts';
+export type { Coordinates, Slab } from './space/shape.ts';
 export type { BlockingStorage, ByteStorage } from './storage/storage.ts';

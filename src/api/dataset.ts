@@ -12,8 +12,8 @@ import { checkFilters, type DatasetShape, type Filter, regularDataset } from '..
 import { encodeFillValue } from '../log/post/fill-value.ts';
 import { planResize } from '../log/post/resize.ts';
 import { Reading, type ReadRequest } from '../log/read/reading.ts';
-import type { Coordinates, Where } from '../space/select.ts';
-import { checkMaxShape, checkShape, sizeOf } from '../space/shape.ts';
+import type { Where } from '../space/select.ts';
+import { type Coordinates, checkMaxShape, checkShape, sizeOf } from '../space/shape.ts';
 import { driveAsync } from '../storage/io.ts';
 import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
 import type { File } from './file.ts';

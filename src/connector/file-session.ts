@@ -9,7 +9,8 @@ import type { Log } from '../log/log.ts';
 import type { LogDataset, PostOptions } from '../log/post/dataset.ts';
 import type { Filter } from '../log/post/dataset-shape.ts';
 import type { ReadRequest } from '../log/read/reading.ts';
-import type { Coordinates, Where } from '../space/select.ts';
+import type { Where } from '../space/select.ts';
+import type { Coordinates } from '../space/shape.ts';
 import type { Io } from '../storage/io.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 

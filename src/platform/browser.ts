@@ -1,6 +1,6 @@
+import { mixedSum } from '../base/checksum.ts';
 import { H5LogError } from '../base/errors.ts';
-import { inflateZlib, storeZlib } from '../filter/inflate.ts';
-import { mixedSum } from '../filter/mixed-sum.ts';
+import { inflateZlib, storeZlib } from '../filter/zlib.ts';
 import type { Asked } from './environment.ts';
 
 // What a page cannot do says so; what it can is done without anything of Node.

@@ -1,5 +1,5 @@
-import { type Boxes, BoxList } from './boxes.ts';
-import { combine } from './combine.ts';
+import { type Boxes, BoxList } from './box-list.ts';
+import { combine } from './sets.ts';
 
 /** Boxes cut out of other boxes; `from[i]` is the box that piece i is a part of. */
 export interface Pieces extends Boxes {

@@ -1,7 +1,5 @@
-import { BoxList } from './boxes.ts';
-import { copyCoordinates, isCoordinate, isList, selectionError } from './coordinates.ts';
-import { joinNeighbours } from './order.ts';
-import { MAX_RANK, sizeOf, stridesOf } from './shape.ts';
+import { BoxList, joinNeighbours } from './box-list.ts';
+import { copyCoordinates, isCoordinate, isList, MAX_RANK, selectionError, sizeOf, stridesOf } from './shape.ts';
 
 /** A list of points in the caller's order. */
 export interface PointList {

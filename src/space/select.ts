@@ -1,20 +1,9 @@
-import { type Blocks, blocksOf } from './blocks.ts';
-import { BoxList } from './boxes.ts';
-import {
-  type Coordinates,
-  checkCoordinates,
-  isList,
-  outside,
-  type Slab,
-  selectionError,
-  wrongRank,
-} from './coordinates.ts';
-import { ALL, boxesForm, boxesOf, type Form, noneForm, pointsForm, setForm, slabForm } from './form.ts';
+import { type Boxes, BoxList } from './box-list.ts';
+import { ALL, boxesForm, boxesOf, type Form, noneForm, pointsForm, setForm, slabForm } from './expression.ts';
 import { checkPoints, flatten, sortPoints } from './points.ts';
-import { checkSlab, gridSize } from './slab.ts';
+import { type Coordinates, checkCoordinates, isList, outside, type Slab, selectionError, wrongRank } from './shape.ts';
+import { checkSlab, gridBounds, gridBoxes, gridOf, gridSize } from './slab.ts';
 import type { SetOperation } from './sweep.ts';
-
-export type { Coordinates, Slab } from './coordinates.ts';
 
 /** A set of elements of a dataset; only `select.points` alone is a list. It never changes and fits many datasets. */
 export interface Selection {
@@ -29,6 +18,29 @@ export interface Selection {
 }
 
 export type Where = Slab | Selection;
+
+/**
+ * A selection worked out: disjoint blocks whose row-major data, one after the other, is the row-major order of the
+ * selected elements. For a list of points in another order than that, or with repetitions, two maps lead to and fro:
+ */
+export interface Blocks extends Boxes {
+  /** The number of elements in all blocks. */
+  readonly size: number;
+  /** For writing: element i of the blocks is item `order[i]` of the caller's data (the later of equal points). */
+  readonly order: Float64Array | null;
+  /** For reading: item i of the caller's data is element `place[i]` of the blocks. Null exactly if `order` is. */
+  readonly place: Float64Array | null;
+}
+
+/** How many items the caller's data has: one for each element, or for each point of a list. */
+export function dataLength(blocks: Blocks): number {
+  return blocks.place ? blocks.place.length : blocks.size;
+}
+
+export function blocksOf(list: BoxList, order: Float64Array | null = null, place: Float64Array | null = null): Blocks {
+  const { rank, length, starts, counts } = list.toBoxes();
+  return { rank, length, size: list.volume(), starts, counts, order, place };
+}
 
 /** The one class behind {@link Selection}: a form, and what was worked out from it. */
 export class Selected implements Selection {
@@ -114,6 +126,19 @@ export class Selected implements Selection {
     const right = toSelected(other);
     return new Selected(setForm(operation, this.#operand(), right.#operand()));
   }
+}
+
+/**
+ * The blocks that `where` means in a dataset of this shape; undefined is everything.
+ * A Selection gives the same object again as long as the shape is the same, so callers may key what they derive by it.
+ */
+export function resolve(where: Where | undefined, shape: readonly number[]): Blocks {
+  if (where instanceof Selected) return where.resolve(shape);
+  const grid = gridOf(checkSlab(where === undefined ? {} : (where as Slab)), shape);
+  if (!grid) return blocksOf(new BoxList(shape.length, 0));
+  const { lo, hi } = gridBounds(grid);
+  checkBounds(lo, hi, shape);
+  return blocksOf(gridBoxes(grid, true));
 }
 
 /** A plain slab is copied: the caller may change it later. */

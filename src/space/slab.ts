@@ -1,6 +1,5 @@
-import { BoxList, tooMany } from './boxes.ts';
-import { checkCoordinates, outside, type Slab, selectionError, wrongRank } from './coordinates.ts';
-import { describe } from './shape.ts';
+import { BoxList, tooMany } from './box-list.ts';
+import { checkCoordinates, describe, outside, type Slab, selectionError, wrongRank } from './shape.ts';
 
 /** A slab whose numbers were looked at. Rank -1: nothing in it tells. */
 export interface CheckedSlab {

@@ -1,4 +1,4 @@
-import { BoxList } from './boxes.ts';
+import { BoxList } from './box-list.ts';
 
 /**
  * Which elements a set operation keeps, as a truth table: bit (1 * in A + 2 * in B) says whether an element stays.

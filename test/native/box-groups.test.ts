@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { cutBox, groupBoxes, PIECE } from '../../src/connector/native/box-groups.ts';
-import { resolve } from '../../src/space/resolve.ts';
-import { select } from '../../src/space/select.ts';
+import { resolve, select } from '../../src/space/select.ts';
 import { random, repeats, seed } from '../seed.ts';
 
 const volume = (count: readonly number[]): number => count.reduce((product, n) => product * n, 1);

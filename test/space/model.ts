@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { type Selection, type Slab, select, type Where } from '../../src/space/select.ts';
+import { type Selection, select, type Where } from '../../src/space/select.ts';
+import type { Slab } from '../../src/space/shape.ts';
 
 /** A selection and what it means, as positions in the row-major order: in list order for points, else ascending. */
 export interface Modelled {

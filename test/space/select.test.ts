@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isH5LogError } from '../../src/base/errors.ts';
-import { type Blocks, dataLength, resolve } from '../../src/space/resolve.ts';
-import { type Selection, select, type Where } from '../../src/space/select.ts';
+import { type Blocks, dataLength, resolve, type Selection, select, type Where } from '../../src/space/select.ts';
 import { runs } from '../seed.ts';
 import { applied, covered, leaves, type Modelled, pointLists, range, shapes, slabs, trees } from './model.ts';
 

@@ -1,4 +1,4 @@
-import type { Blocks } from '../../space/blocks.ts';
+import type { Blocks } from '../../space/select.ts';
 
 /** A call of h5wasm opens the dataset, reads and closes it: as long as it takes to copy about this many bytes. */
 const CALL = 128 * 1024;

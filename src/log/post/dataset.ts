@@ -1,11 +1,8 @@
 import type { TypedArray } from '../../dtype/model.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { type Blocks, dataLength } from '../../space/blocks.ts';
-import { boxInto, isPlainBox } from '../../space/box.ts';
-import { manyInto, manyLength } from '../../space/many.ts';
-import { resolve } from '../../space/resolve.ts';
-import type { Coordinates, Where } from '../../space/select.ts';
-import { sizeOf } from '../../space/shape.ts';
+import { boxInto, isPlainBox, manyInto, manyLength } from '../../space/check-boxes.ts';
+import { type Blocks, dataLength, resolve, type Where } from '../../space/select.ts';
+import { type Coordinates, sizeOf } from '../../space/shape.ts';
 import type { Anchor } from '../format/anchor.ts';
 import type { Log } from '../log.ts';
 import { fillWith } from '../read/boxes.ts';

@@ -1,8 +1,6 @@
 import { H5LogError } from '../../base/errors.ts';
-import { type Blocks, dataLength } from '../../space/blocks.ts';
 import { gather, scatter } from '../../space/copy.ts';
-import { resolve } from '../../space/resolve.ts';
-import type { Where } from '../../space/select.ts';
+import { type Blocks, dataLength, resolve, type Where } from '../../space/select.ts';
 import { checkShape } from '../../space/shape.ts';
 
 /** An array in memory, and which of its elements are meant. */

@@ -1,4 +1,4 @@
-import type { Boxes } from '../../space/boxes.ts';
+import type { Boxes } from '../../space/box-list.ts';
 import { gather } from '../../space/copy.ts';
 import { clip, subtractMany } from '../../space/cut.ts';
 import type { Io } from '../../storage/io.ts';

@@ -1,5 +1,5 @@
 import { allocateNumbers } from '../../base/buffers.ts';
-import type { Blocks } from '../../space/blocks.ts';
+import type { Blocks } from '../../space/select.ts';
 import { Arena, type ArenaPool, type LentPart } from './arena.ts';
 import type { LogDataset } from './dataset.ts';
 

@@ -1,11 +1,9 @@
 import { H5LogError } from '../../base/errors.ts';
 import { arrayKind } from '../../dtype/convert.ts';
 import type { TypedArray } from '../../dtype/model.ts';
-import { type Blocks, dataLength } from '../../space/blocks.ts';
-import { manyInto, manyLength } from '../../space/many.ts';
-import { resolve } from '../../space/resolve.ts';
-import type { Coordinates, Where } from '../../space/select.ts';
-import { sizeOf } from '../../space/shape.ts';
+import { manyInto, manyLength } from '../../space/check-boxes.ts';
+import { type Blocks, dataLength, resolve, type Where } from '../../space/select.ts';
+import { type Coordinates, sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { bytesOf, type LogDataset } from '../post/dataset.ts';
 import { type InMemory, type MemoryLayout, memoryBlocks, putInto, reordered } from '../post/memory.ts';

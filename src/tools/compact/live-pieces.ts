@@ -1,7 +1,7 @@
 import type { BlockIndex } from '../../log/read/index.ts';
 import { visible } from '../../log/read/visible.ts';
-import { BoxList } from '../../space/boxes.ts';
-import { union } from '../../space/combine.ts';
+import { BoxList } from '../../space/box-list.ts';
+import { union } from '../../space/sets.ts';
 
 /** Chunks of more elements than this are not ticked off one by one. */
 const MOST_TICKS = 2 ** 25;

@@ -2,7 +2,7 @@ import type { Dataset } from '../../api/dataset.ts';
 import { File } from '../../api/file.ts';
 import { describeType } from '../../dtype/describe.ts';
 import type { DType } from '../../dtype/model.ts';
-import type { Slab } from '../../space/select.ts';
+import type { Slab } from '../../space/shape.ts';
 import { quotedText } from '../escape-text.ts';
 import { sayingKind } from '../file-kind.ts';
 import { isNull, nameOf, type Source } from '../inside.ts';

@@ -2,7 +2,7 @@ import type { Dataset } from '../../api/dataset.ts';
 import { H5LogError } from '../../base/errors.ts';
 import { containsVlen } from '../../dtype/describe.ts';
 import { type DType, fullType, numberName } from '../../dtype/model.ts';
-import type { Slab } from '../../space/select.ts';
+import type { Slab } from '../../space/shape.ts';
 import { isNull } from '../inside.ts';
 import { type FullSlab, fullSlab, slabCoordinate, slabPieces, slabShape } from '../replay/slab-pieces.ts';
 import { valuePrinter } from '../value-text.ts';

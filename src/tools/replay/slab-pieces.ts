@@ -1,5 +1,5 @@
 import { H5LogError } from '../../base/errors.ts';
-import type { Slab } from '../../space/select.ts';
+import type { Slab } from '../../space/shape.ts';
 
 /** A slab in which every number is known. */
 export interface FullSlab {

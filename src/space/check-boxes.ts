@@ -1,5 +1,7 @@
+import { Selected, type Where } from './select.ts';
 import {
   type Coordinates,
+  describe,
   isCoordinate,
   isList,
   notACoordinate,
@@ -7,8 +9,7 @@ import {
   type Slab,
   selectionError,
   wrongRank,
-} from './coordinates.ts';
-import { Selected, type Where } from './select.ts';
+} from './shape.ts';
 
 /** A slab that is one box. */
 export interface PlainBox extends Slab {
@@ -139,4 +140,118 @@ export function refuseBox(
   if (empty || wrong < 0) return;
   const from = start[wrong] as number;
   throw outside(wrong, from, from + (count[wrong] as number), shape, block);
+}
+
+/** What writeMany and readMany got: boxes in the caller's order, which may overlap; empty ones are left out. */
+export interface Many {
+  readonly length: number;
+  readonly size: number;
+}
+
+/** The number of blocks that flat `starts` of this rank hold; a scalar dataset has one. NaN for what is no list. */
+export function manyLength(starts: Coordinates, rank: number): number {
+  return rank === 0 ? 1 : isList(starts) ? starts.length / rank : NaN;
+}
+
+/**
+ * Checks flat starts (n * rank numbers) and counts (the same, or rank numbers when all blocks are alike) and writes
+ * the blocks to `outStarts` and `outCounts` from index `at` on, where there must be room for all n.
+ */
+export function manyInto(
+  starts: Coordinates,
+  counts: Coordinates,
+  shape: readonly number[],
+  outStarts: Float64Array,
+  outCounts: Float64Array,
+  at: number,
+): Many {
+  const rank = shape.length;
+  if (!isList(starts) || !isList(counts)) throw selectionError('starts and counts are flat lists of numbers');
+  const n = manyLength(starts, rank);
+  const alike = counts.length === rank && n !== 1;
+  if (!Number.isInteger(n) || (rank === 0 && starts.length > 0)) {
+    throw selectionError(
+      `${starts.length} starts are no whole blocks of ${rank} dimensions, the shape is ${describe(shape)}`,
+    );
+  }
+  if (!alike && counts.length !== n * rank) {
+    const wanted = n === 1 ? `${rank}` : `${rank} or ${n * rank}`;
+    throw selectionError(`${n} blocks of ${rank} dimensions need ${wanted} counts, not ${counts.length}`);
+  }
+  // Copied first, so that the loop that checks sees one kind of array only, whatever the caller's are.
+  copyNumbers(starts, outStarts, at, 'starts');
+  if (alike) return checkAlike(outStarts, at, n, counts, shape, outCounts);
+  copyNumbers(counts, outCounts, at, 'counts');
+  return checkEach(outStarts, outCounts, at, n, shape);
+}
+
+function checkEach(starts: Float64Array, counts: Float64Array, at: number, n: number, shape: readonly number[]): Many {
+  const rank = shape.length;
+  let total = 0;
+  let to = at;
+  for (let i = 0, k = at; i < n; i++, k += rank) {
+    let size = 1;
+    let right = true;
+    for (let d = 0; d < rank; d++) {
+      const from = starts[k + d] as number;
+      const count = counts[k + d] as number;
+      right &&= isWithin(from, count, shape[d] as number);
+      size *= count;
+      starts[to + d] = from;
+      counts[to + d] = count;
+    }
+    // The copy above only moved the block down, so it can still be looked at there.
+    if (!right) {
+      refuseBox(starts.subarray(to, to + rank), counts.subarray(to, to + rank), shape, i);
+      continue;
+    }
+    if (size === 0) continue;
+    total += size;
+    to += rank;
+  }
+  return { length: rank === 0 ? n : (to - at) / rank, size: total };
+}
+
+function checkAlike(
+  starts: Float64Array,
+  at: number,
+  n: number,
+  counts: Coordinates,
+  shape: readonly number[],
+  outCounts: Float64Array,
+): Many {
+  const rank = shape.length;
+  const count = new Float64Array(rank);
+  copyNumbers(counts, count, 0, 'counts');
+  let size = 1;
+  for (let d = 0; d < rank; d++) {
+    if (!isCoordinate(count[d])) throw notACoordinate(count, d, 'counts');
+    size *= count[d] as number;
+  }
+  for (let i = 0, k = at; i < n; i++) {
+    let right = true;
+    for (let d = 0; d < rank; d++, k++) {
+      right &&= isWithin(starts[k] as number, count[d] as number, shape[d] as number);
+      outCounts[k] = count[d] as number;
+    }
+    if (!right) refuseBox(starts.subarray(k - rank, k), count, shape, i);
+  }
+  return size === 0 ? { length: 0, size: 0 } : { length: n, size: n * size };
+}
+
+function isWithin(from: number, count: number, size: number): boolean {
+  return from >= 0 && count >= 0 && from + count <= size && Math.floor(from) === from && Math.floor(count) === count;
+}
+
+/** Typed arrays are copied at once; in other lists each item must be a number. */
+function copyNumbers(list: Coordinates, target: Float64Array, at: number, name: string): void {
+  if (ArrayBuffer.isView(list) && typeof list[0] === 'number') {
+    target.set(list, at);
+    return;
+  }
+  for (let i = 0; i < list.length; i++) {
+    const value = list[i] as unknown;
+    if (typeof value !== 'number') throw notACoordinate(list, i, name);
+    target[at + i] = value + 0;
+  }
 }

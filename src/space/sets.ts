@@ -1,5 +1,4 @@
-import { BoxList } from './boxes.ts';
-import { isRowMajor, joinNeighbours } from './order.ts';
+import { BoxList, isRowMajor, joinNeighbours } from './box-list.ts';
 import { KEEP, type Problem, type SetOperation, sweep } from './sweep.ts';
 
 /** Up to this many boxes a sweep is never worth avoiding. */

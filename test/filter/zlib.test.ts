@@ -1,6 +1,6 @@
 import { constants, deflateSync, inflateSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { inflateZlib, storeZlib } from '../../src/filter/inflate.ts';
+import { inflateZlib, storeZlib } from '../../src/filter/zlib.ts';
 import { random, seed } from '../seed.ts';
 
 const next = random(seed('inflate'));

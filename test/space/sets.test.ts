@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { BoxList } from '../../src/space/boxes.ts';
-import { combine, union } from '../../src/space/combine.ts';
-import { isRowMajor } from '../../src/space/order.ts';
+import { BoxList, isRowMajor } from '../../src/space/box-list.ts';
+import { combine, union } from '../../src/space/sets.ts';
 import type { SetOperation } from '../../src/space/sweep.ts';
 import { runs } from '../seed.ts';
 import { covered } from './model.ts';

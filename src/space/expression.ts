@@ -1,7 +1,7 @@
-import { BoxList } from './boxes.ts';
-import { combine, union } from './combine.ts';
-import { selectionError } from './coordinates.ts';
+import { BoxList } from './box-list.ts';
 import { type PointList, sortPoints } from './points.ts';
+import { combine, union } from './sets.ts';
+import { selectionError } from './shape.ts';
 import { type CheckedSlab, type Grid, gridBounds, gridBoxes, gridOf, gridWithin } from './slab.ts';
 import type { SetOperation } from './sweep.ts';
 

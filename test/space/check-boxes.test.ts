@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { boxInto, isPlainBox } from '../../src/space/box.ts';
+import { boxInto, isPlainBox, manyInto } from '../../src/space/check-boxes.ts';
 import { clip, subtractMany } from '../../src/space/cut.ts';
-import { manyInto } from '../../src/space/many.ts';
 import { select, type Where } from '../../src/space/select.ts';
 import { runs } from '../seed.ts';
 import { covered, shapes } from './model.ts';
