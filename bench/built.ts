@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { builtCommand } from '../scripts/root.ts';
 import type { Figure, Workload } from '../src/bench/workload.ts';
 
 /** The command as it was built, which is what users run. Through the loader that these programs are started with, E3SM took two to three times as long, once, on a busy machine. */
-export const COMMAND = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
+export const COMMAND = builtCommand;
 
 /** Runs it in a process of its own. */
 export function runCommand(args: readonly string[]): Promise<{ stdout: string }> {

@@ -48,7 +48,7 @@ class ApiText {
     const published = new Set<string>();
     for (const [subpath, target] of Object.entries(manifest.exports)) {
       if (typeof target === 'string') continue;
-      const entry = join(this.#folder, (target.types ?? '').replace('./dist/', ''));
+      const entry = join(this.#folder, (target.types ?? '').replace('./dist/types/', ''));
       const names = this.#exportsOf(entry);
       const lines = [`# ${manifest.name}${subpath.slice(1)}`];
       for (const name of [...names.keys()].sort()) {

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { File } from 'h5log';
 import { runThreads } from 'h5log/threads';
 import { replay } from 'h5log/tools';
-import { root } from './root.ts';
+import { builtCommand, root } from './root.ts';
 
 export const document = join(root, 'docs', 'cli.md');
 
@@ -41,7 +41,7 @@ async function makeSamples(folder: string): Promise<void> {
 }
 
 function output(command: string, folder: string): string {
-  const program = [process.execPath, join(root, 'dist', 'cli', 'main.js')];
+  const program = [process.execPath, builtCommand];
   const script = `h5log() { ${program.map((word) => `'${word}'`).join(' ')} "$@"; }\n${command}`;
   const { stdout, stderr } = spawnSync('bash', ['-c', script], { cwd: folder, encoding: 'utf8' });
   // When it was run is the only thing that changes from run to run.

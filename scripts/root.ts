@@ -7,6 +7,9 @@ import { fileURLToPath } from 'node:url';
 /** The project's folder. */
 export const root = fileURLToPath(new URL('..', import.meta.url));
 
+/** The command line as it was built. */
+export const builtCommand = join(root, 'dist', 'node', 'cli.js');
+
 /** What package.json says of the package's entry points. */
 export interface Manifest {
   readonly name: string;

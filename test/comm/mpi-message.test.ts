@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
-import { tsc } from '../../scripts/root.ts';
+import { root } from '../../scripts/root.ts';
 import { libraryNames, requiredCalls } from '../../src/comm/mpi/binding.ts';
 import { runThreads } from '../../src/comm/threads/run.ts';
 import { startNode } from '../child.ts';
@@ -118,8 +118,7 @@ withEachMpi('mpi() under mpiexec', (mpi) => {
   test('says that koffi is missing, and how to install it', async () => {
     const folder = temporaryDirectory();
     // What is published, in a place from where no package can be found.
-    const { ok, output } = tsc(['-p', 'tsconfig.build.json', '--outDir', join(folder, 'dist')]);
-    expect([ok, output]).toEqual([true, '']);
+    cpSync(join(root, 'dist', 'node'), join(folder, 'dist'), { recursive: true });
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
     const entry = join(folder, 'program.ts');
     const text = `import { mpi } from './dist/mpi.js';

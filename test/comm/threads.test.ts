@@ -1,8 +1,8 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { beforeAll, describe, expect, test } from 'vitest';
-import { execute, root, tsc } from '../../scripts/root.ts';
+import { describe, expect, test } from 'vitest';
+import { execute, root } from '../../scripts/root.ts';
 import { isH5LogError } from '../../src/base/errors.ts';
 import { runThreads } from '../../src/comm/threads/run.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -176,22 +176,16 @@ describe('under a launcher', () => {
 });
 
 describe('the built package', () => {
-  const folder = join(root, '.cache', 'threads');
-
-  beforeAll(() => {
-    mkdirSync(folder, { recursive: true });
-    const { ok, output } = tsc(['-p', 'tsconfig.build.json', '--outDir', join(folder, 'dist')]);
-    if (!ok) throw new Error(output);
-  });
-
   test('needs no TypeScript loader', () => {
+    const folder = temporaryDirectory();
     writeFileSync(
       join(folder, 'rank.js'),
       "export default (comm) => comm.allreduce(Float64Array.of(comm.rank), 'sum')[0];",
     );
     const main = join(folder, 'main.js');
+    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
     const text =
-      "import { runThreads } from './dist/threads.js';" +
+      `import { runThreads } from ${JSON.stringify(pathToFileURL(join(root, 'dist', 'node', 'threads.js')))};` +
       "const begin = performance.now(); const sums = await runThreads(4, new URL('./rank.js', import.meta.url));" +
       'console.log(JSON.stringify({ sums, took: Math.round(performance.now() - begin) }));';
     writeFileSync(main, text);

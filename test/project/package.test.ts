@@ -6,7 +6,7 @@ import { root } from '../../scripts/root.ts';
 
 interface Package {
   readonly type: string;
-  readonly sideEffects: boolean;
+  readonly sideEffects: readonly string[];
   readonly bin: Readonly<Record<string, string>>;
   readonly files: readonly string[];
   readonly engines: Readonly<Record<string, string>>;
@@ -35,46 +35,54 @@ describe('package.json', () => {
   });
 
   test('exports these entry points', () => {
-    expect(manifest.exports).toEqual({
-      '.': entry('index'),
-      './mpi': entry('mpi'),
-      './storage': entry('storage'),
-      './threads': entry('threads'),
-      './tools': entry('tools'),
-      './native': entry('native'),
-      './package.json': './package.json',
-    });
+    // As text: the order of the conditions decides.
+    expect(JSON.stringify(manifest.exports)).toBe(
+      JSON.stringify({
+        '.': entry('index', everywhere('index')),
+        './mpi': entry('mpi', onlyNode('mpi')),
+        './storage': entry('storage', everywhere('storage')),
+        './threads': entry('threads', onlyNode('threads')),
+        './tools': entry('tools', onlyNode('tools')),
+        './native': entry('native', everywhere('native')),
+        './package.json': './package.json',
+      }),
+    );
   });
 
   test('has one program', () => {
-    expect(manifest.bin).toEqual({ h5log: 'dist/cli/main.js' });
+    expect(manifest.bin).toEqual({ h5log: 'dist/node/cli.js' });
   });
 
-  test('chooses platform and native connector by condition', () => {
+  test('chooses platform and native connector of the sources by condition', () => {
     expect(JSON.stringify(manifest.imports)).toBe(
       JSON.stringify({
         '#platform': {
           'h5log-source': { browser: './src/platform/browser.ts', default: './src/platform/node.ts' },
-          browser: './dist/platform/browser.js',
-          node: './dist/platform/node.js',
-          default: './dist/platform/browser.js',
+          types: {
+            browser: './dist/types/platform/browser.d.ts',
+            node: './dist/types/platform/node.d.ts',
+            default: './dist/types/platform/browser.d.ts',
+          },
         },
         '#native': {
           'h5log-source': {
             browser: './src/connector/native/absent.ts',
             default: './src/connector/native/engine.ts',
           },
-          browser: './dist/connector/native/absent.js',
-          node: './dist/connector/native/engine.js',
-          default: './dist/connector/native/absent.js',
+          types: {
+            browser: './dist/types/connector/native/absent.d.ts',
+            node: './dist/types/connector/native/engine.d.ts',
+            default: './dist/types/connector/native/absent.d.ts',
+          },
         },
       }),
     );
   });
 
-  test('is ESM without side effects, for Node 20.19 and up, and ships the sources beside the maps', () => {
+  test('is ESM without side effects but for h5log/native, for Node 20.19 and up, and ships the sources beside the maps', () => {
     expect(manifest.type).toBe('module');
-    expect(manifest.sideEffects).toBe(false);
+    // Importing that one loads h5wasm: a bundler must not drop the import because it takes no name from it.
+    expect(manifest.sideEffects).toEqual(['./dist/browser/native.js', './dist/node/native.js', './src/native.ts']);
     expect(manifest.engines).toEqual({ node: '>=20.19' });
     expect(manifest.files).toEqual(expect.arrayContaining(['dist', 'src']));
   });
@@ -109,8 +117,18 @@ describe('the project', () => {
   });
 });
 
-function entry(name: string): Record<string, string> {
-  return { 'h5log-source': `./src/${name}.ts`, types: `./dist/${name}.d.ts`, default: `./dist/${name}.js` };
+function entry(name: string, built: Record<string, string>): Record<string, string> {
+  return { 'h5log-source': `./src/${name}.ts`, types: `./dist/types/${name}.d.ts`, ...built };
+}
+
+/** Node, Deno and Bun know the condition `node`; bundlers for pages know `browser`, or none of the two. */
+function everywhere(name: string): Record<string, string> {
+  const browser = `./dist/browser/${name}.js`;
+  return { browser, node: `./dist/node/${name}.js`, default: browser };
+}
+
+function onlyNode(name: string): Record<string, string> {
+  return { default: `./dist/node/${name}.js` };
 }
 
 function read(path: string): string {

@@ -1,9 +1,9 @@
 import { H5LogError } from '../../base/errors.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { runThreads } from '../../threads.ts';
-import { type DemoReport, type DemoTask, demoRank } from './rank.ts';
+import { type DemoReport, type DemoTask, demoRank } from './demo-rank.ts';
 
-export type { DemoReport, WrongElement } from './rank.ts';
+export type { DemoReport, WrongElement } from './demo-rank.ts';
 
 import { rankModule } from '../rank-module.ts';
 
@@ -60,7 +60,7 @@ export async function demo(path: string, options: DemoOptions = {}): Promise<Dem
   const count = new Int32Array(new SharedArrayBuffer(4));
   const timer = setInterval(() => onProgress(Atomics.load(count, 0), of), INTERVAL);
   try {
-    const [report] = await runThreads<DemoReport>(ranks, rankModule('rank', import.meta.url), task(count));
+    const [report] = await runThreads<DemoReport>(ranks, rankModule('demo-rank', import.meta.url), task(count));
     return report as DemoReport;
   } finally {
     clearInterval(timer);

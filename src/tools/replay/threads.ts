@@ -36,7 +36,7 @@ export async function replayOnThreads(
     progress?.({ bytes: state[0] as number, total: state[1] as number, dataset: '' });
   }, INTERVAL);
   try {
-    const [result] = await runThreads<ReplayResult>(threads, rankModule('rank', import.meta.url), task);
+    const [result] = await runThreads<ReplayResult>(threads, rankModule('replay-rank', import.meta.url), task);
     return result as ReplayResult;
   } catch (error) {
     signal?.throwIfAborted();
