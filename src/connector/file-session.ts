@@ -1,9 +1,9 @@
 import type { Communicator } from '../comm/communicator.ts';
 import type { DType } from '../dtype/model.ts';
+import type { DatasetParts } from '../hdf5/graph/dataset-header.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
-import type { Structure } from '../hdf5/graph/structure.ts';
-import type { DatasetParts } from '../hdf5/messages/dataset.ts';
 import type { Dataspace } from '../hdf5/messages/dataspace.ts';
+import type { Structure } from '../hdf5/write/structure.ts';
 import type { Names } from '../log/format/names.ts';
 import type { Log } from '../log/log.ts';
 import type { LogDataset, PostOptions } from '../log/post/dataset.ts';

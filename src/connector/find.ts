@@ -1,5 +1,5 @@
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
-import type { Structure } from '../hdf5/graph/structure.ts';
+import type { Structure } from '../hdf5/write/structure.ts';
 import type { Names } from '../log/format/names.ts';
 import type { Io } from '../storage/io.ts';
 

@@ -1,4 +1,4 @@
-import type { Structure } from '../hdf5/graph/structure.ts';
+import type { Structure } from '../hdf5/write/structure.ts';
 import * as CONFIG from '../log/format/config-bits.ts';
 import type { LogCounts } from '../log/format/log-group.ts';
 import { Log, type LogOptions } from '../log/log.ts';

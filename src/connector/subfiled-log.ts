@@ -1,6 +1,6 @@
 import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
-import type { Structure } from '../hdf5/graph/structure.ts';
+import type { Structure } from '../hdf5/write/structure.ts';
 import { inSubfiles } from '../log/flush/subfiles.ts';
 import { type SubfileState, subfileState } from '../log/format/commit-record.ts';
 import { Log } from '../log/log.ts';

@@ -1,6 +1,6 @@
 import { H5LogError } from '../base/errors.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
-import type { Structure } from '../hdf5/graph/structure.ts';
+import type { Structure } from '../hdf5/write/structure.ts';
 import { complete, type Io } from '../storage/io.ts';
 import type { Spread } from './flush/spread.ts';
 import { type Anchor, ID, readAnchor } from './format/anchor.ts';

@@ -1,9 +1,9 @@
 import { formatError, H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
-import type { Structure } from '../hdf5/graph/structure.ts';
-import { openStructure } from '../hdf5/read/open.ts';
+import { openStructure } from '../hdf5/open.ts';
 import type { Committer } from '../hdf5/write/commit.ts';
+import type { Structure } from '../hdf5/write/structure.ts';
 import { type Io, within } from '../storage/io.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import { LOG_WEIGHT, type TierItem } from './flush/tiers.ts';

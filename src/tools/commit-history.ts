@@ -1,9 +1,9 @@
 import { H5LogError } from '../base/errors.ts';
+import { ObjectLoader } from '../hdf5/graph/object-loader.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
-import { Structure } from '../hdf5/graph/structure.ts';
-import type { SharedTable } from '../hdf5/messages/shared.ts';
-import { ObjectLoader } from '../hdf5/read/load.ts';
-import { openStructure } from '../hdf5/read/open.ts';
+import { openStructure } from '../hdf5/open.ts';
+import type { SharedTable } from '../hdf5/read/shared-messages.ts';
+import { Structure } from '../hdf5/write/structure.ts';
 import { type CommitRecord, MAGIC, parseRecords, recordSize } from '../log/format/commit-record.ts';
 import { type LogCounts, readCounts, recordsGroup, SERIES } from '../log/format/log-group.ts';
 import type { Io } from '../storage/io.ts';

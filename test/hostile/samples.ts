@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { File } from '../../src/api/file.ts';
 import { T } from '../../src/dtype/construct.ts';
-import { createDatatype } from '../../src/hdf5/graph/committed-types.ts';
 import { Region } from '../../src/hdf5/graph/object-node.ts';
-import { contiguous, unallocated } from '../../src/hdf5/layouts/new-layout.ts';
+import { contiguous, unallocated } from '../../src/hdf5/layouts/new-dataset.ts';
 import { chunked, compact, virtual } from '../../src/hdf5/layouts/ordinary.ts';
 import { simpleSpace } from '../../src/hdf5/messages/dataspace.ts';
+import { createDatatype } from '../../src/hdf5/write/attributes.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { full } from '../seed.ts';
 

@@ -2,10 +2,10 @@ import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
 import { type DType, fullType } from '../../src/dtype/model.ts';
+import { committedType } from '../../src/hdf5/graph/dataset-header.ts';
 import type { ObjectNode } from '../../src/hdf5/graph/object-node.ts';
-import type { Structure } from '../../src/hdf5/graph/structure.ts';
-import { committedType } from '../../src/hdf5/messages/dataset.ts';
 import type { Dataspace } from '../../src/hdf5/messages/dataspace.ts';
+import type { Structure } from '../../src/hdf5/write/structure.ts';
 import type { Io } from '../../src/storage/io.ts';
 import { runSync } from '../oracles.ts';
 

@@ -2,7 +2,7 @@ import { copyFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { T } from '../../src/dtype/construct.ts';
-import { contiguous } from '../../src/hdf5/layouts/new-layout.ts';
+import { contiguous } from '../../src/hdf5/layouts/new-dataset.ts';
 import { compact } from '../../src/hdf5/layouts/ordinary.ts';
 import { SCALAR_SPACE, simpleSpace } from '../../src/hdf5/messages/dataspace.ts';
 import { pythonSync, withOracle } from '../oracles.ts';

@@ -7,7 +7,7 @@ import { T } from '../../src/dtype/construct.ts';
 import { decodeValues } from '../../src/dtype/decode.ts';
 import { describeType } from '../../src/dtype/describe.ts';
 import type { DType } from '../../src/dtype/model.ts';
-import { unallocated } from '../../src/hdf5/layouts/new-layout.ts';
+import { unallocated } from '../../src/hdf5/layouts/new-dataset.ts';
 import { simpleSpace } from '../../src/hdf5/messages/dataspace.ts';
 import { anyType, elements } from '../dtype/generate.ts';
 import { Draft } from '../interop/driver.ts';

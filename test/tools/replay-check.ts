@@ -2,8 +2,8 @@ import { fileURLToPath } from 'node:url';
 import { File } from 'h5log';
 import { replay } from 'h5log/tools';
 import { expect } from 'vitest';
+import { committedType } from '../../src/hdf5/graph/dataset-header.ts';
 import type { ObjectNode } from '../../src/hdf5/graph/object-node.ts';
-import { committedType } from '../../src/hdf5/messages/dataset.ts';
 import {
   type DatasetFacts,
   type Description,

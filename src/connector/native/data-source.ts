@@ -1,6 +1,6 @@
 import { H5LogError } from '../../base/errors.ts';
-import type { DatasetParts } from '../../hdf5/messages/dataset.ts';
-import { FILTER, type FilterEntry } from '../../hdf5/messages/filters.ts';
+import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
+import { FILTER, type FilterEntry } from '../../hdf5/messages/filter-pipeline.ts';
 import type { NativeFile } from './native-file.ts';
 
 /** The filters that are part of h5wasm; others only if somebody gave it a plugin. */

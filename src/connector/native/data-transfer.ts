@@ -1,5 +1,5 @@
 import { H5LogError } from '../../base/errors.ts';
-import type { FilterEntry } from '../../hdf5/messages/filters.ts';
+import type { FilterEntry } from '../../hdf5/messages/filter-pipeline.ts';
 import { copyBox, gather, scatter } from '../../space/copy.ts';
 import type { Blocks } from '../../space/select.ts';
 import { type BoxPlace, type Cost, cutBox, groupBoxes, type Piece } from './box-groups.ts';

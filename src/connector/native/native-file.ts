@@ -1,11 +1,11 @@
 import { H5LogError, isH5LogError } from '../../base/errors.ts';
 import type { DType } from '../../dtype/model.ts';
+import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import type { Link, ObjectNode } from '../../hdf5/graph/object-node.ts';
-import type { Structure } from '../../hdf5/graph/structure.ts';
-import type { DatasetParts } from '../../hdf5/messages/dataset.ts';
 import { type Dataspace, encodeDataspace } from '../../hdf5/messages/dataspace.ts';
-import * as MESSAGE from '../../hdf5/messages/numbers.ts';
-import { openStructure } from '../../hdf5/read/open.ts';
+import * as MESSAGE from '../../hdf5/messages/message-types.ts';
+import { openStructure } from '../../hdf5/open.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
 import { driveSync, type Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import type { NewDatasetOptions } from '../file-session.ts';

@@ -1,6 +1,6 @@
 import type { Io } from '../../storage/io.ts';
-import type { FileBytes } from '../read/file-bytes.ts';
 import { putU64 } from './byte-writer.ts';
+import type { FileBytes } from './file-bytes.ts';
 
 /** libhdf5 refuses smaller collections. */
 const MIN_COLLECTION = 4096;

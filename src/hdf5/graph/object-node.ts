@@ -1,6 +1,6 @@
 import { GROUP_INFO, type LinkTarget } from '../messages/link.ts';
-import * as MESSAGE from '../messages/numbers.ts';
-import type { HeaderBlock } from '../write/header-blocks.ts';
+import * as MESSAGE from '../messages/message-types.ts';
+import type { HeaderBlock } from '../write/object-header.ts';
 
 /** Objects that are not in the file yet have addresses from here on, so that references to them can be told apart. */
 export const PROVISIONAL = 2 ** 52;

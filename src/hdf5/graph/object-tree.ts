@@ -1,8 +1,8 @@
 import type { Io } from '../../storage/io.ts';
-import { type DatasetParts, datasetParts } from '../messages/dataset.ts';
-import { type AttributeParts, attributeParts, readAttribute } from '../read/attribute-value.ts';
 import { HeapReader } from '../read/global-heap.ts';
-import type { ObjectLoader } from '../read/load.ts';
+import { type AttributeParts, attributeParts, readAttribute } from './attribute-value.ts';
+import { type DatasetParts, datasetParts } from './dataset-header.ts';
+import type { ObjectLoader } from './object-loader.ts';
 import type { Link, ObjectNode } from './object-node.ts';
 
 /** Soft links lead to soft links; libhdf5 gives up after 16. */

@@ -4,12 +4,12 @@ import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
 import { unfilter } from '../../filter/pipeline.ts';
 import type { Io } from '../../storage/io.ts';
 import { Cursor, UNDEFINED } from '../format/cursor.ts';
-import type { DatasetParts } from '../messages/dataset.ts';
+import type { FileBytes } from '../format/file-bytes.ts';
 import { elementCount } from '../messages/dataspace.ts';
 import type { Budget } from '../read/budget.ts';
-import type { FileBytes } from '../read/file-bytes.ts';
 import type { HeapContents, HeapReader } from '../read/global-heap.ts';
 import { walkBtree1 } from '../read/symbol-table.ts';
+import type { DatasetParts } from './dataset-header.ts';
 
 /** The largest dataset of references that is looked through; beyond, nothing may move. */
 const MOST_BYTES = 256 * 2 ** 20;

@@ -6,12 +6,12 @@ import { Cursor } from '../format/cursor.ts';
 import { parseAttribute } from '../messages/attribute.ts';
 import * as MESSAGE_FLAG from '../messages/flags.ts';
 import { parseLink } from '../messages/link.ts';
-import * as MESSAGE from '../messages/numbers.ts';
-import { parseShared } from '../messages/shared.ts';
-import { attributeParts } from '../read/attribute-value.ts';
+import * as MESSAGE from '../messages/message-types.ts';
 import type { HeapContents, HeapReader } from '../read/global-heap.ts';
-import type { ObjectLoader } from '../read/load.ts';
 import { located } from '../read/located.ts';
+import { parseShared } from '../read/shared-messages.ts';
+import { attributeParts } from './attribute-value.ts';
+import type { ObjectLoader } from './object-loader.ts';
 import {
   type Attribute,
   type HeaderMessage,

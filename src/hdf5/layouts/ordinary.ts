@@ -1,8 +1,8 @@
 import { H5LogError } from '../../base/errors.ts';
 import { Region } from '../graph/object-node.ts';
 import { encodeLayout } from '../messages/layout-encode.ts';
-import { buildChunkIndex, type ChunkPlace } from './chunk-index.ts';
-import { draftLayout, type NewLayout } from './new-layout.ts';
+import { buildChunkIndex, type ChunkPlace } from './chunks/chunk-index.ts';
+import { draftLayout, type NewLayout } from './new-dataset.ts';
 import { encodeMappings, type Mapping } from './virtual.ts';
 
 // Layouts of datasets that are in no log: tools and tests make them, a page that only opens files does not load them.

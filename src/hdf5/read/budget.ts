@@ -1,5 +1,5 @@
 import { formatError } from '../../base/errors.ts';
-import type { FileBytes } from './file-bytes.ts';
+import type { FileBytes } from '../format/file-bytes.ts';
 
 /**
  * Parts of a file do not overlap, so all of one kind together are never longer than the file. Where they are, the file was made

@@ -1,9 +1,9 @@
 import type { Io } from '../../storage/io.ts';
 import { UNDEFINED } from '../format/cursor.ts';
 import type { ObjectNode } from '../graph/object-node.ts';
-import type { Structure } from '../graph/structure.ts';
 import type { Append, Appender } from './appender.ts';
 import { planStructure, type StructurePlan, undoPlan } from './plan.ts';
+import type { Structure } from './structure.ts';
 
 /** A commit that is encoded and has its place, but is not written yet. */
 export interface PlannedCommit {

@@ -10,7 +10,7 @@ import {
 } from '../graph/object-node.ts';
 import { encodeAttributeInfo } from '../messages/attribute.ts';
 import { encodeLinkInfo } from '../messages/link.ts';
-import * as MESSAGE from '../messages/numbers.ts';
+import * as MESSAGE from '../messages/message-types.ts';
 import {
   arrange,
   blockSize,
@@ -22,7 +22,7 @@ import {
   type HeaderBlock,
   loosen,
   unwritten,
-} from './header-blocks.ts';
+} from './object-header.ts';
 
 /** The structure of one commit, ready to be written at `at`. */
 export interface StructurePlan {

@@ -1,7 +1,7 @@
 import { allocate } from '../../base/buffers.ts';
 import { T } from '../../dtype/construct.ts';
 import { Region } from '../../hdf5/graph/object-node.ts';
-import { contiguous } from '../../hdf5/layouts/new-layout.ts';
+import { contiguous } from '../../hdf5/layouts/new-dataset.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import type { Committer, PlannedCommit } from '../../hdf5/write/commit.ts';
 import { complete } from '../../storage/io.ts';

@@ -1,6 +1,6 @@
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { keepNoOrder, type Structure } from '../../hdf5/graph/structure.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { keepNoOrder, type Structure } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
 import * as CONFIG from './config-bits.ts';
 

@@ -1,7 +1,7 @@
 import { H5LogError } from '../../base/errors.ts';
 import type { DType } from '../../dtype/model.ts';
-import type { DatasetParts } from '../../hdf5/messages/dataset.ts';
-import { FILTER, type FilterEntry } from '../../hdf5/messages/filters.ts';
+import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
+import { FILTER, type FilterEntry } from '../../hdf5/messages/filter-pipeline.ts';
 import { fillValue } from './fill-value.ts';
 
 export type Filter = 'shuffle' | 'fletcher32' | { readonly deflate: number };

@@ -1,6 +1,6 @@
 import { inflate } from '#platform';
 import { type FilterStep, unfilter } from '../../filter/pipeline.ts';
-import { FileBytes } from '../../hdf5/read/file-bytes.ts';
+import { FileBytes } from '../../hdf5/format/file-bytes.ts';
 import { copyBox } from '../../space/copy.ts';
 import { halves } from '../../space/cut.ts';
 import type { Io } from '../../storage/io.ts';

@@ -1,4 +1,4 @@
-import type { FileBytes } from '../../hdf5/read/file-bytes.ts';
+import type { FileBytes } from '../../hdf5/format/file-bytes.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import type { BlockIndex } from './index.ts';

@@ -1,9 +1,9 @@
 import { checksummer } from '#platform';
 import { solo } from '../../comm/solo.ts';
 import { SUPERBLOCK_SIZE } from '../../hdf5/format/superblock.ts';
-import type { Structure } from '../../hdf5/graph/structure.ts';
 import { Appender } from '../../hdf5/write/appender.ts';
 import { Committer } from '../../hdf5/write/commit.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
 import { nextOffset, planStore, storeDone } from '../../log/flush/store-plan.ts';
 import { writeRest } from '../../log/flush/write.ts';
 import * as CONFIG from '../../log/format/config-bits.ts';

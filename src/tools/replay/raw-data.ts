@@ -1,4 +1,4 @@
-import type { NewLayout } from '../../hdf5/layouts/new-layout.ts';
+import type { NewLayout } from '../../hdf5/layouts/new-dataset.ts';
 import type { Io } from '../../storage/io.ts';
 
 /** Gives out places in the output. */

@@ -5,7 +5,7 @@ import { agreed, type Outcome } from '../../comm/agreement.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { solo } from '../../comm/solo.ts';
 import type { FileSession } from '../../connector/file-session.ts';
-import type { NewLayout } from '../../hdf5/layouts/new-layout.ts';
+import type { NewLayout } from '../../hdf5/layouts/new-dataset.ts';
 import { elementCount } from '../../hdf5/messages/dataspace.ts';
 import { Appender } from '../../hdf5/write/appender.ts';
 import { Committer } from '../../hdf5/write/commit.ts';

@@ -1,13 +1,13 @@
 import { formatError, H5LogError } from '../../base/errors.ts';
 import { containsReference, containsVlen } from '../../dtype/describe.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
-import type { NewLayout } from '../../hdf5/layouts/new-layout.ts';
-import { contiguous, unallocated } from '../../hdf5/layouts/new-layout.ts';
+import type { FileBytes } from '../../hdf5/format/file-bytes.ts';
+import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
+import { type StoredChunk, storedChunks } from '../../hdf5/layouts/chunks/stored-chunks.ts';
+import type { NewLayout } from '../../hdf5/layouts/new-dataset.ts';
+import { contiguous, unallocated } from '../../hdf5/layouts/new-dataset.ts';
 import { chunked, compact } from '../../hdf5/layouts/ordinary.ts';
-import type { DatasetParts } from '../../hdf5/messages/dataset.ts';
 import { elementCount } from '../../hdf5/messages/dataspace.ts';
-import type { FileBytes } from '../../hdf5/read/file-bytes.ts';
-import { type StoredChunk, storedChunks } from '../../hdf5/read/stored-chunks.ts';
 import type { Io } from '../../storage/io.ts';
 import type { Buffers, Made, Piece, RawData, Space } from './raw-data.ts';
 

@@ -1,13 +1,13 @@
 import { deflate } from '#platform';
 import { applyFilters } from '../../filter/pipeline.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { keepNoOrder } from '../../hdf5/graph/structure.ts';
-import type { ChunkPlace } from '../../hdf5/layouts/chunk-index.ts';
-import type { NewLayout } from '../../hdf5/layouts/new-layout.ts';
-import { contiguous, unallocated } from '../../hdf5/layouts/new-layout.ts';
+import type { ChunkPlace } from '../../hdf5/layouts/chunks/chunk-index.ts';
+import type { NewLayout } from '../../hdf5/layouts/new-dataset.ts';
+import { contiguous, unallocated } from '../../hdf5/layouts/new-dataset.ts';
 import { chunked, virtual } from '../../hdf5/layouts/ordinary.ts';
 import type { Mapping } from '../../hdf5/layouts/virtual.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { keepNoOrder } from '../../hdf5/write/structure.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { BoxReader, fillWith } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';

@@ -1,8 +1,8 @@
 import { rawReferences } from '../../hdf5/graph/raw-references.ts';
-import type { Structure } from '../../hdf5/graph/structure.ts';
-import { openStructure, prepareWriting } from '../../hdf5/read/open.ts';
+import { openStructure, prepareWriting } from '../../hdf5/open.ts';
 import { Appender } from '../../hdf5/write/appender.ts';
 import { Committer } from '../../hdf5/write/commit.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 

@@ -1,8 +1,8 @@
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { renameAttribute, renameLink } from '../../hdf5/graph/rename.ts';
-import type { Structure } from '../../hdf5/graph/structure.ts';
-import { rewriteDataset } from '../../hdf5/layouts/dataset-rewrite.ts';
 import { SCALAR_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { renameAttribute, renameLink } from '../../hdf5/write/rename.ts';
+import { rewriteDataset } from '../../hdf5/write/rewrite.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
 import * as CONFIG from '../../log/format/config-bits.ts';
 import { COUNTS_ATTRIBUTE, LOG_GROUP, type LogCounts, recordsGroup } from '../../log/format/log-group.ts';

@@ -1,6 +1,6 @@
 import { H5LogError } from '../../base/errors.ts';
+import { FileBytes } from '../../hdf5/format/file-bytes.ts';
 import { readSuperblock, type Superblock } from '../../hdf5/format/superblock.ts';
-import { FileBytes } from '../../hdf5/read/file-bytes.ts';
 import { driveAsync, driveSync, type Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 

@@ -1,6 +1,6 @@
 import { H5LogError } from '../../base/errors.ts';
 import { hasSubfiles } from '../../connector/open-log.ts';
-import type { Structure } from '../../hdf5/graph/structure.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
 import { type CommitRecord, type SubfileState, subfileState } from '../../log/format/commit-record.ts';
 import { Log } from '../../log/log.ts';
 import type { LogStore } from '../../log/store.ts';

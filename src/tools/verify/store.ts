@@ -1,6 +1,6 @@
 import { H5LogError } from '../../base/errors.ts';
 import { solo } from '../../comm/solo.ts';
-import type { Structure } from '../../hdf5/graph/structure.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
 import type { TierItem } from '../../log/flush/tiers.ts';
 import type { CommitRecord } from '../../log/format/commit-record.ts';
 import { type LogCounts, readCounts } from '../../log/format/log-group.ts';

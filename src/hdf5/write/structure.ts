@@ -3,16 +3,7 @@ import { type Encoded, encodeValues } from '../../dtype/encode.ts';
 import type { DType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
 import { DEFAULT_K } from '../format/superblock.ts';
-import type { MessageDraft } from '../layouts/new-layout.ts';
-import { encodeAttribute } from '../messages/attribute.ts';
-import { draftDataset, type NewDataset } from '../messages/dataset.ts';
-import { type Dataspace, elementCount } from '../messages/dataspace.ts';
-import * as MESSAGE_FLAG from '../messages/flags.ts';
-import { encodeLink, type LinkTarget } from '../messages/link.ts';
-import * as MESSAGE from '../messages/numbers.ts';
-import { provisionalHeapIds } from '../read/global-heap.ts';
-import { drop, loosen } from '../write/header-blocks.ts';
-import { movingWith } from '../write/plan.ts';
+import { draftDataset, type NewDataset } from '../graph/dataset-header.ts';
 import {
   type Attribute,
   HeaderMessage,
@@ -21,9 +12,18 @@ import {
   ObjectNode,
   type Region,
   type TargetSlot,
-} from './object-node.ts';
-import { ObjectTree } from './object-tree.ts';
-import { announce, inSharedTable, renounce } from './references.ts';
+} from '../graph/object-node.ts';
+import { ObjectTree } from '../graph/object-tree.ts';
+import { announce, inSharedTable, renounce } from '../graph/references.ts';
+import type { MessageDraft } from '../layouts/new-dataset.ts';
+import { encodeAttribute } from '../messages/attribute.ts';
+import { type Dataspace, elementCount } from '../messages/dataspace.ts';
+import * as MESSAGE_FLAG from '../messages/flags.ts';
+import { encodeLink, type LinkTarget } from '../messages/link.ts';
+import * as MESSAGE from '../messages/message-types.ts';
+import { provisionalHeapIds } from '../read/global-heap.ts';
+import { drop, loosen } from './object-header.ts';
+import { movingWith } from './plan.ts';
 
 /** A message is at most 64 KiB; libhdf5 stops a little earlier. */
 const MAX_MESSAGE = 0xffff;

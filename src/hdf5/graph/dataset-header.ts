@@ -1,16 +1,16 @@
 import { formatError, H5LogError } from '../../base/errors.ts';
 import { type DType, type FullType, fullType, publicType } from '../../dtype/model.ts';
 import { Cursor } from '../format/cursor.ts';
-import type { ObjectNode, Region } from '../graph/object-node.ts';
-import type { MessageDraft, NewLayout } from '../layouts/new-layout.ts';
-import { type Dataspace, encodeDataspace, parseDataspace } from './dataspace.ts';
-import { encodeDatatype, parseDatatype } from './datatype.ts';
-import { type AllocationTime, encodeFill, type FillMessage, parseFill, parseOldFill } from './fill.ts';
-import { encodeFilters, type FilterEntry, parseFilters } from './filters.ts';
-import * as MESSAGE_FLAG from './flags.ts';
-import { type Layout, type LayoutSizes, parseLayout } from './layout.ts';
-import * as MESSAGE from './numbers.ts';
-import { encodeSharedObject, SHARED_ADDRESS_AT } from './shared.ts';
+import type { MessageDraft, NewLayout } from '../layouts/new-dataset.ts';
+import { type Dataspace, encodeDataspace, parseDataspace } from '../messages/dataspace.ts';
+import { encodeDatatype, parseDatatype } from '../messages/datatype.ts';
+import { type AllocationTime, encodeFill, type FillMessage, parseFill, parseOldFill } from '../messages/fill-value.ts';
+import { encodeFilters, type FilterEntry, parseFilters } from '../messages/filter-pipeline.ts';
+import * as MESSAGE_FLAG from '../messages/flags.ts';
+import { type Layout, type LayoutSizes, parseLayout } from '../messages/layout.ts';
+import * as MESSAGE from '../messages/message-types.ts';
+import { encodeSharedObject, SHARED_ADDRESS_AT } from '../read/shared-messages.ts';
+import type { ObjectNode, Region } from './object-node.ts';
 
 export interface NewDataset {
   /** A type of its own, or a committed datatype. */

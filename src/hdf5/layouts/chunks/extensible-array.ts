@@ -1,8 +1,8 @@
-import { formatError } from '../../base/errors.ts';
-import type { Io } from '../../storage/io.ts';
-import { type Cursor, checkSum, UNDEFINED } from '../format/cursor.ts';
-import { Budget } from './budget.ts';
-import type { FileBytes } from './file-bytes.ts';
+import { formatError } from '../../../base/errors.ts';
+import type { Io } from '../../../storage/io.ts';
+import { type Cursor, checkSum, UNDEFINED } from '../../format/cursor.ts';
+import type { FileBytes } from '../../format/file-bytes.ts';
+import { Budget } from '../../read/budget.ts';
 
 /*
  * The index of libhdf5 for chunks along one unlimited dimension (file format, section VII.D). The first few elements are in the

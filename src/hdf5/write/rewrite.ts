@@ -1,13 +1,13 @@
 import { H5LogError } from '../../base/errors.ts';
+import { draftDataset, type NewDataset } from '../graph/dataset-header.ts';
 import { HeaderMessage, type ObjectNode } from '../graph/object-node.ts';
 import { announce, renounce } from '../graph/references.ts';
-import type { Structure } from '../graph/structure.ts';
-import { draftDataset, type NewDataset } from '../messages/dataset.ts';
+import type { MessageDraft } from '../layouts/new-dataset.ts';
 import * as MESSAGE_FLAG from '../messages/flags.ts';
-import * as MESSAGE from '../messages/numbers.ts';
+import * as MESSAGE from '../messages/message-types.ts';
 import { provisionalHeapIds } from '../read/global-heap.ts';
-import { loosen } from '../write/header-blocks.ts';
-import type { MessageDraft } from './new-layout.ts';
+import { loosen } from './object-header.ts';
+import type { Structure } from './structure.ts';
 
 /** What a dataset is given besides the type it has. */
 export type Rewritten = Omit<NewDataset, 'dtype' | 'plain'>;

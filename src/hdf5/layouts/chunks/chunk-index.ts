@@ -1,9 +1,9 @@
-import { lookup3 } from '../../base/checksum.ts';
-import { H5LogError } from '../../base/errors.ts';
-import { ByteWriter, putU64 } from '../format/byte-writer.ts';
-import { UNDEFINED } from '../format/cursor.ts';
-import { type Placed, Region } from '../graph/object-node.ts';
-import type { ChunkIndex } from '../messages/layout.ts';
+import { lookup3 } from '../../../base/checksum.ts';
+import { H5LogError } from '../../../base/errors.ts';
+import { ByteWriter, putU64 } from '../../format/byte-writer.ts';
+import { UNDEFINED } from '../../format/cursor.ts';
+import { type Placed, Region } from '../../graph/object-node.ts';
+import type { ChunkIndex } from '../../messages/layout.ts';
 
 /** One stored chunk: which (coordinates in chunks, not elements), where, how many bytes, which filters were left out. */
 export interface ChunkPlace {

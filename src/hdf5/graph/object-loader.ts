@@ -2,27 +2,20 @@ import { formatError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
 import { Cursor, UNDEFINED } from '../format/cursor.ts';
-import {
-  type Attribute,
-  GENERATED,
-  HeaderMessage,
-  type Link,
-  type ObjectKind,
-  ObjectNode,
-} from '../graph/object-node.ts';
+import type { FileBytes } from '../format/file-bytes.ts';
 import { attributeName, parseAttribute, parseAttributeInfo } from '../messages/attribute.ts';
 import * as MESSAGE_FLAG from '../messages/flags.ts';
 import { encodeLink, type LinkTarget, parseLink, parseLinkInfo } from '../messages/link.ts';
-import * as MESSAGE from '../messages/numbers.ts';
-import { parseShared, type SharedTable } from '../messages/shared.ts';
-import { HeaderBlock } from '../write/header-blocks.ts';
-import { readBtree2 } from './btree2.ts';
-import { Budget } from './budget.ts';
-import type { FileBytes } from './file-bytes.ts';
-import { FractalHeap } from './fractal-heap.ts';
-import { type RawHeader, type RawMessage, readHeader } from './header.ts';
-import { located } from './located.ts';
-import { readSymbolTable } from './symbol-table.ts';
+import * as MESSAGE from '../messages/message-types.ts';
+import { readBtree2 } from '../read/btree.ts';
+import { Budget } from '../read/budget.ts';
+import { FractalHeap } from '../read/fractal-heap.ts';
+import { located } from '../read/located.ts';
+import { type RawHeader, type RawMessage, readHeader } from '../read/object-header.ts';
+import { parseShared, type SharedTable } from '../read/shared-messages.ts';
+import { readSymbolTable } from '../read/symbol-table.ts';
+import { HeaderBlock } from '../write/object-header.ts';
+import { type Attribute, GENERATED, HeaderMessage, type Link, type ObjectKind, ObjectNode } from './object-node.ts';
 
 /** libhdf5 never puts more than this into one message. */
 const MAX_MESSAGE = 0xffff;

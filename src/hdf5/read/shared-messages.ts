@@ -2,8 +2,8 @@ import { formatError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
 import { Cursor, checkSum } from '../format/cursor.ts';
-import type { FileBytes } from '../read/file-bytes.ts';
-import { FractalHeap } from '../read/fractal-heap.ts';
+import type { FileBytes } from '../format/file-bytes.ts';
+import { FractalHeap } from './fractal-heap.ts';
 
 /** What a shared message's body says: the object that holds the real one, or an id in the file's shared message heap. */
 export type SharedRecord =

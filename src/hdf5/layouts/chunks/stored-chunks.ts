@@ -1,13 +1,13 @@
-import { formatError } from '../../base/errors.ts';
-import { cellOf, gridOf } from '../../space/grid.ts';
-import type { Io } from '../../storage/io.ts';
-import { type Cursor, checkSum, UNDEFINED } from '../format/cursor.ts';
-import type { ChunkIndex } from '../messages/layout.ts';
-import { readBtree2 } from './btree2.ts';
-import { Budget } from './budget.ts';
+import { formatError } from '../../../base/errors.ts';
+import { cellOf, gridOf } from '../../../space/grid.ts';
+import type { Io } from '../../../storage/io.ts';
+import { type Cursor, checkSum, UNDEFINED } from '../../format/cursor.ts';
+import type { FileBytes } from '../../format/file-bytes.ts';
+import type { ChunkIndex } from '../../messages/layout.ts';
+import { readBtree2 } from '../../read/btree.ts';
+import { Budget } from '../../read/budget.ts';
+import { walkBtree1 } from '../../read/symbol-table.ts';
 import { readExtensibleArray } from './extensible-array.ts';
-import type { FileBytes } from './file-bytes.ts';
-import { walkBtree1 } from './symbol-table.ts';
 
 /** A chunk as it lies in a file: where in the grid, where in the file, how many bytes, which filters were left out. */
 export interface StoredChunk {

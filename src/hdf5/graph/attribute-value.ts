@@ -3,12 +3,12 @@ import { decodeOne, decodeValues } from '../../dtype/decode.ts';
 import { type DType, type FullType, publicType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
 import { Cursor } from '../format/cursor.ts';
-import type { Attribute } from '../graph/object-node.ts';
 import { parseAttribute } from '../messages/attribute.ts';
 import { type Dataspace, elementCount, parseDataspace } from '../messages/dataspace.ts';
 import { parseDatatype } from '../messages/datatype.ts';
-import { type HeapReader, OwnHeap } from './global-heap.ts';
-import { located } from './located.ts';
+import { type HeapReader, OwnHeap } from '../read/global-heap.ts';
+import { located } from '../read/located.ts';
+import type { Attribute } from './object-node.ts';
 
 export interface AttributeParts {
   readonly type: FullType;

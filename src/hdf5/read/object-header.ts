@@ -1,9 +1,9 @@
 import { formatError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { type Cursor, checkSum } from '../format/cursor.ts';
-import * as MESSAGE from '../messages/numbers.ts';
+import type { FileBytes } from '../format/file-bytes.ts';
+import * as MESSAGE from '../messages/message-types.ts';
 import type { Budget } from './budget.ts';
-import type { FileBytes } from './file-bytes.ts';
 
 /** One message of an object header, as it lies in the file. */
 export interface RawMessage {

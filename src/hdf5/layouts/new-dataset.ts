@@ -1,9 +1,9 @@
 import { UNDEFINED } from '../format/cursor.ts';
 import type { HeapSlot, Region, TargetSlot } from '../graph/object-node.ts';
 import { type Dataspace, elementCount } from '../messages/dataspace.ts';
-import type { AllocationTime } from '../messages/fill.ts';
+import type { AllocationTime } from '../messages/fill-value.ts';
 import { encodeContiguous, type Layout } from '../messages/layout.ts';
-import * as MESSAGE from '../messages/numbers.ts';
+import * as MESSAGE from '../messages/message-types.ts';
 
 /** A message still without an owner. */
 export interface MessageDraft {

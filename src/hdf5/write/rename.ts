@@ -1,11 +1,11 @@
 import { H5LogError } from '../../base/errors.ts';
 import { ByteWriter, textLength } from '../format/byte-writer.ts';
 import { Cursor } from '../format/cursor.ts';
+import { HeaderMessage, type HeapSlot, type ObjectNode, type TargetSlot } from '../graph/object-node.ts';
+import { announce, renounce } from '../graph/references.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
-import * as MESSAGE from '../messages/numbers.ts';
-import { drop } from '../write/header-blocks.ts';
-import { HeaderMessage, type HeapSlot, type ObjectNode, type TargetSlot } from './object-node.ts';
-import { announce, renounce } from './references.ts';
+import * as MESSAGE from '../messages/message-types.ts';
+import { drop } from './object-header.ts';
 import type { Structure } from './structure.ts';
 
 /** Gives a link another name, or a soft link another path. It keeps its place in the order of creation. */

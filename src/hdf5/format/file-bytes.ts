@@ -1,7 +1,7 @@
 import { formatError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
-import { Cursor, UNDEFINED } from '../format/cursor.ts';
+import { Cursor, UNDEFINED } from './cursor.ts';
 
 /** How large pages are and how many are kept: few large ones for structure, which lies together. */
 export interface Paging {

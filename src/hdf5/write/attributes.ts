@@ -1,9 +1,9 @@
 import type { DType } from '../../dtype/model.ts';
+import { draftType } from '../graph/dataset-header.ts';
+import { ObjectNode, type Relocatable } from '../graph/object-node.ts';
 import { encodeTypedAttribute } from '../messages/attribute.ts';
-import { draftType } from '../messages/dataset.ts';
 import type { Dataspace } from '../messages/dataspace.ts';
-import { encodeSharedObject, SHARED_ADDRESS_AT } from '../messages/shared.ts';
-import { ObjectNode, type Relocatable } from './object-node.ts';
+import { encodeSharedObject, SHARED_ADDRESS_AT } from '../read/shared-messages.ts';
 import type { Structure } from './structure.ts';
 
 /** A committed datatype: one that datasets and attributes can share. */
