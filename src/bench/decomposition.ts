@@ -1,5 +1,6 @@
 import { File } from '../api/file.ts';
 import { H5LogError } from '../base/errors.ts';
+import { sizeOf } from '../space/shape.ts';
 
 /** Who writes what of an array: runs of elements in row-major order, process after process. */
 export interface Decomposition {
@@ -64,7 +65,7 @@ function checkDecomposition(of: Decomposition, processes: number, path: string):
   const runs = counts.reduce((sum, count) => sum + count, 0);
   if (runs !== offsets.length || runs !== lengths.length)
     throw bad(path, `${name} has ${runs} runs, but ${offsets.length} offsets and ${lengths.length} lengths`);
-  const size = dims.reduce((product, dim) => product * dim, 1);
+  const size = sizeOf(dims);
   for (let i = 0; i < runs; i++) {
     const [offset, length] = [offsets[i] as number, lengths[i] as number];
     if (!(offset >= 0 && length >= 0 && offset + length <= size))

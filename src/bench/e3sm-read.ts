@@ -2,10 +2,10 @@ import { File } from '../api/file.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import type { TypedArray } from '../dtype/model.ts';
+import { sizeOf } from '../space/shape.ts';
 import { type Decomposition, runsOf } from './decomposition.ts';
 import type { PlannedFile, PlannedVariable } from './e3sm-plan.ts';
 import { arrayFor, compare, gapsIn, valueAt, type WrongValue } from './e3sm-values.ts';
-import { sizeOf } from './e3sm-write.ts';
 
 export interface Checked {
   verified: number;

@@ -3,6 +3,7 @@ import { File } from '../api/file.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import type { NumberType } from '../dtype/model.ts';
 import { type Selection, select } from '../space/select.ts';
+import { sizeOf } from '../space/shape.ts';
 import { type Decomposition, type Runs, runsOf } from './decomposition.ts';
 import { dtypeOf, type PlannedFile, type PlannedVariable } from './e3sm-plan.ts';
 import { type NumberArray, valueAt, valuesOf } from './e3sm-values.ts';
@@ -183,8 +184,4 @@ function textsOf(variable: PlannedVariable, record: number, { length, offsets, l
       texts.push(String(valueAt(variable, record, (offsets[i] as number) + k)));
   }
   return texts;
-}
-
-export function sizeOf(shape: readonly number[]): number {
-  return shape.reduce((product, size) => product * size, 1);
 }

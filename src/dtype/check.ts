@@ -3,6 +3,7 @@
 import { formatError, H5LogError } from '../base/errors.ts';
 import { describeType, describeValue } from './describe.ts';
 import {
+  arrayLength,
   type Described,
   type DType,
   type FloatType,
@@ -76,7 +77,7 @@ function problemOf(type: FullType): string | undefined {
     case 'enum':
       return checkSound(type.base).size === type.size ? undefined : `its base has ${fullType(type.base).size} bytes`;
     case 'array': {
-      const bytes = type.shape.reduce((product, extent) => product * extent, checkSound(type.base).size);
+      const bytes = checkSound(type.base).size * arrayLength(type);
       return bytes === type.size ? undefined : `its elements take ${bytes} of ${type.size} bytes`;
     }
     case 'compound':

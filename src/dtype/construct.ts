@@ -6,6 +6,7 @@ import { describeType, describeValue } from './describe.ts';
 import {
   type ArrayOf,
   type ArrayType,
+  arrayLength,
   type BitfieldType,
   type ByteOrder,
   type Charset,
@@ -134,10 +135,7 @@ function makeArray(base: DType, shape: readonly number[]): Described {
     throw wrong(`an array type needs a shape of 1 to ${MAX_RANK} dimensions, got ${describeValue(shape)}`);
   }
   for (const extent of shape) checkSize('each dimension of an array type', extent);
-  const bytes = checkSize(
-    'the size of an array type in bytes',
-    shape.reduce((product, extent) => product * extent, size),
-  );
+  const bytes = checkSize('the size of an array type in bytes', size * arrayLength({ shape }));
   return Object.freeze({ class: 'array', size: bytes, base, shape: Object.freeze([...shape]) } satisfies ArrayType);
 }
 

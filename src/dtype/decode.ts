@@ -7,7 +7,7 @@ import { numberArray, unpackNumbers } from './convert.ts';
 import { describeType } from './describe.ts';
 import { readAddress, readHeapId, readUint32 } from './heap-ids.ts';
 import {
-  type ArrayType,
+  arrayLength,
   type CompoundType,
   type DType,
   type FullType,
@@ -75,7 +75,7 @@ function decodeFrom(
     case 'compound':
       return decodeCompound(type, bytes, at, stride, count, resolve);
     case 'array': {
-      const length = elementsOf(type);
+      const length = arrayLength(type);
       const { size } = fullType(type.base);
       return each((from) => decodeFrom(type.base, bytes, from, size, length, resolve));
     }
@@ -86,8 +86,6 @@ function decodeFrom(
       });
   }
 }
-
-export const elementsOf = (type: ArrayType): number => type.shape.reduce((product, extent) => product * extent, 1);
 
 function copyOf(bytes: Uint8Array, at: number, length: number): Uint8Array<ArrayBuffer> {
   const copy = new Uint8Array(length);

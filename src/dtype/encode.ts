@@ -7,6 +7,7 @@ import { arrayKind, packNumbers } from './convert.ts';
 import { describeType, describeValue } from './describe.ts';
 import {
   type ArrayType,
+  arrayLength,
   type CompoundType,
   type DType,
   type EnumType,
@@ -204,7 +205,7 @@ function fieldOf(record: Record<string, unknown>, name: string, type: CompoundTy
 }
 
 function encodeArray(to: Encoded, type: ArrayType, value: unknown, at: number): void {
-  const length = type.shape.reduce((product, extent) => product * extent, 1);
+  const length = arrayLength(type);
   if (!isArrayLike(value)) throw mismatch(`an array of ${length}`, type, value);
   if (value.length !== length) {
     throw new H5LogError('SHAPE', `expected ${length} values for ${describeType(type)}, got ${value.length}`);

@@ -169,6 +169,13 @@ export type FullType =
   | VlenType
   | ArrayType;
 
+/** How many elements of its base one element of an array type holds. */
+export function arrayLength({ shape }: Pick<ArrayType, 'shape'>): number {
+  let length = 1;
+  for (const extent of shape) length *= extent;
+  return length;
+}
+
 /** A length, the address of a global heap collection and an index in it: what stands for a variable-length value. */
 export const HEAP_ID_SIZE = 16;
 export const REFERENCE_SIZE = 8;

@@ -1,5 +1,5 @@
 import { BoxList, tooMany } from './box-list.ts';
-import { checkCoordinates, describe, outside, type Slab, selectionError, wrongRank } from './shape.ts';
+import { checkCoordinates, describe, outside, type Slab, selectionError, sizeOf, wrongRank } from './shape.ts';
 
 /** A slab whose numbers were looked at. Rank -1: nothing in it tells. */
 export interface CheckedSlab {
@@ -130,7 +130,7 @@ export function gridBoxes(grid: Grid, ordered: boolean): BoxList {
   while (divided >= 0 && grid.count[divided] === 1) divided--;
   const parts = grid.count.slice();
   if (ordered) for (let d = 0; d < divided; d++) parts[d] = (grid.count[d] as number) * (grid.block[d] as number);
-  const length = parts.reduce((n, part) => n * part, 1);
+  const length = sizeOf(parts);
   if (length * rank > Number.MAX_SAFE_INTEGER) throw tooMany(rank);
   const list = new BoxList(rank, length);
   const at = new Float64Array(rank);

@@ -1,4 +1,5 @@
 import { H5LogError } from '../base/errors.ts';
+import { sizeOf } from '../space/shape.ts';
 
 /** Chunks that nobody chose are at most this large ... */
 const LARGEST = 2 ** 20;
@@ -29,7 +30,7 @@ export function chunksFor(extent: Extent): readonly number[] | null {
   if (!mayGrow && shape.includes(0)) return null;
   const wanted = chunks ?? guessChunks(shape, maxShape, elementSize);
   const chunk = wanted.map((size, d) => Math.max(1, Math.min(size, maxShape[d] ?? size)));
-  const bytes = chunk.reduce((product, n) => product * n, elementSize);
+  const bytes = elementSize * sizeOf(chunk);
   if (bytes > MOST_BYTES)
     throw new H5LogError('UNSUPPORTED', `${path}: chunks of ${bytes} bytes; HDF5 has room for ${MOST_BYTES}`, {
       object: path,
@@ -48,7 +49,7 @@ export function guessChunks(
   elementSize: number,
 ): number[] {
   const chunk = maxShape.map((size) => Math.max(1, size ?? 1));
-  const bytes = (): number => chunk.reduce((product, n) => product * n, elementSize);
+  const bytes = (): number => elementSize * sizeOf(chunk);
   for (let d = 0; d < chunk.length && bytes() > LARGEST; ) {
     if (chunk[d] === 1) d++;
     else chunk[d] = Math.ceil((chunk[d] as number) / 2);

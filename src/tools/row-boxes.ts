@@ -1,3 +1,5 @@
+import { sizeOf } from '../space/shape.ts';
+
 /** A box whose elements are neighbours in row-major order. */
 export interface RowBox {
   readonly start: number[];
@@ -35,7 +37,7 @@ export function* rowBoxes(
       const most = Math.floor(left / (inner[along] as number));
       count[along] = Math.min(most, (shape[along] as number) - (start[along] as number));
     }
-    const size = count.reduce((product, n) => product * n, 1);
+    const size = sizeOf(count);
     yield { start, count, from: at, size };
     at += size;
   }

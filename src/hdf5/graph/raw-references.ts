@@ -2,6 +2,7 @@ import { inflate } from '#platform';
 import { containsReference } from '../../dtype/describe.ts';
 import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
 import { unfilter } from '../../filter/pipeline.ts';
+import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { Cursor, UNDEFINED } from '../format/cursor.ts';
 import type { FileBytes } from '../format/file-bytes.ts';
@@ -63,7 +64,7 @@ export function* rawReferences(
     const known = new Set([1, 2, 3]);
     if (parts.filters.some(({ id }) => !known.has(id)))
       return 'references in chunks with a filter that h5log does not know';
-    const chunkBytes = layout.chunk.reduce((product, n) => product * n, layout.elementSize);
+    const chunkBytes = layout.elementSize * sizeOf(layout.chunk);
     if (chunkBytes > MOST_BYTES) return `chunks of more than ${MOST_BYTES} bytes`;
     yield* walkBtree1(file, layout.index.address, 1, 8 + 8 * (layout.chunk.length + 1), budget, function* (key, child) {
       const size = key.u32();

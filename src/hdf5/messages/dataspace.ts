@@ -1,3 +1,4 @@
+import { sizeOf } from '../../space/shape.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
 import type { Cursor } from '../format/cursor.ts';
 
@@ -17,7 +18,7 @@ export function simpleSpace(shape: readonly number[], maxShape: readonly (number
 /** How many elements a dataspace holds. */
 export function elementCount(space: Dataspace): number {
   if (space.kind !== 'simple') return space.kind === 'null' ? 0 : 1;
-  return space.shape.reduce((product, size) => product * size, 1);
+  return sizeOf(space.shape);
 }
 
 export function parseDataspace(cursor: Cursor, lengthSize: number): Dataspace {

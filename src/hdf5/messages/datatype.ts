@@ -11,6 +11,7 @@ import {
   publicType,
   type StringPad,
 } from '../../dtype/model.ts';
+import { sizeOf } from '../../space/shape.ts';
 import { ByteWriter, bytesFor } from '../format/byte-writer.ts';
 import { type Cursor, textFrom } from '../format/cursor.ts';
 
@@ -85,8 +86,7 @@ export function parseDatatype(cursor: Cursor, depth = 0): FullType {
       for (let d = 0; d < rank; d++) shape.push(cursor.u32());
       if (version < 3) cursor.skip(4 * rank);
       const base = parseDatatype(cursor, depth + 1);
-      if (shape.reduce((product, n) => product * n, base.size) !== size)
-        cursor.fail(`array type of ${size} bytes does not fit its shape`);
+      if (base.size * sizeOf(shape) !== size) cursor.fail(`array type of ${size} bytes does not fit its shape`);
       return { class: 'array', size, base: publicType(base), shape };
     }
     case CLASS.time:
@@ -182,7 +182,7 @@ function parseFields(cursor: Cursor, version: number, count: number, size: numbe
     }
     let type = parseDatatype(cursor, depth + 1);
     if (shape.length > 0) {
-      const total = shape.reduce((product, n) => product * n, type.size);
+      const total = type.size * sizeOf(shape);
       type = { class: 'array', size: total, base: publicType(type), shape };
     }
     if (offset + type.size > size) cursor.fail(`member ${name} reaches beyond the ${size} bytes of its compound`);

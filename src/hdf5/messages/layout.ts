@@ -1,3 +1,4 @@
+import { sizeOf } from '../../space/shape.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
 import { type Cursor, UNDEFINED } from '../format/cursor.ts';
 
@@ -120,7 +121,7 @@ function parseOldLayout(cursor: Cursor, sizes: LayoutSizes): Layout {
   for (let d = 0; d < rank; d++) dims.push(cursor.u32());
   if (kind === 0) return { kind: 'compact', data: cursor.take(cursor.u32(), 'compact data') };
   if (kind === 1) {
-    const size = dims.reduce((product, n) => product * n, 1);
+    const size = sizeOf(dims);
     if (!Number.isSafeInteger(size)) cursor.fail(`data of ${size} bytes`);
     return { kind: 'contiguous', address, size };
   }

@@ -1,6 +1,7 @@
 import { deflate } from '#platform';
 import { applyFilters, type FilterStep } from '../../filter/pipeline.ts';
 import { gather } from '../../space/copy.ts';
+import { sizeOf } from '../../space/shape.ts';
 
 /** Without chunks, filtered data is cut into pieces of about this many bytes. */
 const PIECE = 2 ** 20;
@@ -41,7 +42,7 @@ export function* filteredPieces(
       pieceCount[d] = to - from;
       inBlock[d] = from - (start[d] as number);
     }
-    const size = pieceCount.reduce((product, n) => product * n, elementSize);
+    const size = elementSize * sizeOf(pieceCount);
     const packed = new Uint8Array(size);
     gather(data, 0, count, inBlock, pieceCount, elementSize, packed, 0);
     yield { start: pieceStart.slice(), count: pieceCount.slice(), bytes: applyFilters(packed, filters, deflate) };

@@ -1,6 +1,7 @@
 import type { Boxes } from '../../space/box-list.ts';
 import { gather } from '../../space/copy.ts';
 import { clip, subtractMany } from '../../space/cut.ts';
+import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { readReach, resizeAnchor, writeReach } from '../format/anchor.ts';
 import type { BlockIndex } from '../read/index.ts';
@@ -115,7 +116,7 @@ function seenIn(index: BlockIndex, start: Float64Array, count: Float64Array): Bo
     start,
     start.map((s, d) => s + (count[d] as number)),
   );
-  const size = count.reduce((product, n) => product * n, 1);
+  const size = sizeOf(count);
   const blocks = size > MOST_TICKS ? candidates : visible(index, candidates, start, count).blocks;
   const [starts, counts] = [new Float64Array(blocks.length * rank), new Float64Array(blocks.length * rank)];
   blocks.forEach((block, i) => {
@@ -194,7 +195,7 @@ function clipped(part: DatasetStage, stage: Stage, shape: readonly number[]): Da
     for (let i = run.from; i < run.to; i++) {
       const start = starts.slice(i * rank, (i + 1) * rank);
       const count = counts.slice(i * rank, (i + 1) * rank);
-      const bytes = count.reduce((product, n) => product * n, size);
+      const bytes = size * sizeOf(count);
       const kept = clip({ rank, length: 1, starts: start, counts: count }, shape);
       if (kept.length > 0) {
         const keptBytes = kept.size * size;

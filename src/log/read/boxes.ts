@@ -3,6 +3,7 @@ import { type FilterStep, unfilter } from '../../filter/pipeline.ts';
 import { FileBytes } from '../../hdf5/format/file-bytes.ts';
 import { copyBox } from '../../space/copy.ts';
 import { halves } from '../../space/cut.ts';
+import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import type { BlockIndex } from './index.ts';
@@ -86,7 +87,7 @@ export class BoxReader {
       const { first, later, second } = halves(start, count);
       const known = among ? candidates : undefined;
       yield* this.read(start, first, out, at, known);
-      yield* this.read(later, second, out, at + first.reduce((product, n) => product * n, this.size), known);
+      yield* this.read(later, second, out, at + this.size * sizeOf(first), known);
       return;
     }
     const { blocks, complete, runs } = visible(this.index, candidates, start, count);
@@ -190,7 +191,7 @@ export class BoxReader {
       copyBox(bytes, blockAt - from, shape, inBlock, out, at, box, inBox, count, size);
       return;
     }
-    const step = shape.subarray(cut + 1).reduce((product, n) => product * n, size);
+    const step = size * sizeOf(shape.subarray(cut + 1));
     const gap = step - (span - ((count[cut] as number) - 1) * step);
     const together = gap > GAP ? 1 : Math.max(1, Math.floor(WINDOW / step));
     for (let done = 0; done < (count[cut] as number); done += together) {
@@ -286,7 +287,7 @@ export class BoxReader {
     this.#cut(block, start, count);
     const { size, filters } = this.#layout;
     const whole = this.index.whole?.[block] ?? 0;
-    const length = whole > 0 ? whole : this.#shape.reduce((product, n) => product * n, size);
+    const length = whole > 0 ? whole : size * sizeOf(this.#shape);
     const data = unfilter(bytes, whole > 0 ? DEFLATED : filters, 0, length, inflate);
     const from = this.index.inner?.[block] ?? 0;
     copyBox(data, from, this.#shape, this.#inBlock, out, at, count, this.#inBox, this.#part, size);

@@ -1,5 +1,6 @@
 import { copyBox } from '../../space/copy.ts';
 import { subtractMany } from '../../space/cut.ts';
+import { sizeOf } from '../../space/shape.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import type { DatasetStage } from '../post/stage.ts';
 import { fillWith } from './boxes.ts';
@@ -67,7 +68,7 @@ export function fillOutside(
   const patches: Patch[] = [];
   for (let k = 0; k < parts.length * rank; k += rank) {
     const shape = parts.counts.slice(k, k + rank);
-    const size = shape.reduce((product, n) => product * n, 1);
+    const size = sizeOf(shape);
     const data = new Uint8Array(size * elements.size);
     fillWith(data, 0, size, elements.size, fill);
     const inBox = start.map((from, d) => (parts.starts[k + d] as number) - from);

@@ -107,7 +107,7 @@ export class Reading {
       yield* reader.read(start, count, this.#packed, at);
       const patches = this.#patches[i];
       if (patches) applyPatches(patches, this.#packed, at, count, elements.size);
-      at += count.reduce((product, n) => product * n, elements.size);
+      at += elements.size * sizeOf(count);
     }
   }
 

@@ -3,6 +3,7 @@ import type { LogDataset } from '../../log/post/dataset.ts';
 import { BoxReader } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
 import { halves } from '../../space/cut.ts';
+import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { type LivePieces, liveCells, liveFiltered, livePlain, type Window } from './live-pieces.ts';
 import type { CompactOutput, OutputDataset } from './output.ts';
@@ -125,7 +126,7 @@ class DatasetCopy {
   /** A box is read, newest values first, and written as one block; a large one in parts. */
   async #box(reader: BoxReader, start: Float64Array, count: Float64Array): Promise<void> {
     const { elements, filters, chunks } = this.#dataset;
-    const size = count.reduce((product, n) => product * n, elements.size);
+    const size = elements.size * sizeOf(count);
     if (size > this.#limit && size > elements.size && !(chunks && filters.length > 0)) {
       const { first, later, second } = halves(start, count);
       await this.#box(reader, start, first);

@@ -2,6 +2,7 @@ import type { BlockIndex } from '../../log/read/index.ts';
 import { visible } from '../../log/read/visible.ts';
 import { BoxList } from '../../space/box-list.ts';
 import { union } from '../../space/sets.ts';
+import { sizeOf } from '../../space/shape.ts';
 
 /** Chunks of more elements than this are not ticked off one by one. */
 const MOST_TICKS = 2 ** 25;
@@ -86,7 +87,7 @@ export function* liveCells(index: BlockIndex, window: Window, chunk: readonly nu
     const lo = Float64Array.from(cell, (c, d) => Math.max(c * (chunk[d] as number), window.lo[d] as number));
     const hi = Float64Array.from(cell, (c, d) => Math.min((c + 1) * (chunk[d] as number), window.hi[d] as number));
     const count = hi.map((high, d) => high - (lo[d] as number));
-    const size = count.reduce((product, n) => product * n, 1);
+    const size = sizeOf(count);
     const seen =
       size > MOST_TICKS && blocks.length > 1
         ? { blocks, complete: false }

@@ -2,7 +2,7 @@ import type { Dataset } from '../../api/dataset.ts';
 import { H5LogError } from '../../base/errors.ts';
 import { containsVlen } from '../../dtype/describe.ts';
 import { type DType, fullType, numberName } from '../../dtype/model.ts';
-import type { Slab } from '../../space/shape.ts';
+import { type Slab, sizeOf } from '../../space/shape.ts';
 import { isNull } from '../inside.ts';
 import { type FullSlab, fullSlab, slabCoordinate, slabPieces, slabShape } from '../replay/slab-pieces.ts';
 import { valuePrinter } from '../value-text.ts';
@@ -51,7 +51,7 @@ export async function* valueLines(
   const rank = shape.length;
   const last = rank - 1;
   const row = rank === 0 ? 1 : (shape[last] as number);
-  const total = shape.reduce((product, size) => product * size, 1);
+  const total = sizeOf(shape);
   const at = new Array<number>(Math.max(1, rank)).fill(0);
   let line = '';
   let done = 0;

@@ -9,6 +9,7 @@ import { fillWith, type LogData } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
 import { copyBox } from '../../space/copy.ts';
 import { cellOf, gridOf } from '../../space/grid.ts';
+import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { chunksFor } from '../chunk-shape.ts';
 import { CommittedBlocks, lastNotAbove } from '../committed-blocks.ts';
@@ -27,8 +28,6 @@ const FEW_BOXES = 8;
 /** Blocks of at least this size are read once however the pieces are cut; small pieces, which stay in caches, are faster then. */
 const LARGE_BLOCK = 64 * 1024;
 const SHARE_OF_LARGE = 16 * 2 ** 20;
-
-const product = (sizes: readonly number[]): number => sizes.reduce((all, n) => all * n, 1);
 
 /**
  * The data of a dataset of the log as ordinary HDF5 keeps it: chunks one after the other. A contiguous dataset is one chunk of
@@ -76,7 +75,7 @@ export class LoggedData implements RawData {
     this.#filtered = this.#chunked && dataset.filters.length > 0;
     this.#chunk = chunk ?? dataset.shape;
     this.#grid = gridOf(dataset.shape, this.#chunk);
-    this.#elements = product(this.#chunk);
+    this.#elements = sizeOf(this.#chunk);
     this.#size = dataset.elements.size;
     this.#chunkBytes = this.#elements * this.#size;
     this.#numbers = numbers;
@@ -231,8 +230,8 @@ export class LoggedData implements RawData {
       yield* this.#blocks.read(low, Float64Array.from(count), out, at, among);
       return;
     }
-    fillWith(out, at, product(count), this.#size, fill);
-    const there = product(inside);
+    fillWith(out, at, sizeOf(count), this.#size, fill);
+    const there = sizeOf(inside);
     if (there === 0) return;
     const scratch = buffers.scratch('box', there * this.#size);
     yield* this.#blocks.read(low, Float64Array.from(inside), scratch, 0, among);
@@ -259,10 +258,10 @@ export class LoggedData implements RawData {
       yield* this.#blocks.read(low, Float64Array.from(count), out, at, among);
       return;
     }
-    const scratch = buffers.scratch('box', product(count) * this.#size);
+    const scratch = buffers.scratch('box', sizeOf(count) * this.#size);
     yield* this.#blocks.read(low, Float64Array.from(count), scratch, 0, among);
     const origin = chunk.map(() => 0);
-    const total = product(cells);
+    const total = sizeOf(cells);
     for (let i = 0, to = at; i < total; i++, to += this.#chunkBytes) {
       const inBox = cellOf(i, cells).map((c, d) => c * (chunk[d] as number));
       const part = chunk.map((n, d) => Math.min(n, (count[d] as number) - (inBox[d] as number)));
@@ -334,7 +333,7 @@ export class LoggedData implements RawData {
 function shareOf(blocks: CommittedBlocks, memory: number): number {
   const { shape, elements } = blocks.dataset;
   const left = Math.floor(Math.max((memory - blocks.bytes) / SHARE, memory / LEAST_PART));
-  const isLarge = blocks.length * LARGE_BLOCK <= product(shape) * elements.size;
+  const isLarge = blocks.length * LARGE_BLOCK <= sizeOf(shape) * elements.size;
   return Math.max(LEAST_SHARE, Math.min(left, isLarge ? SHARE_OF_LARGE : MOST_SHARE));
 }
 
@@ -342,11 +341,11 @@ function shareOf(blocks: CommittedBlocks, memory: number): number {
 function* chunksThere(blocks: CommittedBlocks, chunk: readonly number[], share: number): Io<Float64Array> {
   const { shape, elements } = blocks.dataset;
   const grid = gridOf(shape, chunk);
-  const total = product(grid);
-  if (blocks.length === 0 || product(shape) === 0) return new Float64Array(0);
+  const total = sizeOf(grid);
+  if (blocks.length === 0 || sizeOf(shape) === 0) return new Float64Array(0);
   if (total === 1) return Float64Array.of(0);
   const touched = new TouchedChunks(shape, chunk);
-  const limit = blocks.isWhole ? total : Math.max(1, Math.floor(share / (product(chunk) * elements.size)));
+  const limit = blocks.isWhole ? total : Math.max(1, Math.floor(share / (sizeOf(chunk) * elements.size)));
   for (const cells of rowBoxes(grid, 0, total, limit)) {
     const start = Float64Array.from(cells.start, (c, d) => c * (chunk[d] as number));
     const count = Float64Array.from(cells.count, (n, d) => n * (chunk[d] as number));

@@ -9,6 +9,7 @@ import type { NewLayout } from '../../hdf5/layouts/new-dataset.ts';
 import { elementCount } from '../../hdf5/messages/dataspace.ts';
 import { Appender } from '../../hdf5/write/appender.ts';
 import { Committer } from '../../hdf5/write/commit.ts';
+import { sizeOf } from '../../space/shape.ts';
 import { driveAsync, driveSync, type Io } from '../../storage/io.ts';
 import { type ByteStorage, plainTarget, type WriteTarget } from '../../storage/storage.ts';
 import { type InputObject, inputObjects, refuseUncopyable } from './input-objects.ts';
@@ -265,7 +266,7 @@ function* about<T>(path: string, io: Io<T>): Io<T> {
 }
 
 function elementsOf({ structure }: FileSession, { logged, node }: InputObject): number {
-  if (logged) return logged.shape.reduce((product, n) => product * n, 1);
+  if (logged) return sizeOf(logged.shape);
   return elementCount(structure.dataset(node).space);
 }
 

@@ -1,5 +1,5 @@
 import { H5LogError } from '../../base/errors.ts';
-import type { Slab } from '../../space/shape.ts';
+import { type Slab, sizeOf } from '../../space/shape.ts';
 
 /** A slab in which every number is known. */
 export interface FullSlab {
@@ -87,7 +87,7 @@ export function slabCoordinate({ start, stride, block }: FullSlab, d: number, i:
 /** Cuts a slab into pieces of at most `most` elements, in row-major order; each is a slab itself. */
 export function* slabPieces(slab: FullSlab, most: number): Iterable<SlabPiece> {
   const shape = slabShape(slab);
-  const total = shape.reduce((product, size) => product * size, 1);
+  const total = sizeOf(shape);
   if (total === 0) return;
   const rank = shape.length;
   // Dimensions behind `cut` are taken whole, those before it one element at a time.
@@ -105,7 +105,7 @@ export function* slabPieces(slab: FullSlab, most: number): Iterable<SlabPiece> {
     return;
   }
   const d = cut - 1;
-  const outer = shape.slice(0, d).reduce((product, size) => product * size, 1);
+  const outer = sizeOf(shape.slice(0, d));
   const ranges = [...rangesOf(slab, d, Math.max(1, Math.floor(most / inner)))];
   for (let n = 0; n < outer; n++) {
     for (const range of ranges) {

@@ -1,5 +1,6 @@
 import type { BlockIndex } from '../../log/read/index.ts';
 import { gridOf } from '../../space/grid.ts';
+import { sizeOf } from '../../space/shape.ts';
 
 /** Grids of up to so many chunks are ticked off on a list; beyond, those that are there are remembered one by one. */
 const LISTED = 2 ** 26;
@@ -16,7 +17,7 @@ export class TouchedChunks {
     this.#shape = shape;
     this.#chunk = chunk;
     this.#grid = gridOf(shape, chunk);
-    const total = this.#grid.reduce((product, n) => product * n, 1);
+    const total = sizeOf(this.#grid);
     this.#bits = total <= LISTED ? new Uint8Array(Math.ceil(total / 8)) : null;
   }
 

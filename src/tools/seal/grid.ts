@@ -1,4 +1,5 @@
 import type { BlockIndex } from '../../log/read/index.ts';
+import { sizeOf } from '../../space/shape.ts';
 import { positionIn, straight } from './runs.ts';
 
 /** No block lies in the cell; several do, or one that leaves a part of it free. */
@@ -56,9 +57,9 @@ export class GridSurvey {
   #free: number;
 
   private constructor(index: BlockIndex, extent: Extent, chunk: readonly number[], per: readonly number[]) {
-    const total = per.reduce((product, n) => product * n, 1);
+    const total = sizeOf(per);
     this.chunk = chunk;
-    this.chunkBytes = chunk.reduce((product, n) => product * n, extent.elementSize);
+    this.chunkBytes = extent.elementSize * sizeOf(chunk);
     this.#index = index;
     this.#extent = extent;
     this.#per = per;
@@ -69,7 +70,7 @@ export class GridSurvey {
   /** Looks where the blocks lie; null if that takes more than `visits` steps, or more memory than is reasonable. */
   static of(index: BlockIndex, extent: Extent, chunk: readonly number[], visits: number): GridSurvey | null {
     const per = chunk.map((size, d) => Math.ceil((extent.shape[d] as number) / size));
-    if (!Number.isSafeInteger(per.reduce((product, n) => product * n, 1))) return null;
+    if (!Number.isSafeInteger(sizeOf(per))) return null;
     const survey = new GridSurvey(index, extent, chunk, per);
     if (!survey.#own(visits)) return null;
     const seen = new Uint8Array(index.length);

@@ -12,6 +12,7 @@ import type { LogDataset } from '../../log/post/dataset.ts';
 import { BoxReader, fillWith } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
 import { copyBox } from '../../space/copy.ts';
+import { sizeOf } from '../../space/shape.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import type { Cell, GridSurvey } from './grid.ts';
 import type { SealOutput } from './output.ts';
@@ -112,7 +113,7 @@ export class SealedLayouts {
   ): Promise<Uint8Array> {
     const { elements, fill, filters } = dataset;
     const { size } = elements;
-    const inside = new Uint8Array(cell.count.reduce((product, n) => product * n, size));
+    const inside = new Uint8Array(size * sizeOf(cell.count));
     await this.#steps.run(this.#storage, reader.read(cell.start, cell.count, inside, 0));
     let bytes = inside;
     if (inside.length < chunkBytes) {
@@ -131,7 +132,7 @@ export class SealedLayouts {
     let address = -1;
     let moved = 0;
     for (const { start, count } of rowBoxes(shape, Math.max(1, Math.floor(WINDOW / elements.size)))) {
-      const bytes = new Uint8Array(count.reduce((product, n) => product * n, elements.size));
+      const bytes = new Uint8Array(elements.size * sizeOf(count));
       await this.#steps.run(this.#storage, reader.read(start, count, bytes, 0));
       const at = await this.#move(bytes);
       if (moved === 0) address = at;

@@ -1,6 +1,7 @@
 import { H5LogError } from '../../base/errors.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
+import { sizeOf } from '../../space/shape.ts';
 import { commonGrid, type Extent, GridSurvey, meetsShape, newestGrid } from './grid.ts';
 import { type SeenPiece, seenPieces } from './pieces.ts';
 import { positionIn, straight } from './runs.ts';
@@ -99,7 +100,7 @@ function bestGrid(
 /** Parts of blocks that are too small are not even looked at. */
 function visitsFor(chunk: readonly number[], { elementSize }: Extent, { length }: BlockIndex, chosen: boolean): number {
   if (chosen) return CHOSEN_VISITS;
-  const bytes = chunk.reduce((product, n) => product * n, elementSize);
+  const bytes = elementSize * sizeOf(chunk);
   return bytes < LEAST_PART ? Math.min(FOUND_VISITS, 4 * length + FEW_CHUNKS) : FOUND_VISITS;
 }
 
@@ -123,7 +124,7 @@ function* candidates(
 
 /** A large chunk in smaller ones of equal size: a part of its first dimension is still one stretch of it. */
 function tamed(chunk: readonly number[], elementSize: number): readonly number[] {
-  const bytes = chunk.reduce((product, n) => product * n, elementSize);
+  const bytes = elementSize * sizeOf(chunk);
   if (bytes <= 4 * CHUNK) return chunk;
   const d = chunk.findIndex((n) => n > 1);
   const n = chunk[d] as number;

@@ -1,5 +1,6 @@
 import type { BlockIndex } from '../../log/read/index.ts';
 import { halves, subtractMany } from '../../space/cut.ts';
+import { sizeOf } from '../../space/shape.ts';
 
 /** Up to so many blocks in a box are cut out of one another; beyond, and in small boxes, elements are ticked off. */
 const FEW = 16;
@@ -25,7 +26,7 @@ export function visibleElements(index: BlockIndex, shape: readonly number[]): Fl
     const high = start.map((from, d) => from + (count[d] as number));
     const blocks = index.query(start, high);
     if (blocks.length === 0) continue;
-    const size = count.reduce((product, n) => product * n, 1);
+    const size = sizeOf(count);
     const newest = blocks[blocks.length - 1] as number;
     if (covers(index, newest, start, high)) seen[newest] = (seen[newest] as number) + size;
     else if (blocks.length <= FEW) cut(index, blocks, start, high, seen);

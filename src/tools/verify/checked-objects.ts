@@ -16,6 +16,7 @@ import type { Structure } from '../../hdf5/write/structure.ts';
 import { readAnchor } from '../../log/format/anchor.ts';
 import { LOG_GROUP } from '../../log/format/log-group.ts';
 import { logNames } from '../../log/format/names.ts';
+import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { mustBeDamage } from '../commit-history.ts';
 
@@ -147,7 +148,7 @@ function* checkLayout(structure: Structure, node: ObjectNode, parts: DatasetPart
   if (layout.kind === 'virtual') return;
   const { index, chunk } = layout;
   if (index.address === UNDEFINED) return;
-  const chunkBytes = chunk.reduce((product, n) => product * n, layout.elementSize);
+  const chunkBytes = layout.elementSize * sizeOf(chunk);
   switch (index.kind) {
     case 'single':
       inside(index.address, index.filtered?.size ?? chunkBytes, 'chunk');

@@ -1,5 +1,6 @@
 import { lookup3 } from '../../../base/checksum.ts';
 import { H5LogError } from '../../../base/errors.ts';
+import { sizeOf } from '../../../space/shape.ts';
 import { ByteWriter, putU64 } from '../../format/byte-writer.ts';
 import { UNDEFINED } from '../../format/cursor.ts';
 import { type Placed, Region } from '../../graph/object-node.ts';
@@ -46,7 +47,7 @@ export function buildChunkIndex(grid: ChunkGrid, chunks: readonly ChunkPlace[]):
   const unlimited = grid.maxShape.some((size) => size === null);
   if (unlimited) return btree1(grid, chunks);
   const counts = grid.maxShape.map((size, d) => Math.ceil((size as number) / (grid.chunk[d] as number)));
-  const total = counts.reduce((product, n) => product * n, 1);
+  const total = sizeOf(counts);
   const first = chunks[0];
   if (total === 1 && grid.shape.every((size, d) => size === grid.maxShape[d])) {
     if (!first)
@@ -68,7 +69,7 @@ const regionOf = (address: number | Placed): Region | null => (address instanceo
 /** Unfiltered chunks, all there, at known addresses, lying in the file in the order of the grid. */
 function inSequence(grid: ChunkGrid, chunks: readonly ChunkPlace[], counts: readonly number[], total: number): boolean {
   if (grid.filtered || chunks.length !== total || total === 0) return false;
-  const bytes = grid.chunk.reduce((product, n) => product * n, grid.elementSize);
+  const bytes = grid.elementSize * sizeOf(grid.chunk);
   const first = chunks.find(({ at }) => at.every((c) => c === 0));
   if (!first || typeof first.address !== 'number' || first !== chunks[0]) return false;
   const base = first.address;
@@ -88,7 +89,7 @@ function fixedArray(
   counts: readonly number[],
   total: number,
 ): BuiltIndex {
-  const chunkBytes = grid.chunk.reduce((product, n) => product * n, grid.elementSize);
+  const chunkBytes = grid.elementSize * sizeOf(grid.chunk);
   // libhdf5 keeps one byte more than the unfiltered size needs, because filters may make a chunk larger.
   const sizeBytes = Math.min(8, 1 + Math.floor((Math.floor(Math.log2(chunkBytes)) + 8) / 8));
   const entry = grid.filtered ? 8 + sizeBytes + 4 : 8;

@@ -1,5 +1,6 @@
 import { formatError } from '../../../base/errors.ts';
 import { cellOf, gridOf } from '../../../space/grid.ts';
+import { sizeOf } from '../../../space/shape.ts';
 import type { Io } from '../../../storage/io.ts';
 import { type Cursor, checkSum, UNDEFINED } from '../../format/cursor.ts';
 import type { FileBytes } from '../../format/file-bytes.ts';
@@ -27,7 +28,7 @@ export interface StoredGrid {
 /** Every chunk that an index of libhdf5's leads to. */
 export function* storedChunks(file: FileBytes, index: ChunkIndex, grid: StoredGrid): Io<StoredChunk[]> {
   if (index.address === UNDEFINED) return [];
-  const size = grid.chunk.reduce((product, n) => product * n, grid.elementSize);
+  const size = grid.elementSize * sizeOf(grid.chunk);
   switch (index.kind) {
     case 'single': {
       const { size: stored, mask } = index.filtered ?? { size, mask: 0 };
@@ -56,7 +57,7 @@ function fixedGrid({ maxShape, chunk }: StoredGrid): number[] {
 }
 
 function implicit(file: FileBytes, address: number, size: number, counts: readonly number[]): StoredChunk[] {
-  const total = counts.reduce((product, n) => product * n, 1);
+  const total = sizeOf(counts);
   if (address + total * size > file.end)
     throw formatError(`${total} chunks of ${size} bytes reach beyond the end of the file`, file.base + address);
   return Array.from({ length: total }, (_, i) => ({
@@ -98,7 +99,7 @@ function* fromExtensibleArray(file: FileBytes, address: number, whole: number, g
   const others = grid.maxShape.filter((_, d) => d !== unlimited);
   const chunk = grid.chunk.filter((_, d) => d !== unlimited);
   const counts = fixedGrid({ ...grid, maxShape: others, chunk });
-  const perSlab = counts.reduce((product, n) => product * n, 1);
+  const perSlab = sizeOf(counts);
   const chunks: StoredChunk[] = [];
   yield* readExtensibleArray(file, address, grid.filtered ? 1 : 0, (i, element, entry) => {
     const place = element.address(file.addressSize);
@@ -124,7 +125,7 @@ function* fromFixedArray(file: FileBytes, address: number, whole: number, grid: 
   const total = head.uint(file.lengthSize);
   const block = head.address(file.addressSize);
   checkSum(head, head.at, file.base + address);
-  if (total !== counts.reduce((product, n) => product * n, 1))
+  if (total !== sizeOf(counts))
     throw formatError(`a fixed array of ${total} chunks does not fit the dataset`, file.base + address);
   const least = file.addressSize + (grid.filtered ? 5 : 0);
   if (entry < least || entry > least + 7)
