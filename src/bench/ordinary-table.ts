@@ -1,6 +1,6 @@
 import { File } from '../api/file.ts';
 import { H5LogError } from '../base/errors.ts';
-import { storedChunks } from '../hdf5/layouts/chunks/stored-chunks.ts';
+import { storedChunks } from '../hdf5/layouts/chunks/chunk-index.ts';
 import { drive, layoutOf } from '../tools/inside.ts';
 
 /**

@@ -5,7 +5,7 @@ import { afterAll, expect, test } from 'vitest';
 import { File } from '../../src/api/file.ts';
 import { T } from '../../src/dtype/construct.ts';
 import type { ObjectNode } from '../../src/hdf5/graph/object-node.ts';
-import { chunked } from '../../src/hdf5/layouts/ordinary.ts';
+import { chunked } from '../../src/hdf5/layouts/new-dataset.ts';
 import { SCALAR_SPACE, simpleSpace } from '../../src/hdf5/messages/dataspace.ts';
 import { h5dump, pythonSync, runSync, withOracle } from '../oracles.ts';
 import { some } from '../seed.ts';

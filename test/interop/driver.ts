@@ -5,7 +5,7 @@ import { applyFilters } from '../../src/filter/pipeline.ts';
 import { SUPERBLOCK_SIZE } from '../../src/hdf5/format/superblock.ts';
 import type { NewDataset } from '../../src/hdf5/graph/dataset-header.ts';
 import { type ObjectNode, Region } from '../../src/hdf5/graph/object-node.ts';
-import { rawReferences } from '../../src/hdf5/graph/raw-references.ts';
+import { rawReferences } from '../../src/hdf5/graph/references.ts';
 import type { ChunkPlace } from '../../src/hdf5/layouts/chunks/chunk-index.ts';
 import { contiguous } from '../../src/hdf5/layouts/new-dataset.ts';
 import type { Dataspace } from '../../src/hdf5/messages/dataspace.ts';

@@ -6,9 +6,8 @@ import { type Dataspace, encodeDataspace, parseDataspace } from '../messages/dat
 import { encodeDatatype, parseDatatype } from '../messages/datatype.ts';
 import { type AllocationTime, encodeFill, type FillMessage, parseFill, parseOldFill } from '../messages/fill-value.ts';
 import { encodeFilters, type FilterEntry, parseFilters } from '../messages/filter-pipeline.ts';
-import * as MESSAGE_FLAG from '../messages/flags.ts';
 import { type Layout, type LayoutSizes, parseLayout } from '../messages/layout.ts';
-import * as MESSAGE from '../messages/message-types.ts';
+import { MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
 import { encodeSharedObject, SHARED_ADDRESS_AT } from '../read/shared-messages.ts';
 import type { ObjectNode, Region } from './object-node.ts';
 

@@ -1,5 +1,5 @@
 import { GROUP_INFO, type LinkTarget } from '../messages/link.ts';
-import * as MESSAGE from '../messages/message-types.ts';
+import { MESSAGE } from '../messages/message-types.ts';
 import type { HeaderBlock } from '../write/object-header.ts';
 
 /** Objects that are not in the file yet have addresses from here on, so that references to them can be told apart. */

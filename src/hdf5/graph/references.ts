@@ -1,16 +1,22 @@
+import { inflate } from '#platform';
 import { containsReference } from '../../dtype/describe.ts';
 import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
+import { unfilter } from '../../filter/pipeline.ts';
+import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
-import { Cursor } from '../format/cursor.ts';
+import { Cursor, UNDEFINED } from '../format/cursor.ts';
+import type { Budget, FileBytes } from '../format/file-bytes.ts';
 import { parseAttribute } from '../messages/attribute.ts';
-import * as MESSAGE_FLAG from '../messages/flags.ts';
+import { elementCount } from '../messages/dataspace.ts';
 import { parseLink } from '../messages/link.ts';
-import * as MESSAGE from '../messages/message-types.ts';
+import { MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
 import type { HeapContents, HeapReader } from '../read/global-heap.ts';
 import { located } from '../read/located.ts';
 import { parseShared } from '../read/shared-messages.ts';
+import { walkBtree1 } from '../read/symbol-table.ts';
 import { attributeParts } from './attribute-value.ts';
+import type { DatasetParts } from './dataset-header.ts';
 import type { ObjectLoader } from './object-loader.ts';
 import {
   type Attribute,
@@ -179,4 +185,90 @@ function relocations(
 export function inSharedTable(message: HeaderMessage, loader: ObjectLoader): boolean {
   if ((message.flags & MESSAGE_FLAG.shared) === 0 || message.type === MESSAGE.link) return false;
   return parseShared(new Cursor(message.bytes, 0), loader.file).kind === 'heap';
+}
+
+/** The largest dataset of references that is looked through; beyond, nothing may move. */
+const MOST_BYTES = 256 * 2 ** 20;
+
+/**
+ * The addresses of objects that a dataset's raw data refers to, or the reason why they cannot be found out. Objects that raw
+ * data refers to must stay where they are, because data is never rewritten.
+ */
+export type RawReferences = typeof rawReferences;
+
+export function* rawReferences(
+  file: FileBytes,
+  parts: DatasetParts,
+  heap: HeapReader,
+  budget: Budget,
+): Io<Set<number> | string> {
+  const found = new Set<number>();
+  const { dtype, type, layout } = parts;
+  if (!layout) return found;
+  const count = elementCount(parts.space);
+  if (count * type.size > MOST_BYTES) return `more than ${MOST_BYTES} bytes of references`;
+  const look = function* (bytes: Uint8Array): Io<void> {
+    const elements = Math.floor(bytes.length / type.size);
+    yield* heap.load(dtype, bytes, elements);
+    collect(dtype, bytes, elements, heap.contents());
+  };
+  const regions: [number, number][] = [];
+  const collect = (inner: typeof dtype, bytes: Uint8Array, elements: number, contentOf: HeapContents): void => {
+    visitReferences(
+      inner,
+      bytes,
+      elements,
+      (_at, address) => found.add(address),
+      (_at, address, index) => regions.push([address, index]),
+    );
+    for (const slot of heapSlots(inner, bytes, elements)) {
+      const content = slot.length > 0 ? contentOf(slot.address, slot.index) : undefined;
+      if (content && containsReference(slot.base)) collect(slot.base, content, slot.length, contentOf);
+    }
+  };
+  if (hasOtherReferences(dtype)) return 'references of a kind that h5log does not know';
+  if (parts.fill.value instanceof Uint8Array) yield* look(parts.fill.value);
+  if (layout.kind === 'compact') yield* look(layout.data);
+  else if (layout.kind === 'contiguous') {
+    if (layout.address === UNDEFINED) return found;
+    budget.spend(layout.size, layout.address, 'data');
+    yield* look(yield* file.read(layout.address, layout.size, 'data'));
+  } else if (layout.kind === 'chunked') {
+    if (layout.index.address === UNDEFINED) return found;
+    if (layout.index.kind !== 'btree1') return `references in chunks with a ${layout.index.kind} index`;
+    const known = new Set([1, 2, 3]);
+    if (parts.filters.some(({ id }) => !known.has(id)))
+      return 'references in chunks with a filter that h5log does not know';
+    const chunkBytes = layout.elementSize * sizeOf(layout.chunk);
+    if (chunkBytes > MOST_BYTES) return `chunks of more than ${MOST_BYTES} bytes`;
+    yield* walkBtree1(file, layout.index.address, 1, 8 + 8 * (layout.chunk.length + 1), budget, function* (key, child) {
+      const size = key.u32();
+      const mask = key.u32();
+      const stored = yield* file.read(child, size, 'chunk');
+      budget.spend(size, child, 'chunks');
+      yield* look(unfilter(stored, parts.filters, mask, chunkBytes, inflate));
+    });
+  }
+  for (const [address, index] of regions) {
+    const content = heap.get(address, index);
+    if (!content) return 'region references';
+    if (content.length >= 8) found.add(new Cursor(content, 0).address(8));
+  }
+  return found;
+}
+
+function hasOtherReferences(dtype: DatasetParts['dtype']): boolean {
+  if (typeof dtype === 'string') return false;
+  const type = dtype as DatasetParts['type'];
+  switch (type.class) {
+    case 'reference':
+      return type.to === 'other';
+    case 'compound':
+      return type.fields.some((field) => hasOtherReferences(field.dtype));
+    case 'array':
+    case 'vlen':
+      return hasOtherReferences(type.base);
+    default:
+      return false;
+  }
 }

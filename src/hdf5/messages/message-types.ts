@@ -1,27 +1,45 @@
-// The numbers of object header messages (HDF5 file format, section IV.A.2). Read as MESSAGE.layout and so on.
+// Type numbers and flags of object header messages (HDF5 file format specification, IV.A.1 and IV.A.2).
 
-export const nil = 0x00;
-export const dataspace = 0x01;
-export const linkInfo = 0x02;
-export const datatype = 0x03;
-export const oldFill = 0x04;
-export const fill = 0x05;
-export const link = 0x06;
-export const externalFiles = 0x07;
-export const layout = 0x08;
-export const bogus = 0x09;
-export const groupInfo = 0x0a;
-export const filters = 0x0b;
-export const attribute = 0x0c;
-export const comment = 0x0d;
-export const oldTime = 0x0e;
-export const sharedTable = 0x0f;
-export const continuation = 0x10;
-export const symbolTable = 0x11;
-export const time = 0x12;
-export const btreeK = 0x13;
-export const driverInfo = 0x14;
-export const attributeInfo = 0x15;
-export const referenceCount = 0x16;
-export const freeSpaceInfo = 0x17;
-export const cacheImage = 0x18;
+/** The type number of each header message. */
+export const MESSAGE = {
+  nil: 0x00,
+  dataspace: 0x01,
+  linkInfo: 0x02,
+  datatype: 0x03,
+  oldFill: 0x04,
+  fill: 0x05,
+  link: 0x06,
+  externalFiles: 0x07,
+  layout: 0x08,
+  bogus: 0x09,
+  groupInfo: 0x0a,
+  filters: 0x0b,
+  attribute: 0x0c,
+  comment: 0x0d,
+  oldTime: 0x0e,
+  sharedTable: 0x0f,
+  continuation: 0x10,
+  symbolTable: 0x11,
+  time: 0x12,
+  btreeK: 0x13,
+  driverInfo: 0x14,
+  attributeInfo: 0x15,
+  referenceCount: 0x16,
+  freeSpaceInfo: 0x17,
+  cacheImage: 0x18,
+} as const;
+
+/** Bits of the flags that stand before each message. */
+export const MESSAGE_FLAG = {
+  constant: 0x01,
+  shared: 0x02,
+  unshareable: 0x04,
+  /** A program that does not know the message must not change the object. */
+  failIfUnknownOnWrite: 0x08,
+  /** A program that does not know the message and changes the object sets `wasUnknown`. */
+  markIfUnknown: 0x10,
+  wasUnknown: 0x20,
+  shareable: 0x40,
+  /** A program that does not know the message must not open the object. */
+  failIfUnknown: 0x80,
+} as const;

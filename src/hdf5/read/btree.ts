@@ -2,8 +2,7 @@ import { formatError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { bytesFor } from '../format/byte-writer.ts';
 import { Cursor, checkSum, UNDEFINED } from '../format/cursor.ts';
-import type { FileBytes } from '../format/file-bytes.ts';
-import type { Budget } from './budget.ts';
+import type { Budget, FileBytes } from '../format/file-bytes.ts';
 
 interface Tree {
   readonly type: number;

@@ -3,9 +3,8 @@ import { formatError, H5LogError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { bytesFor } from '../format/byte-writer.ts';
 import { Cursor, checkSum, UNDEFINED } from '../format/cursor.ts';
-import type { FileBytes } from '../format/file-bytes.ts';
+import { Budget, type FileBytes } from '../format/file-bytes.ts';
 import { readBtree2 } from './btree.ts';
-import { Budget } from './budget.ts';
 
 interface DirectBlock {
   /** First heap offset in the block and the block's bytes, its own header included. */

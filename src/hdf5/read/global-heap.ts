@@ -2,10 +2,9 @@ import { visitHeapIds } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
 import { putU64 } from '../format/byte-writer.ts';
-import type { FileBytes } from '../format/file-bytes.ts';
+import { Budget, type FileBytes } from '../format/file-bytes.ts';
 import { readCollection } from '../format/global-heap.ts';
 import { type HeaderMessage, PROVISIONAL, type Relocatable } from '../graph/object-node.ts';
-import { Budget } from './budget.ts';
 
 type Collection = Map<number, Uint8Array>;
 export type HeapContents = (address: number, index: number) => Uint8Array | undefined;

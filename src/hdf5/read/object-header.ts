@@ -1,9 +1,8 @@
 import { formatError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { type Cursor, checkSum } from '../format/cursor.ts';
-import type { FileBytes } from '../format/file-bytes.ts';
-import * as MESSAGE from '../messages/message-types.ts';
-import type { Budget } from './budget.ts';
+import type { Budget, FileBytes } from '../format/file-bytes.ts';
+import { MESSAGE } from '../messages/message-types.ts';
 
 /** One message of an object header, as it lies in the file. */
 export interface RawMessage {

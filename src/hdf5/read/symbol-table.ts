@@ -1,9 +1,8 @@
 import { formatError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { Cursor, UNDEFINED } from '../format/cursor.ts';
-import type { FileBytes } from '../format/file-bytes.ts';
+import type { Budget, FileBytes } from '../format/file-bytes.ts';
 import type { LinkTarget } from '../messages/link.ts';
-import type { Budget } from './budget.ts';
 
 export interface OldLink {
   readonly name: string;

@@ -1,8 +1,31 @@
+import { allocate } from '../../base/buffers.ts';
 import type { Io } from '../../storage/io.ts';
+import { ByteWriter, putU64 } from '../format/byte-writer.ts';
 import { UNDEFINED } from '../format/cursor.ts';
-import type { ObjectNode } from '../graph/object-node.ts';
+import { GlobalHeapWriter, type HeapPlace } from '../format/global-heap.ts';
+import {
+  type HeaderMessage,
+  type ObjectNode,
+  PROVISIONAL,
+  type Region,
+  type Relocatable,
+} from '../graph/object-node.ts';
+import { encodeAttributeInfo } from '../messages/attribute.ts';
+import { encodeLinkInfo } from '../messages/link.ts';
+import { MESSAGE } from '../messages/message-types.ts';
 import type { Append, Appender } from './appender.ts';
-import { planStructure, type StructurePlan, undoPlan } from './plan.ts';
+import {
+  arrange,
+  blockSize,
+  encodeBlock,
+  encodeFirstChunk,
+  firstChunkSize,
+  type GeneratedMessage,
+  generatedBytes,
+  type HeaderBlock,
+  loosen,
+  unwritten,
+} from './object-header.ts';
 import type { Structure } from './structure.ts';
 
 /** A commit that is encoded and has its place, but is not written yet. */
@@ -64,4 +87,173 @@ export class Committer {
     }
     for (const region of planned.plan.regions) if (region.incoming.size > 0) this.structure.regions.add(region);
   }
+}
+
+/** The structure of one commit, ready to be written at `at`. */
+export interface StructurePlan {
+  readonly at: number;
+  /** What to write at `at`, one after the other: the regions, then the structure. */
+  readonly parts: readonly Uint8Array[];
+  readonly end: number;
+  readonly regions: readonly Region[];
+  readonly nodes: readonly ObjectNode[];
+  readonly blocks: readonly HeaderBlock[];
+  readonly messages: readonly HeaderMessage[];
+}
+
+/** Every object that has to be written because it, or something it points to, changed. */
+export function movingWith(changed: Iterable<ObjectNode>, regions: Iterable<Region> = []): Set<ObjectNode> {
+  const moving = new Set(changed);
+  for (const region of regions) for (const message of region.incoming) moving.add(message.owner);
+  for (const node of moving) for (const message of node.incoming) moving.add(message.owner);
+  return moving;
+}
+
+/**
+ * Gives every changed object and everything that points to one a new place from `at` on, and encodes them all. Sizes do not
+ * depend on addresses, so places come first and cycles are no trouble.
+ */
+export function planStructure(
+  changed: Iterable<ObjectNode>,
+  regions: readonly Region[],
+  at: number,
+  commit: number,
+): StructurePlan {
+  const nodes = [...movingWith(changed, regions)];
+  const messages = new Set<HeaderMessage>();
+  for (const placed of [...regions, ...nodes]) for (const message of placed.incoming) messages.add(message);
+  for (const node of nodes) for (const message of node.hot) if (message.heapPending) messages.add(message);
+  for (const message of messages) {
+    loosen(message);
+    message.changed = commit;
+    // The heap contents may belong to a page of the file or to an earlier commit: never patch those in place.
+    own(message);
+  }
+
+  const heap = new GlobalHeapWriter();
+  const places: { item: Relocatable; at: number; place: HeapPlace }[] = [];
+  for (const message of messages) if (message.heapPending || message.heap.length > 0) placeHeap(message, heap, places);
+  let end = at;
+  for (const region of regions) {
+    region.address = region.size === 0 ? -1 : end;
+    end += region.size;
+  }
+  const structureAt = end;
+  const heapSizes = heap.sizes();
+  const heapAddresses = heapSizes.map((size) => {
+    const address = end;
+    end += size;
+    return address;
+  });
+
+  const generated = new Map<ObjectNode, GeneratedMessage[]>();
+  const blocks: HeaderBlock[] = [];
+  const firstSizes: number[] = [];
+  for (const node of nodes) {
+    const made = generatedFor(node);
+    const madeBytes = generatedBytes(node, made);
+    generated.set(node, made);
+    arrange(node, madeBytes);
+    for (const block of unwritten(node.blocks)) {
+      block.address = end;
+      block.size = blockSize(node, block);
+      end += block.size;
+      blocks.push(block);
+    }
+    node.address = end;
+    const size = firstChunkSize(node, madeBytes);
+    firstSizes.push(size);
+    end += size;
+  }
+
+  for (const message of messages) patchTargets(message);
+  for (const { item, at: slot, place } of places) {
+    const view = new DataView(item.bytes.buffer, item.bytes.byteOffset + slot, 12);
+    putU64(view, 0, heapAddresses[place.collection] as number);
+    view.setUint32(8, place.index, true);
+  }
+
+  const bytes = allocate(end - structureAt);
+  heapAddresses.forEach((address, i) => {
+    bytes.set(heap.encode(i), address - structureAt);
+  });
+  nodes.forEach((node, i) => {
+    for (const block of unwritten(node.blocks)) {
+      encodeBlock(node, block, bytes.subarray(block.address - structureAt, block.address - structureAt + block.size));
+    }
+    const from = node.address - structureAt;
+    encodeFirstChunk(node, generated.get(node) ?? [], bytes.subarray(from, from + (firstSizes[i] as number)));
+    node.dirty = false;
+  });
+  for (const block of blocks) block.written = true;
+  for (const message of messages) message.heapPending = false;
+  const parts = [...regions.flatMap((region) => region.parts()), bytes];
+  return { at, parts, end, regions, nodes, blocks, messages: [...messages] };
+}
+
+/** The commit failed: everything in it differs from the file again. */
+export function undoPlan(plan: StructurePlan): void {
+  for (const node of plan.nodes) node.dirty = true;
+  for (const first of plan.blocks)
+    for (let block: HeaderBlock | null = first; block; block = block.parent) block.written = false;
+  for (const message of plan.messages) {
+    // Dropped or replaced since the commit was planned: it must not come back.
+    if (message.block === null && !message.owner.hot.has(message)) continue;
+    loosen(message);
+    message.heapPending = message.heap.length > 0;
+  }
+}
+
+/** Bytes that may be patched: a copy of their own, all the way into the heap contents. */
+function own(message: HeaderMessage): void {
+  const same = message.content === message.bytes;
+  ownBytes(message);
+  if (same) message.content = message.bytes;
+}
+
+function ownBytes(item: Relocatable): void {
+  if (!item.owned) item.bytes = item.bytes.slice();
+  item.owned = true;
+  for (const slot of item.heap) ownBytes(slot.content);
+}
+
+function placeHeap(
+  item: Relocatable,
+  heap: GlobalHeapWriter,
+  places: { item: Relocatable; at: number; place: HeapPlace }[],
+): void {
+  for (const slot of item.heap) {
+    placeHeap(slot.content, heap, places);
+    places.push({ item, at: slot.at, place: heap.add(slot.content.bytes) });
+  }
+}
+
+function patchTargets(item: Relocatable): void {
+  if (item.targets.length > 0) {
+    const view = new DataView(item.bytes.buffer, item.bytes.byteOffset, item.bytes.byteLength);
+    // What was made and deleted again before it was ever written has no place: a null reference.
+    for (const { at, node } of item.targets) putU64(view, at, node.address >= PROVISIONAL ? 0 : node.address);
+  }
+  for (const slot of item.heap) patchTargets(slot.content);
+}
+
+/** The messages that follow from a node's fields. */
+function generatedFor(node: ObjectNode): GeneratedMessage[] {
+  const made: GeneratedMessage[] = [];
+  if (node.kind === 'group') {
+    const { tracked, indexed, next } = node.linkOrder;
+    made.push({ type: MESSAGE.linkInfo, bytes: encodeLinkInfo({ tracked, indexed, nextOrder: next }) });
+    made.push({ type: MESSAGE.groupInfo, bytes: node.groupInfo });
+  }
+  if (node.keptAttributeInfo) made.push({ type: MESSAGE.attributeInfo, bytes: node.keptAttributeInfo.bytes });
+  else if (node.attributes.size > 0) {
+    const { tracked, indexed, next } = node.attributeOrder;
+    made.push({
+      type: MESSAGE.attributeInfo,
+      bytes: encodeAttributeInfo({ tracked, indexed, nextOrder: Math.min(next, 0xffff) }),
+    });
+  }
+  if (node.linkCount > 1)
+    made.push({ type: MESSAGE.referenceCount, bytes: new ByteWriter(5).u8(0).u32(node.linkCount).done() });
+  return made;
 }

@@ -1,7 +1,7 @@
 import { lookup3 } from '../../base/checksum.ts';
 import { putU64 } from '../format/byte-writer.ts';
 import { type HeaderMessage, type ObjectNode, PROVISIONAL } from '../graph/object-node.ts';
-import * as MESSAGE from '../messages/message-types.ts';
+import { MESSAGE } from '../messages/message-types.ts';
 
 /*
  * How a header stays cheap to change although it holds 10,000 links: what changed lately is in the first chunk, which is

@@ -1,12 +1,14 @@
 import { H5LogError } from '../../base/errors.ts';
+import { ByteWriter, textLength } from '../format/byte-writer.ts';
+import { Cursor } from '../format/cursor.ts';
 import { draftDataset, type NewDataset } from '../graph/dataset-header.ts';
-import { HeaderMessage, type ObjectNode } from '../graph/object-node.ts';
+import { HeaderMessage, type HeapSlot, type ObjectNode, type TargetSlot } from '../graph/object-node.ts';
 import { announce, renounce } from '../graph/references.ts';
 import type { MessageDraft } from '../layouts/new-dataset.ts';
-import * as MESSAGE_FLAG from '../messages/flags.ts';
-import * as MESSAGE from '../messages/message-types.ts';
+import { encodeLink, type LinkTarget } from '../messages/link.ts';
+import { MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
 import { provisionalHeapIds } from '../read/global-heap.ts';
-import { loosen } from './object-header.ts';
+import { drop, loosen } from './object-header.ts';
 import type { Structure } from './structure.ts';
 
 /** What a dataset is given besides the type it has. */
@@ -55,4 +57,92 @@ export function replaceMessage(structure: Structure, node: ObjectNode, type: num
     changed: structure.tick,
     flags: message.flags & ~MESSAGE_FLAG.shared,
   });
+}
+
+/** Gives a link another name, or a soft link another path. It keeps its place in the order of creation. */
+export function renameLink(
+  structure: Structure,
+  group: ObjectNode,
+  name: string,
+  newName: string,
+  path: string | null = null,
+): void {
+  const link = group.links.get(name);
+  if (!link) throw new H5LogError('NOT_FOUND', `${name} does not exist`);
+  if (newName !== name && group.links.has(newName)) throw new H5LogError('EXISTS', `${newName} exists already`);
+  structure.touch(group);
+  const { node, order } = link;
+  const target: LinkTarget =
+    link.target.kind === 'soft' && path !== null
+      ? { kind: 'soft', path }
+      : node
+        ? { kind: 'hard', address: node.address }
+        : link.target;
+  const bytes = encodeLink(newName, order, target);
+  const message = successor(structure, link.message, bytes, 0);
+  if (node) message.targets = [{ at: bytes.length - 8, node }];
+  announce(message);
+  group.links.delete(name);
+  group.links.set(newName, { name: newName, order, target, node, message });
+}
+
+/** Gives an attribute another name. */
+export function renameAttribute(structure: Structure, node: ObjectNode, name: string, newName: string): void {
+  const attribute = node.attributes.get(name);
+  if (!attribute) throw new H5LogError('NOT_FOUND', `there is no attribute ${name}`);
+  if (node.attributes.has(newName)) throw new H5LogError('EXISTS', `there is an attribute ${newName} already`);
+  const old = attribute.message;
+  structure.refuseShared(old);
+  if (node.keptAttributeInfo)
+    throw new H5LogError('UNSUPPORTED', `${name} cannot be renamed: the object has attributes of more than 64 KiB`);
+  structure.touch(node);
+  const { bytes, shift } = renamed(old.bytes, newName);
+  if (bytes.length > 0xffff)
+    throw new H5LogError('UNSUPPORTED', `attribute ${newName} needs ${bytes.length} bytes in an object header`);
+  const message = successor(structure, old, bytes, attribute.order);
+  message.targets = old.targets.map(({ at, node: target }): TargetSlot => ({ at: at + shift, node: target }));
+  message.heap = old.heap.map(({ at, content }): HeapSlot => ({ at: at + shift, content }));
+  message.heapPending = message.heap.length > 0;
+  announce(message);
+  node.attributes.delete(name);
+  node.attributes.set(newName, { ...attribute, name: newName, message });
+}
+
+/** A message that takes the place of another one. */
+function successor(structure: Structure, old: HeaderMessage, bytes: Uint8Array, order: number): HeaderMessage {
+  renounce(old);
+  drop(old);
+  const message = new HeaderMessage(old.owner, old.type, old.type === MESSAGE.link ? 0 : old.flags, order, bytes, true);
+  message.changed = structure.tick;
+  message.owner.hot.add(message);
+  return message;
+}
+
+/**
+ * The same attribute message with another name, as version 3. `shift`: how far everything behind the name moved; only in
+ * version 1, whose parts are padded, not by the same number of bytes, and that one has no shared parts.
+ */
+function renamed(body: Uint8Array, name: string): { bytes: Uint8Array; shift: number } {
+  const cursor = new Cursor(body, 0);
+  const version = cursor.u8();
+  const second = cursor.u8();
+  const nameSize = cursor.u16();
+  const typeSize = cursor.u16();
+  const spaceSize = cursor.u16();
+  if (version === 3) cursor.skip(1);
+  const padded = (size: number): number => (version === 1 ? Math.ceil(size / 8) * 8 : size);
+  cursor.skip(padded(nameSize));
+  const type = cursor.take(padded(typeSize), 'attribute type').subarray(0, typeSize);
+  const space = cursor.take(padded(spaceSize), 'attribute dataspace').subarray(0, spaceSize);
+  const length = textLength(name);
+  const out = new ByteWriter(body.length + length + 16)
+    .u8(3)
+    .u8(version === 1 ? 0 : second)
+    .u16(length + 1)
+    .u16(typeSize)
+    .u16(spaceSize)
+    .u8(length === name.length ? 0 : 1);
+  const head = out.text(name).u8(0).put(type).put(space).done().length;
+  const dataAt = cursor.at;
+  return { bytes: out.put(body.subarray(dataAt)).done(), shift: head - dataAt };
 }

@@ -18,12 +18,11 @@ import { announce, inSharedTable, renounce } from '../graph/references.ts';
 import type { MessageDraft } from '../layouts/new-dataset.ts';
 import { encodeAttribute } from '../messages/attribute.ts';
 import { type Dataspace, elementCount } from '../messages/dataspace.ts';
-import * as MESSAGE_FLAG from '../messages/flags.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
-import * as MESSAGE from '../messages/message-types.ts';
+import { MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
 import { provisionalHeapIds } from '../read/global-heap.ts';
+import { movingWith } from './commit.ts';
 import { drop, loosen } from './object-header.ts';
-import { movingWith } from './plan.ts';
 
 /** A message is at most 64 KiB; libhdf5 stops a little earlier. */
 const MAX_MESSAGE = 0xffff;

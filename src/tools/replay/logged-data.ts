@@ -1,9 +1,7 @@
 import { deflate, inflate } from '#platform';
 import { applyFilters, unfilter } from '../../filter/pipeline.ts';
 import type { ChunkPlace } from '../../hdf5/layouts/chunks/chunk-index.ts';
-import type { NewLayout } from '../../hdf5/layouts/new-dataset.ts';
-import { contiguous, unallocated } from '../../hdf5/layouts/new-dataset.ts';
-import { chunked } from '../../hdf5/layouts/ordinary.ts';
+import { chunked, contiguous, type NewLayout, unallocated } from '../../hdf5/layouts/new-dataset.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { fillWith, type LogData } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';

@@ -1,7 +1,6 @@
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { SCALAR_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
-import { renameAttribute, renameLink } from '../../hdf5/write/rename.ts';
-import { rewriteDataset } from '../../hdf5/write/rewrite.ts';
+import { renameAttribute, renameLink, rewriteDataset } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
 import * as CONFIG from '../../log/format/config-bits.ts';

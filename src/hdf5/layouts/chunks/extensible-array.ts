@@ -1,8 +1,7 @@
 import { formatError } from '../../../base/errors.ts';
 import type { Io } from '../../../storage/io.ts';
 import { type Cursor, checkSum, UNDEFINED } from '../../format/cursor.ts';
-import type { FileBytes } from '../../format/file-bytes.ts';
-import { Budget } from '../../read/budget.ts';
+import { Budget, type FileBytes } from '../../format/file-bytes.ts';
 
 /*
  * The index of libhdf5 for chunks along one unlimited dimension (file format, section VII.D). The first few elements are in the
