@@ -1,16 +1,14 @@
-import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { execute, root } from '../scripts/root.ts';
+import { builtCommand, execute, root } from '../scripts/root.ts';
 
-const place = join(root, 'node_modules', '.h5log-tests');
-const stamp = join(place, 'built');
+/** What the build reads. */
+const inputs = ['src', 'package.json', 'tsconfig.json', 'tsconfig.build.json', join('scripts', 'build.ts')];
 
 /** Builds the package before the tests, if its sources have changed: programs that are started as users start them need no compiler. */
 export default function build(): void {
-  if (changed(join(root, 'src')) <= changed(stamp)) return;
+  if (inputs.every((path) => changed(join(root, path)) <= changed(builtCommand))) return;
   execute('npm', ['run', '--silent', 'build']);
-  mkdirSync(place, { recursive: true });
-  writeFileSync(stamp, '');
 }
 
 /** When something was last changed, in milliseconds; 0 if it is not there. */
