@@ -1,7 +1,7 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Those that take longest and need a core for themselves: the run should not end with one worker busy and the others idle. */
-const longest = ['hostile/flip', 'interop/append', 'parallel/model', 'log/oracle', 'crash/every-operation'];
+const longest = ['hostile/flip', 'interop/append', 'parallel/model', 'log/format/oracle', 'crash/every-operation'];
 
 /** The order in which test files are started. */
 export class LongestFirst extends BaseSequencer {

@@ -9,7 +9,7 @@ import { helpOf, helpOfAll } from '../../src/cli/help.ts';
 import { nearest } from '../../src/cli/nearest.ts';
 import { parse } from '../../src/cli/parse.ts';
 import { progressOn } from '../../src/cli/progress.ts';
-import { runMpi, withEachMpi } from '../comm/mpi-job.ts';
+import { runMpi, withEachMpi } from '../comm/mpi/job.ts';
 import { type Ended, runNode } from '../process.ts';
 
 const program = new URL('../../src/cli/main.ts', import.meta.url);

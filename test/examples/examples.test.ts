@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { runMpi, withEachMpi } from '../comm/mpi-job.ts';
+import { runMpi, withEachMpi } from '../comm/mpi/job.ts';
 import { runNode } from '../process.ts';
 import { temporaryDirectory } from '../temporary.ts';
 

@@ -3,7 +3,7 @@ import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
 import { faultyStorage } from '../../src/storage/faulty.ts';
 import { random, repeats, seed } from '../seed.ts';
-import { below, chance, type Random } from './model-types.ts';
+import { below, chance, type Random } from './model/types.ts';
 
 // What small programs never reach: trees over blocks, tables that do not stay in memory, windows, pieces, large arenas.
 

@@ -2,7 +2,7 @@ import { cpSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type Dataset, File, Group, type TypedArray } from 'h5log';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checkLogFile, type SeenFile, seenByH5py } from '../log/check-log.ts';
+import { checkLogFile, type SeenFile, seenByH5py } from '../log/format/check-log.ts';
 import { h5dump, withOracle } from '../oracles.ts';
 import { position, product, range } from '../space/model.ts';
 import { temporaryDirectory } from '../temporary.ts';

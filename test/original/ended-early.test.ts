@@ -2,7 +2,7 @@ import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { expect, test } from 'vitest';
-import { checkLogFile, type SeenFile, seenByH5py } from '../log/check-log.ts';
+import { checkLogFile, type SeenFile, seenByH5py } from '../log/format/check-log.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { folder } from './fixtures.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { inflateSync } from 'node:zlib';
 import { type CreateOptions, File, select } from 'h5log';
 import { beforeAll, expect, test } from 'vitest';
-import { checkLogFile, type SeenFile, seenByH5py } from '../log/check-log.ts';
+import { checkLogFile, type SeenFile, seenByH5py } from '../log/format/check-log.ts';
 import { withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { i64, spelled } from './spelled.ts';

@@ -2,7 +2,7 @@ import { chmodSync, cpSync, readFileSync, statSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { File, select } from 'h5log';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Checked, checkLogFile, readAsOriginal, type SeenFile, seenByH5py } from '../log/check-log.ts';
+import { type Checked, checkLogFile, readAsOriginal, type SeenFile, seenByH5py } from '../log/format/check-log.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { entry, i64, table } from './spelled.ts';

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
-import { ran } from '../comm/threads-process.ts';
+import { ran } from '../comm/threads/process.ts';
 import { some } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import type { Ending } from './endings-rank.ts';

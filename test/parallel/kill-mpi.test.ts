@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
-import { type MpiResult, runMpi, withEachMpi } from '../comm/mpi-job.ts';
+import { type MpiResult, runMpi, withEachMpi } from '../comm/mpi/job.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { checkRows } from './rows.ts';

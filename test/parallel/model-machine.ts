@@ -1,11 +1,11 @@
 import { type Communicator, type Dataset, isH5LogError, type TypedArray } from 'h5log';
-import { ATTRIBUTES, PATHS, randomAttribute, randomDataset, randomShape } from '../log/model-choices.ts';
-import { figures } from '../log/model-compare.ts';
-import { type Post, randomManyPost, randomPost, scribble } from '../log/model-posts.ts';
-import { compareRead, compareReadMany } from '../log/model-reads.ts';
-import { type Chosen, randomWhere } from '../log/model-selections.ts';
-import { Difference, ModelDataset, sizeOf } from '../log/model-state.ts';
-import { below, chance, pick, type Random, randomType } from '../log/model-types.ts';
+import { ATTRIBUTES, PATHS, randomAttribute, randomDataset, randomShape } from '../log/model/choices.ts';
+import { figures } from '../log/model/compare.ts';
+import { type Post, randomManyPost, randomPost, scribble } from '../log/model/posts.ts';
+import { compareRead, compareReadMany } from '../log/model/reads.ts';
+import { type Chosen, randomWhere } from '../log/model/selections.ts';
+import { Difference, ModelDataset, sizeOf } from '../log/model/state.ts';
+import { below, chance, pick, type Random, randomType } from '../log/model/types.ts';
 import { random as randomFrom } from '../seed.ts';
 import { arm, type Fault, heal } from './model-faults.ts';
 import { Session } from './model-session.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Communicator } from 'h5log';
-import { figures } from '../log/model-compare.ts';
-import { below, chance, type Random } from '../log/model-types.ts';
+import { figures } from '../log/model/compare.ts';
+import { below, chance, type Random } from '../log/model/types.ts';
 import { random as randomFrom } from '../seed.ts';
 import { Machine, type StepKind, WEIGHTS } from './model-machine.ts';
 

@@ -10,10 +10,10 @@ import {
   solo,
   type TypedArray,
 } from 'h5log';
-import { figures } from '../log/model-compare.ts';
-import { scribble } from '../log/model-posts.ts';
-import { Difference } from '../log/model-state.ts';
-import { below, chance, pick, type Random, shown } from '../log/model-types.ts';
+import { figures } from '../log/model/compare.ts';
+import { scribble } from '../log/model/posts.ts';
+import { Difference } from '../log/model/state.ts';
+import { below, chance, pick, type Random, shown } from '../log/model/types.ts';
 import { random as randomFrom } from '../seed.ts';
 import { compareView, type SharedDataset, SharedFile, type View } from './model-shared.ts';
 

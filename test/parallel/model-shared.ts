@@ -1,7 +1,7 @@
 import { type File, Group } from 'h5log';
-import { compareAttributes, compareFile } from '../log/model-compare.ts';
-import { Difference, ModelDataset, ModelFile } from '../log/model-state.ts';
-import { shown } from '../log/model-types.ts';
+import { compareAttributes, compareFile } from '../log/model/compare.ts';
+import { Difference, ModelDataset, ModelFile } from '../log/model/state.ts';
+import { shown } from '../log/model/types.ts';
 
 /** In what a rank has pending: nothing is posted for this element. */
 const NOTHING = 255;

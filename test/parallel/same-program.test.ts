@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { solo } from 'h5log';
 import { runThreads } from 'h5log/threads';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { runMpi, withEachMpi } from '../comm/mpi-job.ts';
+import { runMpi, withEachMpi } from '../comm/mpi/job.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { contentsOf, logOf } from './contents.ts';
 import scripted, { WORKERS } from './scripted.ts';

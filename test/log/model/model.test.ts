@@ -1,0 +1,133 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { File } from 'h5log';
+import { afterAll, test } from 'vitest';
+import { h5dump, withOracle } from '../../oracles.ts';
+import { runs } from '../../seed.ts';
+import { temporaryDirectory } from '../../temporary.ts';
+import { checkLogFile, readAsOriginal, seenByH5py } from '../format/check-log.ts';
+import { figures } from './compare.ts';
+import { Machine } from './machine.ts';
+import { type Setup, type Step, type StepKind, WEIGHTS } from './program.ts';
+
+// Random programs run on a file and on plain arrays in memory; every read, and every commit afterwards, must agree.
+
+const number = fc.noShrink(fc.nat(2 ** 31 - 1));
+
+const setups: fc.Arbitrary<Setup> = fc
+  .record({
+    storage: fc.oneof(
+      { weight: 6, arbitrary: fc.constant('memory' as const) },
+      { weight: 5, arbitrary: fc.constant('faulty' as const) },
+      { weight: 5, arbitrary: fc.constant('delayed' as const) },
+      { weight: 2, arbitrary: fc.constant('async' as const) },
+      { weight: 1, arbitrary: fc.constant('node' as const) },
+    ),
+    seed: number,
+    table: fc.record(
+      {
+        merge: fc.boolean(),
+        encode: fc.boolean(),
+        share: fc.boolean(),
+        compress: fc.oneof(fc.boolean(), fc.integer({ min: 0, max: 8 })),
+      },
+      { requiredKeys: [] },
+    ),
+    checksum: fc.boolean(),
+    durability: fc.constantFrom('process' as const, 'power' as const),
+    bufferLimit: fc.option(fc.integer({ min: 20, max: 2000 }), { freq: 3, nil: undefined }),
+    flushes: fc.boolean(),
+    indexLimit: fc.option(fc.nat(300), { freq: 2, nil: undefined }),
+  })
+  .map(({ storage, seed, table, checksum, durability, bufferLimit, flushes, indexLimit }) => ({
+    storage,
+    seed,
+    create: {
+      table,
+      checksum,
+      durability,
+      ...(bufferLimit !== undefined && { bufferLimit }),
+      ...(bufferLimit !== undefined && flushes && storage !== 'async' && { onBufferFull: 'flush' as const }),
+      ...(indexLimit !== undefined && { indexLimit }),
+    },
+  }));
+
+const kinds = (weights: Readonly<Record<StepKind, number>>): fc.Arbitrary<StepKind> =>
+  fc.oneof(
+    ...Object.entries(weights).map(([kind, weight]) => ({
+      weight: weight * 10,
+      arbitrary: fc.constant(kind as StepKind),
+    })),
+  );
+const begin: fc.Arbitrary<Step> = fc.record({ kind: fc.constant('create' as const), seed: number });
+
+/** A number of datasets to begin with, then steps of a program of some character. */
+const programs = fc.oneof(
+  ...Object.values(WEIGHTS).map((weights, i) =>
+    fc
+      .tuple(
+        setups,
+        fc.array(begin, { minLength: 1, maxLength: 4 }),
+        fc.array(fc.record({ kind: kinds(weights), seed: number }), {
+          minLength: 1,
+          maxLength: i === 2 ? 20 : 45,
+          size: 'max',
+        }),
+      )
+      .map(([setup, first, rest]) => ({ setup, steps: [...first, ...rest] })),
+  ),
+);
+
+/** Every so many programs the file is kept, to be looked at by others. */
+const KEPT = 15;
+const kept: string[] = [];
+const folder = temporaryDirectory();
+
+test('random programs do to a file what they do to arrays in memory', { timeout: 3_600_000 }, async () => {
+  const property = fc.asyncProperty(programs, async ({ setup, steps }) => {
+    const machine = await Machine.start(setup, folder);
+    for (const step of steps) await machine.step(step);
+    const bytes = await machine.end();
+    if (figures.programs % KEPT > 0) return;
+    kept.push(join(folder, `kept-${kept.length}.h5`));
+    writeFileSync(kept.at(-1) as string, bytes);
+  });
+  await fc.assert(property, runs('log model', 10_000));
+});
+
+const others = { files: 0, entries: 0, references: 0, bytes: 0 };
+
+withOracle(['h5dump', 'python'], 'files of random programs', () => {
+  test('keep the rules of the format and are read by others', { timeout: 600_000 }, () => {
+    for (let i = 0; i < kept.length; i += 50) {
+      const paths = kept.slice(i, i + 50);
+      h5dump('-A', ...paths);
+      seenByH5py(paths).forEach((seen, k) => {
+        const bytes = readFileSync(paths[k] as string);
+        const checked = checkLogFile(bytes, seen);
+        others.files++;
+        others.entries += checked.entries.length;
+        others.references += checked.entries.filter(({ flags }) => flags & 0x10).length;
+        const file = File.openSync(paths[k] as string);
+        for (const { id, path } of checked.anchors.values()) {
+          const raw = readAsOriginal(bytes, checked, id);
+          if (!raw) continue;
+          const ours = file.dataset(path.replaceAll('/__', '/_')).readSync(undefined, { raw: true });
+          if (!raw.equals(ours)) throw new Error(`${paths[k]} ${path}: others read something else`);
+          others.bytes += raw.length;
+        }
+        file.closeSync();
+      });
+    }
+  });
+});
+
+const listed = (numbers: Readonly<Record<string, number>>): string =>
+  Object.entries(numbers)
+    .map(([name, n]) => `${n} ${name}`)
+    .join(', ');
+
+afterAll(() => {
+  process.stdout.write(`log model: ${listed(figures)}; read by others: ${listed(others)}\n`);
+});
