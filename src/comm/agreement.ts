@@ -1,8 +1,7 @@
 import { H5LogError } from '../base/errors.ts';
-import { type CallDescription, describeCall } from './call-description.ts';
-import { digestOf } from './call-digest.ts';
 import type { Communicator } from './communicator.ts';
-import { decodeError, encodeError } from './error-message.ts';
+import { decodeError, encodeError } from './error.ts';
+import { type CallDescription, describeCall, digestOf } from './same-call.ts';
 
 /**
  * Makes sure that all ranks make the same call, in one small exchange of a fixed form, so that ranks which make different

@@ -1,5 +1,7 @@
 import { H5LogError } from '../base/errors.ts';
 import {
+  type BoundedCommunicator,
+  type Communicator,
   problemOfBytes,
   problemOfColor,
   problemOfReduction,
@@ -7,8 +9,7 @@ import {
   problemOfTimeout,
   problemOfValues,
   type Reduction,
-} from './arguments.ts';
-import type { BoundedCommunicator, Communicator } from './communicator.ts';
+} from './communicator.ts';
 
 /** One rank, alone: every collective is done at once. It is as strict as the others, so that mistakes show before there are many ranks. */
 class Solo implements BoundedCommunicator {

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { describeCall } from '../../src/comm/call-description.ts';
-import { digestOf } from '../../src/comm/call-digest.ts';
+import { describeCall, digestOf } from '../../src/comm/same-call.ts';
 import { runs } from '../seed.ts';
 
 const value = fc.letrec((tie) => ({

@@ -1,5 +1,8 @@
 import { H5LogError } from '../../base/errors.ts';
 import {
+  type BoundedCommunicator,
+  type CollectiveFile,
+  type FileCommunicator,
   problemOfBytes,
   problemOfColor,
   problemOfReduction,
@@ -7,10 +10,9 @@ import {
   problemOfTimeout,
   problemOfValues,
   type Reduction,
-} from '../arguments.ts';
-import type { BoundedCommunicator, CollectiveFile, FileCommunicator } from '../communicator.ts';
+} from '../communicator.ts';
 import type { Handle, HandleCell } from './binding.ts';
-import { Departures, type Member } from './departures.ts';
+import { Departures, type Member } from './end.ts';
 import { openMpiFile } from './file.ts';
 import type { Job } from './job.ts';
 import { Spares } from './spares.ts';

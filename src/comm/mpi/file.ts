@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
 import type { CollectiveFile, Communicator } from '../communicator.ts';
-import { decodeError, encodeError } from '../error-message.ts';
+import { decodeError, encodeError } from '../error.ts';
 import type { FileCalls } from './binding.ts';
 import type { MpiCommunicator } from './communicator.ts';
 

@@ -1,13 +1,12 @@
+import { fstatSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 import { H5LogError } from '../../base/errors.ts';
 import type { Communicator } from '../communicator.ts';
 import { type Launcher, launcher } from '../launcher.ts';
 import { type Binding, type Handle, loadBinding } from './binding.ts';
 import { MpiCommunicator } from './communicator.ts';
-import type { Member } from './departures.ts';
-import { endWith, writeAtOnce } from './end.ts';
+import { endWith, type Member, writeAtOnce } from './end.ts';
 import { Job } from './job.ts';
-import { lostConnection } from './pmi-connection.ts';
 
 let world: MpiCommunicator | undefined;
 
@@ -92,3 +91,22 @@ const launchers: Readonly<Record<Launcher['kind'], string>> = {
   pmix: 'srun --mpi=pmix',
   srun: 'srun',
 };
+
+/**
+ * MPICH and its relatives give every rank a socket to the launcher, as a file descriptor that PMI_FD names. Programs of Node do not pass
+ * such descriptors on to what they start; under that number there is then nothing, or a pipe of Node's own, and MPI must not write to
+ * it. Says what is wrong, or nothing.
+ */
+export function lostConnection(environment: (name: string) => string | undefined): string | undefined {
+  const text = environment('PMI_FD');
+  if (text === undefined || !/^\d{1,9}$/.test(text)) return undefined;
+  try {
+    if (fstatSync(Number(text)).isSocket()) return undefined;
+  } catch {
+    // Nothing is open under that number.
+  }
+  return (
+    `the connection to the launcher (PMI_FD ${text}) is lost: mpiexec must start node itself, ` +
+    'not something like npx that starts node in turn (for example mpiexec -n 4 node_modules/.bin/h5log, not mpiexec -n 4 npx h5log)'
+  );
+}

@@ -1,5 +1,6 @@
 import { H5LogError } from '../../base/errors.ts';
 import {
+  type BoundedCommunicator,
   problemOfBytes,
   problemOfColor,
   problemOfReduction,
@@ -8,11 +9,9 @@ import {
   problemOfValues,
   type Reduction,
   reductions,
-} from '../arguments.ts';
-import type { BoundedCommunicator } from '../communicator.ts';
+} from '../communicator.ts';
 import { any, Mailboxes, type Operation } from './mailboxes.ts';
 import { chunkSize, inlineLimit, type SharedRun } from './memory.ts';
-import { combine } from './reduce.ts';
 
 /** Takes a chunk of a rank's message: it is at `place` in the memory for chunks, and begins at `start` of the message. */
 type Receive = (rank: number, place: number, start: number, count: number) => void;
@@ -233,4 +232,22 @@ export function threadsCommunicator(run: SharedRun, rank: number, timeout: numbe
   const boxes = new Mailboxes(run, run.firstBlock, members, rank);
   boxes.timeout = timeout;
   return new ThreadsCommunicator(boxes);
+}
+
+/** Combines `count` numbers, from `start` of `from`, into `into` from `at`. Called rank after rank, so that all ranks get the same bits. */
+export function combine(
+  into: Float64Array,
+  at: number,
+  from: Float64Array,
+  start: number,
+  count: number,
+  op: Reduction,
+): void {
+  if (op === 'sum') {
+    for (let i = 0; i < count; i++) into[at + i] = (into[at + i] as number) + (from[start + i] as number);
+  } else if (op === 'min') {
+    for (let i = 0; i < count; i++) into[at + i] = Math.min(into[at + i] as number, from[start + i] as number);
+  } else {
+    for (let i = 0; i < count; i++) into[at + i] = Math.max(into[at + i] as number, from[start + i] as number);
+  }
 }

@@ -4,9 +4,9 @@ import { isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { H5LogError } from '../../base/errors.ts';
-import { problemOfTimeout } from '../arguments.ts';
+import { problemOfTimeout } from '../communicator.ts';
+import { unpackError } from '../error.ts';
 import { launcher } from '../launcher.ts';
-import { unpackError } from './error.ts';
 import { allocateThreads, SharedRun } from './memory.ts';
 import type { RankData, RankMessage } from './worker.ts';
 

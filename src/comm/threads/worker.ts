@@ -1,8 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { H5LogError } from '../../base/errors.ts';
 import type { Communicator } from '../communicator.ts';
+import { type PackedError, packError } from '../error.ts';
 import { threadsCommunicator } from './communicator.ts';
-import { type PackedError, packError } from './error.ts';
 import { SharedRun, type ThreadsMemory } from './memory.ts';
 
 /** What a worker is started with. */

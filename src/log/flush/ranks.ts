@@ -1,7 +1,7 @@
 import { checksummer } from '#platform';
 import { ofRank } from '../../comm/agreement.ts';
 import type { CollectiveFile, Communicator } from '../../comm/communicator.ts';
-import { decodeError, encodeError } from '../../comm/error-message.ts';
+import { decodeError, encodeError } from '../../comm/error.ts';
 import { ByteWriter } from '../../hdf5/format/byte-writer.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
 import type { Io } from '../../storage/io.ts';
