@@ -1,3 +1,50 @@
+import { H5LogError } from '../base/errors.ts';
+import type { Communicator } from './communicator.ts';
+
+/**
+ * Makes sure that all ranks make the same call, in one small exchange of a fixed form, so that ranks which make different
+ * calls find out instead of waiting for each other.
+ */
+export function sameCall(comm: Communicator, call: string, details: () => Readonly<Record<string, unknown>>): void {
+  let digest: [number, number];
+  let describe: () => CallDescription;
+  try {
+    const given = details();
+    digest = digestOf(call, given);
+    describe = () => describeCall(call, given);
+  } catch (error) {
+    const bad = { arguments: `that cannot be used (${(error as Error).message})` };
+    digest = digestOf('', bad);
+    describe = () => bad;
+  }
+  const [low, high] = digest;
+  const least = comm.allreduce(Float64Array.of(low, -low, high, -high), 'min');
+  if (least[0] === -(least[1] as number) && least[2] === -(least[3] as number)) return;
+  const text = JSON.stringify(describe());
+  const all = comm.allgather(new TextEncoder().encode(text)).map((bytes) => new TextDecoder().decode(bytes));
+  const rank = Math.max(
+    all.findIndex((other) => other !== all[0]),
+    0,
+  );
+  const first = JSON.parse(all[0] as string) as CallDescription;
+  const other = JSON.parse(all[rank] as string) as CallDescription;
+  throw new H5LogError('MISMATCH', `the ranks do not make the same call: ${difference(first, other, rank)}`, { rank });
+}
+
+function difference(first: CallDescription, other: CallDescription, rank: number): string {
+  if (first.call !== other.call) return `rank 0 ${said(first)}, rank ${rank} ${said(other)}`;
+  const names = [...new Set([...Object.keys(first), ...Object.keys(other)])].filter(
+    (name) => first[name] !== other[name],
+  );
+  const parts = names.map(
+    (name) => `${name} is ${first[name] ?? 'missing'} on rank 0, ${other[name] ?? 'missing'} on rank ${rank}`,
+  );
+  return `${first.call ?? 'the call'}: ${parts.join('; ')}`;
+}
+
+const said = ({ call, arguments: bad, path }: CallDescription): string =>
+  call ? `calls ${call}${path ? ` (${path})` : ''}` : `passes arguments ${bad ?? ''}`;
+
 /**
  * Two 32-bit numbers that stand for what a call was called with: calls that differ have others, as far as chance allows (2^-64). Objects
  * count by their entries, in whatever order; what is undefined or a function does not count. Nothing is turned into text for it: it

@@ -1,8 +1,9 @@
 import { environment } from '#platform';
 import { H5LogError } from '../base/errors.ts';
-import { agreed, agreedError, type Outcome, sameCall, together } from '../comm/agreement.ts';
+import { agreed, agreedError, type Outcome, together } from '../comm/agreement.ts';
 import { type CollectiveFile, type Communicator, canBeBounded, canOpenFiles } from '../comm/communicator.ts';
 import { launcher } from '../comm/launcher.ts';
+import { sameCall } from '../comm/same-call.ts';
 import type { FlushPlan } from '../log/flush/plan.ts';
 import { planTogether } from '../log/flush/plan-ranks.ts';
 import { commitTogether, type RankOptions } from '../log/flush/ranks.ts';
