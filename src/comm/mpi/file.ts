@@ -1,10 +1,10 @@
 import { closeSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
+import { together } from '../agreement.ts';
 import type { CollectiveFile, Communicator } from '../communicator.ts';
-import { decodeError, encodeError } from '../error.ts';
-import type { FileCalls } from './binding.ts';
-import type { MpiCommunicator } from './communicator.ts';
+import type { FileCalls, Handle } from './binding.ts';
+import type { Job } from './job.ts';
 
 /** Opens a file that exists, for writing through MPI-IO. Every call is collective, and so is every error. */
 export function openMpiFile(comm: Communicator, path: string): CollectiveFile {
@@ -15,8 +15,13 @@ export function openMpiFile(comm: Communicator, path: string): CollectiveFile {
   return new OpenFile(comm, path);
 }
 
-/** By what it is and not by its class, which opens files with this module. */
-function isOfMpi(comm: Communicator): comm is MpiCommunicator {
+/** What a file needs of an MPI communicator. Not the class: that one imports this module. */
+interface MpiRanks extends Communicator {
+  readonly job: Job;
+  readonly handle: Handle;
+}
+
+function isOfMpi(comm: Communicator): comm is MpiRanks {
   return comm.kind === 'mpi' && 'job' in comm;
 }
 
@@ -26,7 +31,7 @@ const largest = 2 ** 30;
 const bundle = 4 * 2 ** 20;
 
 class OpenFile implements CollectiveFile {
-  readonly #comm: MpiCommunicator;
+  readonly #comm: MpiRanks;
   readonly #calls: FileCalls;
   readonly #path: string;
   readonly #cell = new BigInt64Array(new ArrayBuffer(8));
@@ -35,15 +40,15 @@ class OpenFile implements CollectiveFile {
   #buffer: Uint8Array | undefined;
   #closed = false;
 
-  constructor(comm: MpiCommunicator, path: string) {
+  constructor(comm: MpiRanks, path: string) {
     this.#comm = comm;
     this.#path = path;
     const { binding } = comm.job;
     const { constants } = binding;
     this.#calls = binding.fileCalls();
     // First without MPI: where only some ranks can open the file, MPI_File_open leaves the others with one that cannot be closed.
-    agree(comm, () => this.#probe());
-    agree(comm, () => {
+    together(comm, () => this.#probe());
+    together(comm, () => {
       const handler = binding.errorsReturn();
       this.#check(this.#calls.File_set_errhandler(constants.FILE_NULL, handler), 'open');
       const { MODE_RDWR, INFO_NULL } = constants;
@@ -61,7 +66,7 @@ class OpenFile implements CollectiveFile {
     // Where a collective write fails on one rank, Open MPI leaves the others waiting for ever (seen with a full disk). Its ranks
     // write each for itself; their areas are contiguous, and so there is little to gain.
     const call = /Open MPI/i.test(binding.version) ? this.#calls.File_write_at : this.#calls.File_write_at_all;
-    agree(this.#comm, () => {
+    together(this.#comm, () => {
       let failure: unknown;
       let place = offset;
       // All ranks take part in all rounds, also one that has nothing more to write, or has failed.
@@ -83,14 +88,14 @@ class OpenFile implements CollectiveFile {
   sync(): void {
     this.#mustBeOpen();
     this.#comm.barrier();
-    agree(this.#comm, () => this.#check(this.#calls.File_sync(this.#file), 'sync'));
+    together(this.#comm, () => this.#check(this.#calls.File_sync(this.#file), 'sync'));
   }
 
   close(): void {
     if (this.#closed) return;
     this.#comm.barrier();
     this.#closed = true;
-    agree(this.#comm, () => this.#check(this.#calls.File_close(this.#cell), 'close'));
+    together(this.#comm, () => this.#check(this.#calls.File_close(this.#cell), 'close'));
   }
 
   get #file(): number {
@@ -141,8 +146,8 @@ class OpenFile implements CollectiveFile {
   }
 
   #error(text: string, code: 'STORAGE' | 'NOT_FOUND', offset?: number): H5LogError {
-    const { rank, name } = this.#comm.job;
-    return new H5LogError(code, `${this.#path}: ${name}: ${text}`, { file: this.#path, offset, rank });
+    const { rank } = this.#comm.job;
+    return new H5LogError(code, `${this.#path}: ${text}`, { file: this.#path, offset, rank });
   }
 
   #mustBeOpen(): void {
@@ -171,19 +176,4 @@ function planRounds(parts: readonly Uint8Array[]): Uint8Array[][] {
     room -= part.length;
   }
   return rounds;
-}
-
-/** Does something on every rank; if it throws on one, the same error is thrown on all. */
-function agree(comm: MpiCommunicator, action: () => void): void {
-  let failure: unknown;
-  let failed = false;
-  try {
-    action();
-  } catch (error) {
-    failure = error;
-    failed = true;
-  }
-  const [first = comm.size] = comm.allreduce(Float64Array.of(failed ? comm.rank : comm.size), 'min');
-  if (first === comm.size) return;
-  throw decodeError(comm.bcast(first === comm.rank ? encodeError(failure, comm.job.rank) : null, first));
 }

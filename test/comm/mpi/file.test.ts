@@ -29,7 +29,7 @@ withEachMpi('a file through MPI-IO', (mpi) => {
   test('gives every rank the same error where the file is missing', async () => {
     const path = join(temporaryDirectory(), 'none', 'file');
     const { code, stdout } = await write(3, path);
-    const text = `NOT_FOUND 0 ${path}: rank 0 of 3: cannot be opened: ENOENT: no such file or directory, open '${path}'`;
+    const text = `NOT_FOUND 0 rank 0: ${path}: cannot be opened: ENOENT: no such file or directory, open '${path}'`;
     expect(told(stdout)).toEqual([`rank 0: ${text}`, `rank 1: ${text}`, `rank 2: ${text}`]);
     expect(code).toBe(0);
   });
@@ -47,7 +47,7 @@ withEachMpi('a file through MPI-IO', (mpi) => {
     const lines = told(stdout).filter((line) => line.startsWith('rank '));
     expect(lines).toHaveLength(3);
     const [first = ''] = lines.map((line) => line.replace(/^rank \d: /, ''));
-    expect(first).toMatch(/^STORAGE 0 \/dev\/full: rank 0 of 3: /);
+    expect(first).toMatch(/^STORAGE 0 rank 0: \/dev\/full: /);
     for (const [rank, line] of lines.entries()) expect(line).toBe(`rank ${rank}: ${first}`);
     expect(code).toBe(0);
   });
