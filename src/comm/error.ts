@@ -1,77 +1,57 @@
-import { type ErrorCode, H5LogError, isH5LogError } from '../base/errors.ts';
+import { type ErrorCode, type ErrorDetails, H5LogError, isH5LogError } from '../base/errors.ts';
 
-interface Message {
-  readonly code: ErrorCode | null;
+/** A plain copy of an error, for another rank or thread. JSON and structured clone alone would lose codes, ranks and names. */
+export interface ErrorRecord {
+  readonly isOurs: boolean;
   readonly name: string;
   readonly message: string;
   readonly stack: string | undefined;
-  readonly file: string | undefined;
-  readonly object: string | undefined;
-  readonly offset: number | undefined;
-  readonly rank: number | undefined;
-}
-
-/** An error as bytes, for other ranks. `rank` is where it happened, unless the error says so itself. */
-export function encodeError(error: unknown, rank: number): Uint8Array {
-  const known = isH5LogError(error) ? error : undefined;
-  const other = error instanceof Error ? error : undefined;
-  const message: Message = {
-    code: known?.code ?? null,
-    name: other?.name ?? 'Error',
-    message: other?.message ?? String(error),
-    stack: other?.stack,
-    file: known?.file,
-    object: known?.object,
-    offset: known?.offset,
-    rank: known?.rank ?? rank,
-  };
-  return new TextEncoder().encode(JSON.stringify(message));
-}
-
-/** The error that {@link encodeError} packed: one of ours with its code and rank, or a plain Error with the rank beside it. */
-export function decodeError(bytes: Uint8Array): Error {
-  const { code, name, message, stack, file, object, offset, rank } = JSON.parse(
-    new TextDecoder().decode(bytes),
-  ) as Partial<Message>;
-  if (code) return new H5LogError(code, message ?? '', { file, object, offset, rank });
-  const error = Object.assign(new Error(message), { rank });
-  if (name) error.name = name;
-  if (stack) error.stack = stack;
-  return error;
-}
-
-/** An error on its way out of a thread. Structured clone alone would lose codes, ranks and names. */
-export interface PackedError {
-  readonly message: Uint8Array;
-  readonly stack: string | undefined;
-  /** What the error carried besides, such as `code` and `errno` of the system. */
+  /** The error's own properties that are no objects: `code`, `file` and `rank` of ours, `errno` of the system. */
   readonly properties: Readonly<Record<string, unknown>>;
-  readonly cause: PackedError | undefined;
+  readonly cause: ErrorRecord | undefined;
 }
 
-const depthLimit = 8;
+/** An error may be its own cause, in a circle. */
+const MOST_CAUSES = 8;
 
-export function packError(error: unknown, rank: number, depth = 0): PackedError {
-  const properties: Record<string, unknown> = {};
-  let cause: PackedError | undefined;
-  if (error instanceof Error) {
-    for (const [name, value] of Object.entries(error)) {
-      if (value === null || !['object', 'function', 'symbol'].includes(typeof value)) properties[name] = value;
-    }
-    if (error.cause !== undefined && depth < depthLimit) cause = packError(error.cause, rank, depth + 1);
+/** Copies an error. `rank` is where it happened, unless the error itself names a rank. */
+export function recordError(error: unknown, rank: number, depth = 0): ErrorRecord {
+  const properties: Record<string, unknown> = { rank };
+  if (!(error instanceof Error))
+    return { isOurs: false, name: 'Error', message: String(error), stack: undefined, properties, cause: undefined };
+  for (const [name, value] of Object.entries(error)) {
+    if (value === null || !['object', 'function', 'symbol'].includes(typeof value)) properties[name] = value;
   }
+  const { name, message, stack, cause } = error;
   return {
-    message: encodeError(error, rank),
-    stack: error instanceof Error ? error.stack : undefined,
+    isOurs: isH5LogError(error),
+    name,
+    message,
+    stack,
     properties,
-    cause,
+    cause: cause === undefined || depth >= MOST_CAUSES ? undefined : recordError(cause, rank, depth + 1),
   };
 }
 
-export function unpackError({ message, stack, properties, cause }: PackedError): Error {
-  const error = decodeError(message);
+/** The error that {@link recordError} copied: an H5LogError if it was one, else a plain Error with the same name. */
+export function restoreError({ isOurs, name, message, stack, properties, cause }: ErrorRecord): Error {
+  const error = isOurs
+    ? new H5LogError(properties.code as ErrorCode, message, properties as ErrorDetails)
+    : Object.assign(new Error(message), { name });
   Object.assign(error, properties);
   if (stack !== undefined) error.stack = stack;
-  if (cause) Object.defineProperty(error, 'cause', { value: unpackError(cause), configurable: true, writable: true });
+  if (cause) Object.defineProperty(error, 'cause', { value: restoreError(cause), configurable: true, writable: true });
   return error;
+}
+
+/** An error as bytes, for a collective. */
+export function encodeError(error: unknown, rank: number): Uint8Array {
+  const text = JSON.stringify(recordError(error, rank), (_key, value: unknown) =>
+    typeof value === 'bigint' ? String(value) : value,
+  );
+  return new TextEncoder().encode(text);
+}
+
+export function decodeError(bytes: Uint8Array): Error {
+  return restoreError(JSON.parse(new TextDecoder().decode(bytes)) as ErrorRecord);
 }

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { H5LogError } from '../../base/errors.ts';
 import { problemOfTimeout } from '../communicator.ts';
-import { unpackError } from '../error.ts';
+import { restoreError } from '../error.ts';
 import { launcher } from '../launcher.ts';
 import { allocateThreads, SharedRun } from './memory.ts';
 import type { RankData, RankMessage } from './worker.ts';
@@ -87,7 +87,7 @@ class ThreadsRun<R> {
       this.#values[rank] = message.value as R;
       this.#over.add(rank);
     } else {
-      this.#failed(rank, unpackError(message.error));
+      this.#failed(rank, restoreError(message.error));
     }
   }
 

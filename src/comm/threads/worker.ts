@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { H5LogError } from '../../base/errors.ts';
 import type { Communicator } from '../communicator.ts';
-import { type PackedError, packError } from '../error.ts';
+import { type ErrorRecord, recordError } from '../error.ts';
 import { threadsCommunicator } from './communicator.ts';
 import { SharedRun, type ThreadsMemory } from './memory.ts';
 
@@ -18,7 +18,7 @@ export interface RankData {
 export type RankMessage =
   | { readonly kind: 'ready' }
   | { readonly kind: 'result'; readonly value: unknown }
-  | { readonly kind: 'error'; readonly error: PackedError };
+  | { readonly kind: 'error'; readonly error: ErrorRecord };
 
 type RankFunction = (comm: Communicator, data: unknown) => unknown;
 
@@ -30,7 +30,7 @@ async function runRank({ memory, rank, timeout, module, data }: RankData): Promi
     if (over) return;
     over = true;
     run.fail({ owner: rank, rank, kind: 'error', reason: `rank ${rank} failed: ${describe(error)}` });
-    send({ kind: 'error', error: packError(error, rank) });
+    send({ kind: 'error', error: recordError(error, rank) });
   };
   // Exceptions outside the rank's promise, and rejections that nobody handles, unless the module wants them itself.
   process.on('uncaughtExceptionMonitor', (error) => {
