@@ -1,8 +1,8 @@
 import type { Communicator } from '../comm/communicator.ts';
 import { arrayKind, numberArray } from '../dtype/convert.ts';
 import type { TypedArray } from '../dtype/model.ts';
-import { draftDataset } from '../hdf5/graph/dataset-header.ts';
 import { ObjectNode } from '../hdf5/graph/object-node.ts';
+import { draftDataset } from '../hdf5/layouts/new-dataset.ts';
 import { anchorDataset, type createAnchor, describeAnchor, type NewAnchor } from '../log/format/anchor.ts';
 
 // All ranks keep the whole structure, and the first one writes it. What the others know of a new dataset is made when somebody

@@ -1,6 +1,8 @@
+import { visitHeapIds } from '../../dtype/heap-ids.ts';
+import type { DType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
 import { putU64 } from './byte-writer.ts';
-import type { FileBytes } from './file-bytes.ts';
+import { Budget, type FileBytes } from './file-bytes.ts';
 
 /** libhdf5 refuses smaller collections. */
 const MIN_COLLECTION = 4096;
@@ -30,6 +32,61 @@ export function* readCollection(
     cursor.skip(Math.min(cursor.left, (8 - (length % 8)) % 8));
   }
   return { objects, size };
+}
+
+type Collection = Map<number, Uint8Array>;
+export type HeapContents = (address: number, index: number) => Uint8Array | undefined;
+
+/** Variable-length values in the file's global heap; collections are read once. */
+export class HeapReader {
+  readonly #file: FileBytes;
+  readonly #collections = new Map<number, Collection>();
+  readonly #collectionBytes: Budget;
+
+  constructor(file: FileBytes) {
+    this.#file = file;
+    this.#collectionBytes = new Budget(file);
+  }
+
+  /** Reads every collection that some elements need, also for nested values. */
+  *load(dtype: DType, data: Uint8Array, count: number, pending?: HeapContents): Io<void> {
+    for (;;) {
+      const missing = new Set<number>();
+      const contentOf = this.contents(pending);
+      visitHeapIds(dtype, data, count, (address, index) => {
+        const content = contentOf(address, index);
+        if (!content && !this.#collections.has(address)) missing.add(address);
+        return content;
+      });
+      if (missing.size === 0) return;
+      for (const address of missing) yield* this.#read(address);
+    }
+  }
+
+  *#read(address: number): Io<void> {
+    const { objects, size } = yield* readCollection(this.#file, address);
+    this.#collectionBytes.spend(size, address, 'global heap collections');
+    this.#collections.set(address, objects);
+  }
+
+  get(address: number, index: number): Uint8Array | undefined {
+    return this.#collections.get(address)?.get(index);
+  }
+
+  /**
+   * The same for one way through nested values. Every content is somebody's own, so a way that meets more of them than the file
+   * has room for goes in circles.
+   */
+  contents(pending?: HeapContents): HeapContents {
+    const budget = new Budget(this.#file);
+    return (address, index) => {
+      const own = pending?.(address, index);
+      if (own) return own;
+      const content = this.get(address, index);
+      if (content) budget.spend(content.length, address, 'heap objects');
+      return content;
+    };
+  }
 }
 
 /** Where an object of a heap under construction will be. */

@@ -3,12 +3,12 @@ import { decodeOne, decodeValues } from '../../dtype/decode.ts';
 import { type DType, type FullType, publicType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
 import { Cursor } from '../format/cursor.ts';
+import type { HeapContents, HeapReader } from '../format/global-heap.ts';
 import { parseAttribute } from '../messages/attribute.ts';
 import { type Dataspace, elementCount, parseDataspace } from '../messages/dataspace.ts';
 import { parseDatatype } from '../messages/datatype.ts';
-import { type HeapReader, OwnHeap } from '../read/global-heap.ts';
 import { located } from '../read/located.ts';
-import type { Attribute } from './object-node.ts';
+import type { Attribute, Relocatable } from './object-node.ts';
 
 export interface AttributeParts {
   readonly type: FullType;
@@ -75,7 +75,8 @@ function* readValue(
 ): Io<unknown> {
   const { dtype, space, count, data } = attributeParts(attribute, lengthSize);
   if (space.kind === 'null') return null;
-  const own = new OwnHeap(attribute.message);
+  const pending = new PendingHeap(attribute.message);
+  const own: HeapContents = (address, index) => pending.get(address, index);
   yield* heap.load(dtype, data, count, own);
   let paths: ReadonlyMap<number, string> = new Map();
   const wanted = new Set<number>();
@@ -92,4 +93,31 @@ function* readValue(
   // References name objects by address; their paths take I/O to find, so they are looked up between two passes.
   paths = yield* pathsOf(wanted);
   return decode();
+}
+
+/** The heap contents that a message brings along because they are not, or not yet surely, in the file. */
+class PendingHeap {
+  readonly #contents = new Map<number, Map<number, Uint8Array>>();
+
+  constructor(message: Relocatable) {
+    this.#collect(message);
+  }
+
+  #collect(item: Relocatable): void {
+    for (const { at, content } of item.heap) {
+      const view = new DataView(item.bytes.buffer, item.bytes.byteOffset + at, 12);
+      const address = view.getUint32(0, true) + view.getUint32(4, true) * 2 ** 32;
+      let collection = this.#contents.get(address);
+      if (!collection) {
+        collection = new Map();
+        this.#contents.set(address, collection);
+      }
+      collection.set(view.getUint32(8, true), content.bytes);
+      this.#collect(content);
+    }
+  }
+
+  get(address: number, index: number): Uint8Array | undefined {
+    return this.#contents.get(address)?.get(index);
+  }
 }

@@ -12,8 +12,15 @@ import { located } from '../read/located.ts';
 import { type RawHeader, type RawMessage, readHeader } from '../read/object-header.ts';
 import { parseShared, type SharedTable } from '../read/shared-messages.ts';
 import { readSymbolTable } from '../read/symbol-table.ts';
-import { HeaderBlock } from '../write/object-header.ts';
-import { type Attribute, GENERATED, HeaderMessage, type Link, type ObjectKind, ObjectNode } from './object-node.ts';
+import {
+  type Attribute,
+  GENERATED,
+  HeaderBlock,
+  HeaderMessage,
+  type Link,
+  type ObjectKind,
+  ObjectNode,
+} from './object-node.ts';
 
 /** libhdf5 never puts more than this into one message. */
 const MAX_MESSAGE = 0xffff;

@@ -1,6 +1,5 @@
 import { GROUP_INFO, type LinkTarget } from '../messages/link.ts';
 import { MESSAGE } from '../messages/message-types.ts';
-import type { HeaderBlock } from '../write/object-header.ts';
 
 /** Objects that are not in the file yet have addresses from here on, so that references to them can be told apart. */
 export const PROVISIONAL = 2 ** 52;
@@ -171,3 +170,31 @@ export const GENERATED: ReadonlySet<number> = new Set([
   MESSAGE.referenceCount,
   MESSAGE.symbolTable,
 ]);
+
+/** A continuation block: messages, or pointers to further blocks, or (in files of others) both. */
+export class HeaderBlock {
+  address = -1;
+  size = 0;
+  /** Lies in the file at `address` as it is here. */
+  written = false;
+  parent: HeaderBlock | null = null;
+  readonly messages = new Set<HeaderMessage>();
+  children: HeaderBlock[] = [];
+  /** 0 for blocks of messages, else one more than its children. */
+  level = 0;
+}
+
+/** The message is about to change: takes it out of its block, which must then be written again, into the first chunk. */
+export function loosen(message: HeaderMessage): void {
+  let block = message.block;
+  message.block = null;
+  message.owner.hot.add(message);
+  block?.messages.delete(message);
+  for (; block?.written; block = block.parent) block.written = false;
+}
+
+/** Takes a message out of the header for good. */
+export function drop(message: HeaderMessage): void {
+  loosen(message);
+  message.owner.hot.delete(message);
+}

@@ -1,5 +1,5 @@
 import type { Io } from '../../storage/io.ts';
-import { HeapReader } from '../read/global-heap.ts';
+import { HeapReader } from '../format/global-heap.ts';
 import { type AttributeParts, attributeParts, readAttribute } from './attribute-value.ts';
 import { type DatasetParts, datasetParts } from './dataset-header.ts';
 import type { ObjectLoader } from './object-loader.ts';

@@ -5,16 +5,17 @@ import type { DType } from '../../dtype/model.ts';
 import { unfilter } from '../../filter/pipeline.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
+import { putU64 } from '../format/byte-writer.ts';
 import { Cursor, UNDEFINED } from '../format/cursor.ts';
 import type { Budget, FileBytes } from '../format/file-bytes.ts';
+import type { HeapContents, HeapReader } from '../format/global-heap.ts';
 import { parseAttribute } from '../messages/attribute.ts';
 import { elementCount } from '../messages/dataspace.ts';
 import { parseLink } from '../messages/link.ts';
 import { MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
-import type { HeapContents, HeapReader } from '../read/global-heap.ts';
+import { walkBtree1 } from '../read/btree.ts';
 import { located } from '../read/located.ts';
 import { parseShared } from '../read/shared-messages.ts';
-import { walkBtree1 } from '../read/symbol-table.ts';
 import { attributeParts } from './attribute-value.ts';
 import type { DatasetParts } from './dataset-header.ts';
 import type { ObjectLoader } from './object-loader.ts';
@@ -23,6 +24,8 @@ import {
   type HeaderMessage,
   type HeapSlot,
   type ObjectNode,
+  PROVISIONAL,
+  type Region,
   type Relocatable,
   type TargetSlot,
   visitTargets,
@@ -36,6 +39,32 @@ export function announce(message: HeaderMessage): void {
 /** Takes that back, before the message changes or goes. */
 export function renounce(message: HeaderMessage): void {
   visitTargets(message, (node) => node.incoming.delete(message));
+}
+
+let provisionalIndex = 0;
+
+/** Gives every heap id of a new message a provisional value, so that it can be read back before it is committed. */
+export function provisionalHeapIds(message: HeaderMessage): void {
+  message.heapPending = message.heap.length > 0;
+  mark(message);
+}
+
+function mark(item: Relocatable): void {
+  for (const { at, content } of item.heap) {
+    const view = new DataView(item.bytes.buffer, item.bytes.byteOffset + at, 12);
+    putU64(view, 0, PROVISIONAL);
+    provisionalIndex = (provisionalIndex + 1) % 0xffffffff;
+    view.setUint32(8, provisionalIndex + 1, true);
+    mark(content);
+  }
+}
+
+/** Every object that has to be written because it, or something it points to, changed. */
+export function movingWith(changed: Iterable<ObjectNode>, regions: Iterable<Region> = []): Set<ObjectNode> {
+  const moving = new Set(changed);
+  for (const region of regions) for (const message of region.incoming) moving.add(message.owner);
+  for (const node of moving) for (const message of node.incoming) moving.add(message.owner);
+  return moving;
 }
 
 /** Loads every object that can be reached from the root and finds out who points to whom. `pinned` gets those that cannot move. */

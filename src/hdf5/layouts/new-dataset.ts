@@ -1,12 +1,66 @@
 import { H5LogError } from '../../base/errors.ts';
+import { type DType, fullType } from '../../dtype/model.ts';
 import { UNDEFINED } from '../format/cursor.ts';
-import { type HeapSlot, Region, type TargetSlot } from '../graph/object-node.ts';
-import { type Dataspace, elementCount } from '../messages/dataspace.ts';
-import type { AllocationTime } from '../messages/fill-value.ts';
+import { committedType } from '../graph/dataset-header.ts';
+import { type HeapSlot, type ObjectNode, Region, type TargetSlot } from '../graph/object-node.ts';
+import { type Dataspace, elementCount, encodeDataspace } from '../messages/dataspace.ts';
+import { encodeDatatype } from '../messages/datatype.ts';
+import { type AllocationTime, encodeFill, type FillMessage } from '../messages/fill-value.ts';
+import { encodeFilters, type FilterEntry } from '../messages/filter-pipeline.ts';
 import { encodeContiguous, encodeLayout, type Layout } from '../messages/layout.ts';
-import { MESSAGE } from '../messages/message-types.ts';
+import { MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
+import { encodeSharedObject, SHARED_ADDRESS_AT } from '../read/shared-messages.ts';
 import { buildChunkIndex, type ChunkPlace } from './chunks/chunk-index.ts';
 import { encodeMappings, type Mapping } from './virtual.ts';
+
+export interface NewDataset {
+  /** A type of its own, or a committed datatype. */
+  readonly dtype: DType | ObjectNode;
+  readonly space: Dataspace;
+  readonly layout: NewLayout;
+  readonly fill?: Uint8Array | 'undefined';
+  readonly allocation?: AllocationTime;
+  readonly filters?: readonly FilterEntry[];
+  /** Keeps no order of attributes: a few bytes less for datasets that have none. */
+  readonly plain?: boolean;
+}
+
+/** The messages of a new dataset and the regions that go with it. `fanout` is that of the file's chunk trees. */
+export function draftDataset(dataset: NewDataset, fanout: number): { drafts: MessageDraft[]; regions: Region[] } {
+  const { space, filters = [] } = dataset;
+  const committed =
+    typeof dataset.dtype === 'object' && 'links' in dataset.dtype ? (dataset.dtype as ObjectNode) : null;
+  const dtype = committed ? committedType(committed) : (dataset.dtype as DType);
+  const { draft, regions } = dataset.layout.draft({
+    space,
+    elementSize: fullType(dtype).size,
+    filtered: filters.length > 0,
+    fanout,
+  });
+  const fill: FillMessage = {
+    allocation: dataset.allocation ?? dataset.layout.allocation,
+    value: dataset.fill ?? 'default',
+  };
+  const drafts: MessageDraft[] = [
+    { type: MESSAGE.dataspace, flags: 0, bytes: encodeDataspace(space) },
+    draftType(dtype, committed),
+    { type: MESSAGE.fill, flags: MESSAGE_FLAG.constant, bytes: encodeFill(fill) },
+    draft,
+  ];
+  if (filters.length > 0)
+    drafts.push({ type: MESSAGE.filters, flags: MESSAGE_FLAG.constant, bytes: encodeFilters(filters) });
+  return { drafts, regions };
+}
+
+export function draftType(dtype: DType, committed: ObjectNode | null): MessageDraft {
+  if (!committed) return { type: MESSAGE.datatype, flags: MESSAGE_FLAG.constant, bytes: encodeDatatype(dtype) };
+  return {
+    type: MESSAGE.datatype,
+    flags: MESSAGE_FLAG.constant | MESSAGE_FLAG.shared,
+    bytes: encodeSharedObject(committed.address),
+    targets: [{ at: SHARED_ADDRESS_AT, node: committed }],
+  };
+}
 
 /** A message still without an owner. */
 export interface MessageDraft {

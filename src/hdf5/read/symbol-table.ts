@@ -1,8 +1,9 @@
 import { formatError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
-import { Cursor, UNDEFINED } from '../format/cursor.ts';
+import type { Cursor } from '../format/cursor.ts';
 import type { Budget, FileBytes } from '../format/file-bytes.ts';
 import type { LinkTarget } from '../messages/link.ts';
+import { walkBtree1 } from './btree.ts';
 
 export interface OldLink {
   readonly name: string;
@@ -81,40 +82,5 @@ function* readSymbolNode(
     if (name === '') node.fail('link without a name');
     if (cacheType === 2) links.push({ name, target: { kind: 'soft', path: names.text(scratch) } });
     else links.push({ name, target: { kind: 'hard', address: header } });
-  }
-}
-
-/**
- * Visits the leaves of a version 1 B-tree in key order. `type` is 0 for groups, 1 for chunks. The visitor gets the key left
- * of each child and the child's address.
- */
-export function* walkBtree1(
-  file: FileBytes,
-  root: number,
-  type: 0 | 1,
-  keySize: number,
-  budget: Budget,
-  visit: (key: Cursor, child: number) => Io<void>,
-): Io<void> {
-  yield* walkNode(root, -1);
-
-  function* walkNode(address: number, expectedLevel: number): Io<void> {
-    if (address === UNDEFINED) return;
-    const head = yield* file.cursor(address, 8 + 2 * file.addressSize, 'B-tree node');
-    head.signature('TREE');
-    head.expect(type, 'type of the B-tree node');
-    const level = head.u8();
-    if (expectedLevel >= 0 && level !== expectedLevel)
-      head.fail(`B-tree node of level ${level}, expected ${expectedLevel}`);
-    const count = head.u16();
-    const size = count * (keySize + file.addressSize) + keySize;
-    const body = yield* file.cursor(address + head.bytes.length, size, 'B-tree node');
-    budget.spend(head.bytes.length + size, address, 'B-tree nodes');
-    for (let i = 0; i < count; i++) {
-      const keyAt = body.need(keySize, 'B-tree key');
-      const child = body.address(file.addressSize);
-      if (level > 0) yield* walkNode(child, level - 1);
-      else yield* visit(new Cursor(body.bytes, body.base, keyAt, keyAt + keySize), child);
-    }
   }
 }

@@ -1,6 +1,6 @@
 import type { DType } from '../../dtype/model.ts';
-import { draftType } from '../graph/dataset-header.ts';
 import { ObjectNode, type Relocatable } from '../graph/object-node.ts';
+import { draftType } from '../layouts/new-dataset.ts';
 import { encodeTypedAttribute } from '../messages/attribute.ts';
 import type { Dataspace } from '../messages/dataspace.ts';
 import { encodeSharedObject, SHARED_ADDRESS_AT } from '../read/shared-messages.ts';

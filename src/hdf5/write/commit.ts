@@ -4,12 +4,15 @@ import { ByteWriter, putU64 } from '../format/byte-writer.ts';
 import { UNDEFINED } from '../format/cursor.ts';
 import { GlobalHeapWriter, type HeapPlace } from '../format/global-heap.ts';
 import {
+  type HeaderBlock,
   type HeaderMessage,
+  loosen,
   type ObjectNode,
   PROVISIONAL,
   type Region,
   type Relocatable,
 } from '../graph/object-node.ts';
+import { movingWith } from '../graph/references.ts';
 import { encodeAttributeInfo } from '../messages/attribute.ts';
 import { encodeLinkInfo } from '../messages/link.ts';
 import { MESSAGE } from '../messages/message-types.ts';
@@ -22,8 +25,6 @@ import {
   firstChunkSize,
   type GeneratedMessage,
   generatedBytes,
-  type HeaderBlock,
-  loosen,
   unwritten,
 } from './object-header.ts';
 import type { Structure } from './structure.ts';
@@ -99,14 +100,6 @@ export interface StructurePlan {
   readonly nodes: readonly ObjectNode[];
   readonly blocks: readonly HeaderBlock[];
   readonly messages: readonly HeaderMessage[];
-}
-
-/** Every object that has to be written because it, or something it points to, changed. */
-export function movingWith(changed: Iterable<ObjectNode>, regions: Iterable<Region> = []): Set<ObjectNode> {
-  const moving = new Set(changed);
-  for (const region of regions) for (const message of region.incoming) moving.add(message.owner);
-  for (const node of moving) for (const message of node.incoming) moving.add(message.owner);
-  return moving;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { lookup3 } from '../../base/checksum.ts';
 import { putU64 } from '../format/byte-writer.ts';
-import { type HeaderMessage, type ObjectNode, PROVISIONAL } from '../graph/object-node.ts';
+import { HeaderBlock, type HeaderMessage, type ObjectNode, PROVISIONAL } from '../graph/object-node.ts';
 import { MESSAGE } from '../messages/message-types.ts';
 
 /*
@@ -20,37 +20,9 @@ const FANOUT = 8;
 const OCHK = [0x4f, 0x43, 0x48, 0x4b];
 const OHDR = [0x4f, 0x48, 0x44, 0x52, 2];
 
-/** A continuation block: messages, or pointers to further blocks, or (in files of others) both. */
-export class HeaderBlock {
-  address = -1;
-  size = 0;
-  /** Lies in the file at `address` as it is here. */
-  written = false;
-  parent: HeaderBlock | null = null;
-  readonly messages = new Set<HeaderMessage>();
-  children: HeaderBlock[] = [];
-  /** 0 for blocks of messages, else one more than its children. */
-  level = 0;
-}
-
 const headSize = (node: ObjectNode): number => (node.flags & 4 ? 6 : 4);
 const messageSize = (node: ObjectNode, message: HeaderMessage): number => headSize(node) + message.bytes.length;
 const continuationSize = (node: ObjectNode): number => headSize(node) + 16;
-
-/** The message is about to change: takes it out of its block, which must then be written again, into the first chunk. */
-export function loosen(message: HeaderMessage): void {
-  let block = message.block;
-  message.block = null;
-  message.owner.hot.add(message);
-  block?.messages.delete(message);
-  for (; block?.written; block = block.parent) block.written = false;
-}
-
-/** Takes a message out of the header for good. */
-export function drop(message: HeaderMessage): void {
-  loosen(message);
-  message.owner.hot.delete(message);
-}
 
 /** Decides which messages stay in the first chunk and packs the others into blocks. */
 export function arrange(node: ObjectNode, generatedSize: number): void {

@@ -1,14 +1,11 @@
 import { H5LogError } from '../../base/errors.ts';
 import { ByteWriter, textLength } from '../format/byte-writer.ts';
 import { Cursor } from '../format/cursor.ts';
-import { draftDataset, type NewDataset } from '../graph/dataset-header.ts';
-import { HeaderMessage, type HeapSlot, type ObjectNode, type TargetSlot } from '../graph/object-node.ts';
-import { announce, renounce } from '../graph/references.ts';
-import type { MessageDraft } from '../layouts/new-dataset.ts';
+import { drop, HeaderMessage, type HeapSlot, loosen, type ObjectNode, type TargetSlot } from '../graph/object-node.ts';
+import { announce, provisionalHeapIds, renounce } from '../graph/references.ts';
+import { draftDataset, type MessageDraft, type NewDataset } from '../layouts/new-dataset.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
 import { MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
-import { provisionalHeapIds } from '../read/global-heap.ts';
-import { drop, loosen } from './object-header.ts';
 import type { Structure } from './structure.ts';
 
 /** What a dataset is given besides the type it has. */

@@ -3,26 +3,24 @@ import { type Encoded, encodeValues } from '../../dtype/encode.ts';
 import type { DType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
 import { DEFAULT_K } from '../format/superblock.ts';
-import { draftDataset, type NewDataset } from '../graph/dataset-header.ts';
 import {
   type Attribute,
+  drop,
   HeaderMessage,
   type HeapSlot,
   type Link,
+  loosen,
   ObjectNode,
   type Region,
   type TargetSlot,
 } from '../graph/object-node.ts';
 import { ObjectTree } from '../graph/object-tree.ts';
-import { announce, inSharedTable, renounce } from '../graph/references.ts';
-import type { MessageDraft } from '../layouts/new-dataset.ts';
+import { announce, inSharedTable, movingWith, provisionalHeapIds, renounce } from '../graph/references.ts';
+import { draftDataset, type MessageDraft, type NewDataset } from '../layouts/new-dataset.ts';
 import { encodeAttribute } from '../messages/attribute.ts';
 import { type Dataspace, elementCount } from '../messages/dataspace.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
 import { MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
-import { provisionalHeapIds } from '../read/global-heap.ts';
-import { movingWith } from './commit.ts';
-import { drop, loosen } from './object-header.ts';
 
 /** A message is at most 64 KiB; libhdf5 stops a little earlier. */
 const MAX_MESSAGE = 0xffff;

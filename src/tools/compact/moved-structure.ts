@@ -3,18 +3,23 @@ import { containsReference, containsVlen } from '../../dtype/describe.ts';
 import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
-import { readCollection } from '../../hdf5/format/global-heap.ts';
+import { type HeapContents, readCollection } from '../../hdf5/format/global-heap.ts';
 import { DEFAULT_K } from '../../hdf5/format/superblock.ts';
 import { attributeParts } from '../../hdf5/graph/attribute-value.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
-import type { Attribute, HeapSlot, ObjectNode, Relocatable, TargetSlot } from '../../hdf5/graph/object-node.ts';
+import {
+  type Attribute,
+  type HeapSlot,
+  loosen,
+  type ObjectNode,
+  type Relocatable,
+  type TargetSlot,
+} from '../../hdf5/graph/object-node.ts';
 import { announce, rawReferences, renounce } from '../../hdf5/graph/references.ts';
 import { buildChunkIndex, type ChunkPlace } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { encodeLayout, type Layout } from '../../hdf5/messages/layout.ts';
 import { MESSAGE } from '../../hdf5/messages/message-types.ts';
 import { openStructure, prepareWriting } from '../../hdf5/open.ts';
-import type { HeapContents } from '../../hdf5/read/global-heap.ts';
-import { loosen } from '../../hdf5/write/object-header.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { logNames } from '../../log/format/names.ts';
 import type { Io } from '../../storage/io.ts';

@@ -2,8 +2,8 @@ import { formatError } from '../../base/errors.ts';
 import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
+import type { HeapContents } from '../../hdf5/format/global-heap.ts';
 import type { HeapSlot, ObjectNode, Relocatable, TargetSlot } from '../../hdf5/graph/object-node.ts';
-import type { HeapContents } from '../../hdf5/read/global-heap.ts';
 
 const NOTHING = new Uint8Array(0);
 

@@ -8,8 +8,7 @@ import { type Cursor, checkSum, UNDEFINED } from '../../format/cursor.ts';
 import { Budget, type FileBytes } from '../../format/file-bytes.ts';
 import { type Placed, Region } from '../../graph/object-node.ts';
 import type { ChunkIndex } from '../../messages/layout.ts';
-import { readBtree2 } from '../../read/btree.ts';
-import { walkBtree1 } from '../../read/symbol-table.ts';
+import { readBtree2, walkBtree1 } from '../../read/btree.ts';
 import { readExtensibleArray } from './extensible-array.ts';
 
 /** One stored chunk: which (coordinates in chunks, not elements), where, how many bytes, which filters were left out. */
