@@ -1,4 +1,4 @@
-import { Random } from '../storage/random.ts';
+import { Random } from './random.ts';
 
 /** Numbers 0 to n - 1 in random order; the same every time. */
 export function shuffled(n: number): Uint32Array {

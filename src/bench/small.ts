@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { File } from '../api/file.ts';
-import { Random } from '../storage/random.ts';
 import { runThreads } from '../threads.ts';
 import { rankModule } from '../tools/rank-module.ts';
+import { Random } from './random.ts';
 import { shuffled } from './shuffled.ts';
 import type { HeapReport, HeapTask } from './small-heap.ts';
 import { COLUMNS, checkRows, createRows, manyRows, postRows, readRow } from './small-rows.ts';

@@ -1,6 +1,6 @@
 import { File } from '../api/file.ts';
-import { Random } from '../storage/random.ts';
 import { OrdinaryTable } from './ordinary-table.ts';
+import { Random } from './random.ts';
 import { shuffled } from './shuffled.ts';
 import { scaledSize } from './workload.ts';
 import { wrongValue } from './wrong-value.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Dataset, File, isH5LogError, select } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
-import { faultyStorage } from '../../src/storage/faulty.ts';
+import { faultyStorage } from '../storage/faulty.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 // Closing, buffers lent with copy: false, and buffers that are full: design.md section 4.

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { File } from '../../src/index.ts';
-import { type FaultyStorage, faultyStorage } from '../../src/storage/faulty.ts';
 import { full, random, repeats, seed } from '../seed.ts';
+import { type FaultyStorage, faultyStorage } from '../storage/faulty.ts';
 import { commitIn } from './images.ts';
 import { applyCommit, commitOf } from './states.ts';
 

@@ -3,10 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { File } from '../../src/index.ts';
-import { type Fault, type FaultyStorage, faultyStorage, variants } from '../../src/storage/faulty.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { h5dump, oracle, pythonSync, withOracle } from '../oracles.ts';
 import { full, seed, some } from '../seed.ts';
+import { type Fault, type FaultyStorage, faultyStorage, variants } from '../storage/faulty.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { applyCommit, commitOf, FOREIGN } from './states.ts';
 

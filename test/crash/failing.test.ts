@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { File } from '../../src/index.ts';
-import { type Fault, faultyStorage, type Operation } from '../../src/storage/faulty.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { full, seed } from '../seed.ts';
+import { type Fault, faultyStorage, type Operation } from '../storage/faulty.ts';
 import { commitIn } from './images.ts';
 import { applyCommit, commitOf } from './states.ts';
 

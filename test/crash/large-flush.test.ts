@@ -1,6 +1,6 @@
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
-import { faultyStorage } from '../../src/storage/faulty.ts';
+import { faultyStorage } from '../storage/faulty.ts';
 
 const COUNT = 3 * 2 ** 20; // 24 MiB: data is written in pieces of 8 MiB, before everything else
 

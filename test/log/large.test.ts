@@ -1,8 +1,8 @@
 import { File, type Filter, select } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
-import { faultyStorage } from '../../src/storage/faulty.ts';
 import { random, repeats, seed } from '../seed.ts';
+import { faultyStorage } from '../storage/faulty.ts';
 import { below, chance, type Random } from './model/types.ts';
 
 // What small programs never reach: trees over blocks, tables that do not stay in memory, windows, pieces, large arenas.

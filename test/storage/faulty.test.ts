@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Fault, faultyStorage, type Variant, variants } from '../../src/storage/faulty.ts';
 import { runs } from '../seed.ts';
 import { storageConformance } from './conformance.ts';
+import { type Fault, faultyStorage, type Variant, variants } from './faulty.ts';
 import { errorOf, expectBytes, pattern } from './scratch.ts';
 
 storageConformance('a faulty disk', (bytes) => faultyStorage({ bytes }));

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { H5LogError } from '../../src/base/errors.ts';
 import { blobStorage } from '../../src/storage/blob.ts';
-import { faultyStorage } from '../../src/storage/faulty.ts';
 import { driveAsync, driveSync, type Io } from '../../src/storage/io.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import type { ByteStorage } from '../../src/storage/storage.ts';
+import { faultyStorage } from './faulty.ts';
 import { errorOf, pattern } from './scratch.ts';
 
 const ways: [string, <T>(storage: ByteStorage, io: Io<T>) => T | Promise<T>][] = [

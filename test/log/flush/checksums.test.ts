@@ -1,8 +1,8 @@
 import { File, select } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
-import { type FaultyStorage, faultyStorage } from '../../../src/storage/faulty.ts';
 import { repeats, seed } from '../../seed.ts';
+import { type FaultyStorage, faultyStorage } from '../../storage/faulty.ts';
 import { checkSums } from '../format/check-sums.ts';
 
 // The sums in commit records (docs/format.md) are those of the bytes in the file, however these got there.

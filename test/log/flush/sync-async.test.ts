@@ -1,8 +1,8 @@
 import { type Dataset, File, isH5LogError, select } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
-import { type FaultyStorage, faultyStorage } from '../../../src/storage/faulty.ts';
 import { repeats, seed } from '../../seed.ts';
+import { type FaultyStorage, faultyStorage } from '../../storage/faulty.ts';
 
 // The rules of design.md section 4, on a disk whose asynchronous operations are delayed and reordered.
 

@@ -1,5 +1,5 @@
 import { type ByteStorage, type CommonOptions, type File, isH5LogError, type TypedArray } from 'h5log';
-import type { FaultyStorage } from '../../../src/storage/faulty.ts';
+import type { FaultyStorage } from '../../storage/faulty.ts';
 import { figures } from './compare.ts';
 import { scribble } from './posts.ts';
 import type { Setup } from './program.ts';

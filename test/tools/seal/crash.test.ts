@@ -3,11 +3,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
-import { faultyStorage, variants } from '../../../src/storage/faulty.ts';
 import { memoryStorage } from '../../../src/storage/memory.ts';
 import { sealFile } from '../../../src/tools/seal/file.ts';
 import { h5dump, oracle } from '../../oracles.ts';
 import { full, seed } from '../../seed.ts';
+import { faultyStorage, variants } from '../../storage/faulty.ts';
 import { temporaryDirectory } from '../../temporary.ts';
 import { counting, seenByH5py } from './sealed.ts';
 

@@ -1,12 +1,12 @@
-import { joined } from '../base/buffers.ts';
-import { H5LogError } from '../base/errors.ts';
-import { Contents } from './contents.ts';
+import { joined } from '../../src/base/buffers.ts';
+import { H5LogError } from '../../src/base/errors.ts';
+import { Random } from '../../src/bench/random.ts';
+import { Contents } from '../../src/storage/contents.ts';
+import { checkPosition, closedError, storageFailure } from '../../src/storage/errors.ts';
+import type { BlockingStorage, ByteStorage } from '../../src/storage/storage.ts';
 import { Delays } from './delays.ts';
 import { DiskModel, land, type Operation, type Piece, type Variant } from './disk-model.ts';
-import { checkPosition, closedError, storageFailure } from './errors.ts';
 import { type Fault, type FaultKind, Faults } from './faults.ts';
-import { Random } from './random.ts';
-import type { BlockingStorage, ByteStorage } from './storage.ts';
 
 export type { Operation, Variant } from './disk-model.ts';
 export type { Fault, FaultKind } from './faults.ts';

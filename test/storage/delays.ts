@@ -1,4 +1,4 @@
-import { Random } from './random.ts';
+import { Random } from '../../src/bench/random.ts';
 
 /** In a later turn of the event loop; where there is setImmediate, without the millisecond that a timer costs. */
 const soon: (work: () => void) => unknown =

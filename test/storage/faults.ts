@@ -1,5 +1,5 @@
+import type { Random } from '../../src/bench/random.ts';
 import { type Piece, sectorsOf } from './disk-model.ts';
-import type { Random } from './random.ts';
 
 /** The operations that can fail; 'any' counts them all together. */
 export type FaultKind = 'read' | 'write' | 'truncate' | 'sync' | 'any';

@@ -1,5 +1,5 @@
-import { Contents } from './contents.ts';
-import { Random } from './random.ts';
+import { Random } from '../../src/bench/random.ts';
+import { Contents } from '../../src/storage/contents.ts';
 
 /** What a disk writes as a whole or not at all. */
 export const SECTOR = 512;
