@@ -89,7 +89,7 @@ export class ObjectAttributes implements Attributes {
   set(name: string, value: AttributeValue, options: { dtype?: DType; shape?: readonly number[] } = {}): void {
     const { session, path } = this.#owner;
     session.writable();
-    session.collective('attributes.set', () => ({ path, name, value, ...options }));
+    session.sameCall('attributes.set', () => ({ path, name, value, ...options }));
     this.put(name, value, options);
   }
 
@@ -110,7 +110,7 @@ export class ObjectAttributes implements Attributes {
   delete(name: string): void {
     const { session, path } = this.#owner;
     session.writable();
-    session.collective('attributes.delete', () => ({ path, name }));
+    session.sameCall('attributes.delete', () => ({ path, name }));
     if (!this.has(name))
       throw new H5LogError('NOT_FOUND', `${path} has no attribute ${name}`, {
         file: session.storage.name,

@@ -168,7 +168,7 @@ export class Dataset<D extends DType = DType> {
   resize(shape: readonly number[]): void {
     const { session } = this;
     session.writable();
-    session.collective('resize', () => ({ path: this.path, shape }));
+    session.sameCall('resize', () => ({ path: this.path, shape }));
     const dataset = this.#writable();
     if (!dataset) {
       this.#regular.resize(shape);
@@ -177,7 +177,7 @@ export class Dataset<D extends DType = DType> {
     const sizes = checkShape(shape);
     checkMaxShape(dataset.maxShape, sizes);
     const leads = session.comm.rank === 0;
-    const resize = session.together(() => {
+    const resize = session.collective(() => {
       if (leads) session.catchUp();
       return session.now(planResize(dataset, sizes, leads));
     });

@@ -7,7 +7,7 @@ import { beginCreate, beginOpen, type Opening, wantsNative } from '../connector/
 import type { CommonOptions, CreateOptions, OpenOptions } from '../connector/options.ts';
 import { Session } from '../connector/session.ts';
 import { driveAsync, driveSync } from '../storage/io.ts';
-import { type Job, JobQueue } from '../storage/jobs.ts';
+import { JobQueue } from '../storage/jobs.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import { Group } from './group.ts';
 
@@ -130,7 +130,7 @@ export class File extends Group {
 
   refreshSync(): boolean {
     if (this.mode === 'r+') return false;
-    this.session.collective('refresh', () => ({}));
+    this.session.sameCall('refresh', () => ({}));
     return driveSync(this.session.storage, this.session.refresh());
   }
 
@@ -156,26 +156,18 @@ export class File extends Group {
   async flush(): Promise<Commit> {
     // Several ranks do all of it now: what they do together cannot wait for its turn in an event loop.
     if (this.#isShared) return this.flushSync();
-    const progress = this.session.plan();
+    const job = this.session.commit();
     // With nothing new, what is still being written is what this flush covers.
-    return progress ? this.#jobs.add(this.#job(progress)) : (this.#jobs.last ?? this.session.last);
+    return job ? this.#jobs.add(job) : (this.#jobs.last ?? this.session.last);
   }
 
   /** The same, done when it returns. Takes over flushes that are still being written. */
   flushSync(): Commit {
     this.session.writable();
-    this.session.collective('flush', () => ({}));
+    this.session.sameCall('flush', () => ({}));
     this.#jobs.finishSync();
-    const progress = this.session.plan();
-    return progress ? this.#jobs.runSync(this.#job(progress)) : this.session.last;
-  }
-
-  #job(progress: unknown): Job<Commit> {
-    return {
-      start: () => this.session.write(progress),
-      done: (commit, overtaken) => this.session.succeeded(progress, commit, overtaken),
-      failed: () => this.session.failed(progress),
-    };
+    const job = this.session.commit();
+    return job ? this.#jobs.runSync(job) : this.session.last;
   }
 
   /** Commits what is pending, cuts the file to size and gives the lock up. Objects of the file can still be read. */
@@ -210,18 +202,18 @@ export class File extends Group {
     for (let last = this.flush() as Promise<Commit> | undefined; last; ) {
       await last;
       if (this.#released) return;
-      const more = this.session.plan();
-      last = more ? this.#jobs.add(this.#job(more)) : this.#jobs.last;
+      const more = this.session.commit();
+      last = more ? this.#jobs.add(more) : this.#jobs.last;
     }
     this.session.closed = true;
   }
 
   closeSync(): void {
     if (this.#released) return;
-    this.session.collective('close', () => ({}));
+    this.session.sameCall('close', () => ({}));
     if (this.mode === 'r+' && !this.session.closed) this.flushSync();
     // When one rank's call returns the file has its size and the lock is gone, whichever rank had it.
-    this.session.together(() => this.#end());
+    this.session.collective(() => this.#end());
     this.session.leave();
   }
 

@@ -221,7 +221,7 @@ export class Group {
   /** Of several ranks all make the same call. */
   #collective(call: string, path: string, details: Readonly<Record<string, unknown>> = {}): void {
     this.session.writable();
-    this.session.collective(call, () => ({ path: this.#absolute(checkedPath(path)), ...details }));
+    this.session.sameCall(call, () => ({ path: this.#absolute(checkedPath(path)), ...details }));
   }
 
   #existing(path: string): { parent: ObjectNode; name: string } {

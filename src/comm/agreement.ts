@@ -2,23 +2,29 @@ import { H5LogError } from '../base/errors.ts';
 import type { Communicator } from './communicator.ts';
 import { decodeError, encodeError } from './error.ts';
 
-/** How something ended on this rank. */
-export type Outcome<T> = { readonly result: T } | { readonly error: unknown };
+/** An error that a rank keeps until the next collective: the others wait there. */
+export interface Failure {
+  readonly error: unknown;
+}
+
+/** How local work ended on this rank. */
+export type Attempt<T> = { readonly result: T } | Failure;
+
+export function attempt<T>(work: () => T): Attempt<T> {
+  try {
+    return { result: work() };
+  } catch (error) {
+    return { error };
+  }
+}
 
 /** Does something on every rank; when it fails on one, the same error is thrown on all. */
 export function together<T>(comm: Communicator, work: () => T): T {
-  if (comm.size === 1) return work();
-  let outcome: Outcome<T>;
-  try {
-    outcome = { result: work() };
-  } catch (error) {
-    outcome = { error };
-  }
-  return agreed(comm, outcome);
+  return comm.size === 1 ? work() : agreed(comm, attempt(work));
 }
 
 /** Called by all ranks, each with its own outcome: the result, or the error of the first rank that failed. */
-export function agreed<T>(comm: Communicator, outcome: Outcome<T>): T {
+export function agreed<T>(comm: Communicator, outcome: Attempt<T>): T {
   const failed = 'error' in outcome;
   const anywhere = comm.allreduce(Float64Array.of(failed ? 1 : 0), 'max')[0] !== 0;
   if (!anywhere && !failed) return outcome.result;

@@ -12,6 +12,7 @@ import type { ReadRequest } from '../log/read/reading.ts';
 import type { Where } from '../space/select.ts';
 import type { Coordinates } from '../space/shape.ts';
 import type { Io } from '../storage/io.ts';
+import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 
 /** A state of the file that was made to last. */
@@ -63,7 +64,7 @@ export interface DirectChanges {
 }
 
 /** An open file, whichever connector is behind it: what its objects share. */
-export interface FileSession<Progress = unknown> {
+export interface FileSession {
   readonly connector: 'log' | 'native';
   readonly storage: ByteStorage;
   readonly comm: Communicator;
@@ -95,8 +96,9 @@ export interface FileSession<Progress = unknown> {
   /** Gives the communicators up that were made for this file. */
   leave(): void;
   /** Does something on every rank; when it fails on one, the same error is thrown on all. */
-  together<T>(work: () => T): T;
-  collective(call: string, details: () => Readonly<Record<string, unknown>>): void;
+  collective<T>(work: () => T): T;
+  /** Throws MISMATCH on all ranks unless all of them make this call. */
+  sameCall(call: string, details: () => Readonly<Record<string, unknown>>): void;
   catchUp(): void;
   dropped(): void;
   beginLog(): Log;
@@ -104,10 +106,8 @@ export interface FileSession<Progress = unknown> {
   /** A dataset that is not in the log; throws if its data cannot be reached. */
   regular(node: ObjectNode, path: string): RegularDataset;
 
-  plan(): Progress | undefined;
-  write(progress: Progress): Io<Commit>;
-  succeeded(progress: Progress, commit: Commit, overtaken: boolean): void;
-  failed(progress: Progress): void;
+  /** The commit of everything that changed, planned and ready to be written; undefined if nothing changed. */
+  commit(): Job<Commit> | undefined;
   commits(): Commit[];
   refresh(): Io<boolean>;
   /** Ends the work on the file; its storages are closed by the caller. */

@@ -1,8 +1,25 @@
+import type { Communicator } from '../comm/communicator.ts';
+import { solo } from '../comm/solo.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
+import { type SubfileState, subfileState } from '../log/format/commit-record.ts';
 import * as CONFIG from '../log/format/config-bits.ts';
 import type { LogCounts } from '../log/format/log-group.ts';
 import { Log, type LogOptions } from '../log/log.ts';
-import type { LogStore } from '../log/store.ts';
+import { LogStore } from '../log/store.ts';
+import {
+  createSubfile,
+  findSubfile,
+  groupingOf,
+  loadSubfile,
+  newGrouping,
+  newToken,
+  openSubfile,
+  readToken,
+  type SubfileOpening,
+  type Token,
+  tokenText,
+  writeToken,
+} from '../log/subfiles.ts';
 import type { Io } from '../storage/io.ts';
 import type { ByteStorage, Subfiles } from '../storage/storage.ts';
 import type { Ranks } from './ranks.ts';
@@ -15,7 +32,7 @@ export interface StoreOptions {
   readonly log: LogOptions;
   readonly subfiles: Subfiles | null;
   /** Subfiles that are open, by number. */
-  readonly kept: Map<number, ByteStorage>;
+  readonly openSubfiles: Map<number, ByteStorage>;
 }
 
 /** The log of a file whose main store is loaded. */
@@ -52,10 +69,167 @@ export class OpenLog {
     this.isBehind = false;
   }
 
-  /** At the other files. */
+  /** Reads the state of the subfiles; one file has none. */
   protected *look(): Io<void> {}
 }
 
-export function* nothing(): Io<void> {}
+// biome-ignore lint/correctness/useYield: for ranks that have nothing to do while another works
+export function* nothing<T>(value: T): Io<T> {
+  return value;
+}
 
 export const hasSubfiles = ({ config }: LogCounts): boolean => (config & CONFIG.subfiling) !== 0;
+
+type SubfileOptions = StoreOptions & { readonly subfiles: Subfiles };
+
+/** Subfiles that were made for a new file, not under their names yet. */
+export class NewSubfiles {
+  readonly token: Token;
+  readonly stores: readonly LogStore[];
+  readonly own: LogStore;
+  readonly states: readonly SubfileState[];
+  readonly #options: SubfileOptions;
+
+  private constructor(
+    options: SubfileOptions,
+    token: Token,
+    stores: readonly LogStore[],
+    own: LogStore,
+    states: readonly SubfileState[],
+  ) {
+    this.#options = options;
+    this.token = token;
+    this.stores = stores;
+    this.own = own;
+    this.states = states;
+  }
+
+  /** Collective: the first rank of each group makes the subfile of the group. */
+  static *create(options: SubfileOptions, wanted: number | 'node'): Io<NewSubfiles> {
+    const { ranks, power, subfiles } = options;
+    const { comm } = ranks;
+    const { count, mine } = newGrouping(comm, wanted);
+    const token = newToken(comm);
+    const stores = storesOf(count, mine, comm.split(mine));
+    const own = stores[mine] as LogStore;
+    const leads = own.comm.rank === 0;
+    try {
+      yield* ranks.collectiveIo(leads ? createSubfile(own, subfiles, token, count, power) : nothing(undefined));
+    } catch (error) {
+      own.comm.close();
+      own.storage?.blocking?.close();
+      if (leads) subfiles.discard(mine, tokenText(token));
+      throw error;
+    }
+    const told = comm.allgather(new Uint8Array(Float64Array.of(leads ? mine : -1, own.root, own.end).buffer));
+    const states: SubfileState[] = [];
+    for (const bytes of told) {
+      const [g, root, end] = new Float64Array(bytes.slice().buffer) as unknown as [number, number, number];
+      if (g >= 0) states[g] = { root, end };
+    }
+    return new NewSubfiles(options, token, stores, own, states);
+  }
+
+  get count(): number {
+    return this.stores.length;
+  }
+
+  /** Writes into the file what tells its subfiles from others. */
+  *mark(structure: Structure): Io<void> {
+    yield* writeToken(structure, this.token);
+  }
+
+  /** The log of the new file. */
+  open(structure: Structure, main: LogStore): SubfiledLog {
+    const log = new Log(structure, main, this.stores, this.own.index, this.#options.log);
+    log.states = this.states;
+    return new SubfiledLog(log, this.#options, this.token);
+  }
+
+  /** On the rank that made it. */
+  publish(durable: boolean): void {
+    if (this.own.committer) this.#options.subfiles.publish(this.own.index, tokenText(this.token), durable);
+  }
+
+  discard(): void {
+    this.own.comm.close();
+    if (!this.own.committer) return;
+    this.own.storage?.blocking?.close();
+    this.#options.subfiles.discard(this.own.index, tokenText(this.token));
+  }
+}
+
+/** The subfiles of a new file. */
+export function createSubfiles(options: SubfileOptions, wanted: number | 'node'): Io<NewSubfiles> {
+  return NewSubfiles.create(options, wanted);
+}
+
+function storesOf(count: number, mine: number, group: Communicator): LogStore[] {
+  return Array.from({ length: count }, (_, g) => new LogStore(g, g === mine ? group : solo()));
+}
+
+/** What there is in a file and its subfiles. */
+export function* openSubfiled(
+  structure: Structure,
+  main: LogStore,
+  group: Communicator | null,
+  options: SubfileOptions,
+): Io<SubfiledLog> {
+  const { ranks, writing } = options;
+  const { subfiles: count } = main.counts;
+  const token = yield* readToken(structure);
+  const { mine } = groupingOf(ranks.comm, count);
+  const stores = storesOf(count, mine, group ?? solo());
+  const log = new Log(structure, main, stores, mine, options.log);
+  const states = (main.commit()?.ranks ?? []).map(subfileState);
+  log.states = states;
+  const open = new SubfiledLog(log, options, token);
+  if (writing) yield* open.openOwn();
+  // One look at all of them, so that a missing one is noticed now.
+  if (ranks.leads) {
+    yield* open.catchUp();
+    // Where no record says which states count, the present ones do: the next record has to name them all.
+    if (states.length === 0) log.states = stores.map(({ root, end }) => ({ root, end }));
+  }
+  return open;
+}
+
+/** A log in subfiles, which are opened as far as this rank needs them. */
+export class SubfiledLog extends OpenLog {
+  override isBehind = true;
+  readonly #options: SubfileOptions;
+  readonly #token: Token | null;
+
+  constructor(log: Log, options: SubfileOptions, token: Token | null) {
+    super(log, options);
+    this.#options = options;
+    this.#token = token;
+  }
+
+  *openOwn(): Io<void> {
+    const { own } = this.log;
+    const opening = this.#opening(own.index);
+    if (own.comm.rank === 0) yield* openSubfile(own, opening, this.#options.power);
+    else own.storage = yield* findSubfile(own.index, opening, true);
+  }
+
+  #opening(g: number): SubfileOpening {
+    const { main, stores, states } = this.log;
+    const { openSubfiles, subfiles } = this.#options;
+    return { subfiles, token: this.#token, count: stores.length, state: states[g], main, openSubfiles };
+  }
+
+  /** For ranks that write data into a subfile which another has made. */
+  override *join(): Io<void> {
+    const { own } = this.log;
+    if (!own.committer) own.storage = yield* findSubfile(own.index, this.#opening(own.index), true);
+  }
+
+  protected override *look(): Io<void> {
+    const { stores, states } = this.log;
+    for (const store of stores) {
+      const isCurrent = store.isOpen && store.root === states[store.index]?.root;
+      if (!store.committer && !isCurrent) yield* loadSubfile(store, this.#opening(store.index));
+    }
+  }
+}

@@ -4,12 +4,19 @@ import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import { blobStorage } from '../storage/blob.ts';
 import { httpStorage } from '../storage/http.ts';
-import { type ByteStorage, checkStorage, isPath, plainTarget, type Source } from '../storage/storage.ts';
-import { indexLimit, subfileCount, tableOptions } from './environment.ts';
-import { type CommonOptions, type CreateOptions, checkOptions, type OpenOptions } from './options.ts';
-import { OneRank, type Ranks } from './ranks.ts';
-import type { SessionOptions } from './session-options.ts';
-import { mustMeanOneRank, severalRanks } from './several-ranks.ts';
+import type { ByteStorage } from '../storage/storage.ts';
+import { checkStorage, isPath, plainTarget, type Source } from '../storage/storage.ts';
+import {
+  type CommonOptions,
+  type CreateOptions,
+  checkOptions,
+  indexLimit,
+  type OpenOptions,
+  subfileCount,
+  tableOptions,
+} from './options.ts';
+import { mustMeanOneRank, OneRank, type Ranks, severalRanks } from './ranks.ts';
+import type { SessionOptions } from './state.ts';
 
 /** Whether the native connector was asked for. Without being asked, an ordinary file is opened with our own structure. */
 export function wantsNative(options: CommonOptions): boolean {
@@ -23,8 +30,9 @@ function choicesOf(options: CreateOptions & OpenOptions, newSubfiles: number | '
   return {
     power: options.durability === 'power',
     asOf: options.asOf,
+    openSubfiles: new Map(),
     newSubfiles,
-    isTogether: options.storage === 'mpi-io',
+    mpiIo: options.storage === 'mpi-io',
     log: {
       table: tableOptions(options),
       checksum: options.checksum !== false,

@@ -1,10 +1,12 @@
+import { environment } from '#platform';
 import { H5LogError } from '../base/errors.ts';
-import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
+import { type Attempt, agreed, agreedError, together } from '../comm/agreement.ts';
+import { type CollectiveFile, type Communicator, canBeBounded, canOpenFiles } from '../comm/communicator.ts';
+import { launcher } from '../comm/launcher.ts';
+import { sameCall } from '../comm/same-call.ts';
 import { solo } from '../comm/solo.ts';
-import { type FlushPlan, planAlone } from '../log/flush/plan.ts';
-import type { RankOptions } from '../log/flush/ranks.ts';
-import { commitAlone } from '../log/flush/write.ts';
 import type { Log } from '../log/log.ts';
+import { groupingOf } from '../log/subfiles.ts';
 import type { Io } from '../storage/io.ts';
 import type { Source } from '../storage/storage.ts';
 import type { CommonOptions } from './options.ts';
@@ -16,8 +18,7 @@ export interface Settings {
 }
 
 /**
- * The ranks that have a file open, and everything they do together: each call is made by all of them. `OneRank` does it alone;
- * `several/ranks.ts` does it with the communicator.
+ * The ranks that have a file open, and what they do collectively: every call is made by all of them, in the same order.
  */
 export interface Ranks {
   /** As the user gave it. */
@@ -33,19 +34,15 @@ export interface Ranks {
   /** Throws MISMATCH on all of them if they do not make the same call. */
   sameCall(call: string, details: () => Readonly<Record<string, unknown>>): void;
   /** Does something on every rank; when it fails on one, the same error is thrown on all. */
-  together<T>(work: () => T): T;
-  jointly<T>(io: Io<T>): Io<T>;
+  collective<T>(work: () => T): T;
+  collectiveIo<T>(io: Io<T>): Io<T>;
   onAny(holds: boolean): boolean;
   /** The commit that the first rank saw, unless all saw the same. */
   stateToTake(sequence: number): number | undefined;
   /** Those that write into the same one of so many subfiles. */
   groupFor(subfiles: number): Communicator;
-  /** The file that this rank's data goes to, as all its ranks write it together; null for one rank, which has nobody to write with. */
-  openTogether(log: Log, source: Source): CollectiveFile | null;
-  /** Undefined: there is nothing to commit. */
-  plan(log: Log, sequence: number, time: number): FlushPlan | undefined;
-  /** Gives the time of the commit and the bytes it added, in all files together. */
-  commit(log: Log, plan: FlushPlan, options: RankOptions): Io<{ readonly time: number; readonly bytes: number }>;
+  /** For MPI-IO: the file that takes this rank's data, opened by all ranks that write to it; null for one rank. */
+  openCollectiveFile(log: Log, source: Source): CollectiveFile | null;
 }
 
 export class OneRank implements Ranks {
@@ -66,11 +63,11 @@ export class OneRank implements Ranks {
   mustBeAlone(): void {}
   sameCall(): void {}
 
-  together<T>(work: () => T): T {
+  collective<T>(work: () => T): T {
     return work();
   }
 
-  jointly<T>(io: Io<T>): Io<T> {
+  collectiveIo<T>(io: Io<T>): Io<T> {
     return io;
   }
 
@@ -86,20 +83,129 @@ export class OneRank implements Ranks {
     return solo();
   }
 
-  openTogether(): null {
+  openCollectiveFile(): null {
     return null;
-  }
-
-  plan(log: Log, sequence: number, time: number): FlushPlan | undefined {
-    return planAlone(log, sequence, time);
-  }
-
-  *commit(log: Log, plan: FlushPlan): Io<{ time: number; bytes: number }> {
-    return { time: plan.time, bytes: yield* commitAlone(log, plan) };
   }
 }
 
 export function checkStorage(options: CommonOptions, { kind }: Communicator): void {
   if (options.storage !== 'mpi-io' || kind === 'mpi') return;
   throw new H5LogError('OPTION', `storage 'mpi-io' needs a communicator of MPI, this one is of kind ${kind}`);
+}
+
+/** Who writes without a communicator means one rank, but not by accident under a launcher of many. */
+export function mustMeanOneRank(): void {
+  const found = launcher(environment);
+  if (!found || found.size === 1) return;
+  throw new H5LogError(
+    'COMM',
+    `rank ${found.rank} of ${found.size}: pass comm: mpi(), or solo() for a file of your own`,
+    { rank: found.rank },
+  );
+}
+
+export function severalRanks(given: Communicator, options: CommonOptions): Ranks {
+  return new SeveralRanks(given, ownComm(given, options));
+}
+
+/** Bounded from here on: that all ranks come to open the file is waited for no longer than for what they do with it. */
+function ownComm(given: Communicator, { timeout }: CommonOptions): Communicator {
+  // One that cannot be used is complained of when all ranks can hear it.
+  if (typeof timeout !== 'number' || !(timeout > 0) || !canBeBounded(given)) return given.split(0);
+  const usual = given.timeout;
+  given.timeout = timeout;
+  try {
+    return given.split(0);
+  } finally {
+    given.timeout = usual;
+  }
+}
+
+/** Options that mean nothing, or something else, for several ranks. */
+function checkForSeveral({ onBufferFull, commitOnSignal }: CommonOptions): void {
+  if (onBufferFull === 'flush')
+    throw new H5LogError('OPTION', `onBufferFull 'flush' is for one rank: the others would have to flush as well`);
+  if (commitOnSignal)
+    throw new H5LogError('OPTION', 'commitOnSignal is for one rank: a signal does not reach the others');
+}
+
+class SeveralRanks implements Ranks {
+  readonly given: Communicator;
+  readonly comm: Communicator;
+
+  constructor(given: Communicator, comm: Communicator) {
+    this.given = given;
+    this.comm = comm;
+  }
+
+  get leads(): boolean {
+    return this.comm.rank === 0;
+  }
+
+  begin<T extends { giveUp(): void }>(call: string, source: unknown, settings: Settings, work: () => T): T {
+    const { comm } = this;
+    const { options, effective } = settings;
+    const where = typeof source === 'string' || source instanceof URL ? String(source) : 'a storage';
+    try {
+      this.sameCall(call, () => ({ path: where, ...options, comm: undefined, ...effective() }));
+    } catch (error) {
+      comm.close();
+      throw error;
+    }
+    let opened: T | undefined;
+    let error: unknown;
+    try {
+      checkForSeveral(options);
+      checkStorage(options, comm);
+      opened = work();
+    } catch (thrown) {
+      error = thrown;
+    }
+    if (!this.onAny(!opened)) return opened as T;
+    opened?.giveUp();
+    const failure = agreedError(comm, opened === undefined, error);
+    comm.close();
+    throw failure;
+  }
+
+  mustBeAlone(): void {
+    throw new H5LogError('UNSUPPORTED', 'several ranks can only write a file that they all reach by its path');
+  }
+
+  sameCall(call: string, details: () => Readonly<Record<string, unknown>>): void {
+    sameCall(this.comm, call, details);
+  }
+
+  collective<T>(work: () => T): T {
+    return together(this.comm, work);
+  }
+
+  *collectiveIo<T>(io: Io<T>): Io<T> {
+    let outcome: Attempt<T>;
+    try {
+      outcome = { result: yield* io };
+    } catch (error) {
+      outcome = { error };
+    }
+    return agreed(this.comm, outcome);
+  }
+
+  onAny(holds: boolean): boolean {
+    return this.comm.allreduce(Float64Array.of(holds ? 1 : 0), 'max')[0] === 1;
+  }
+
+  stateToTake(sequence: number): number | undefined {
+    const [seen] = this.comm.allreduce(Float64Array.of(this.leads ? sequence : Infinity), 'min');
+    return this.onAny(seen !== sequence) ? seen : undefined;
+  }
+
+  groupFor(subfiles: number): Communicator {
+    return this.comm.split(groupingOf(this.comm, subfiles).mine);
+  }
+
+  openCollectiveFile({ own, hasSubfiles }: Log, { subfiles, storage }: Source): CollectiveFile {
+    if (canOpenFiles(own.comm))
+      return own.comm.openFile(hasSubfiles && subfiles ? subfiles.name(own.index) : storage.name);
+    throw new H5LogError('OPTION', `storage 'mpi-io' needs a communicator of MPI, not of ${this.comm.kind}`);
+  }
 }

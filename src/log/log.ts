@@ -2,7 +2,6 @@ import { H5LogError } from '../base/errors.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { complete, type Io } from '../storage/io.ts';
-import type { Spread } from './flush/spread.ts';
 import { type Anchor, ID, readAnchor } from './format/anchor.ts';
 import type { SubfileState } from './format/commit-record.ts';
 import * as CONFIG from './format/config-bits.ts';
@@ -13,6 +12,7 @@ import { LogDataset } from './post/dataset.ts';
 import { DatasetStage, Stage } from './post/stage.ts';
 import type { LogData } from './read/boxes.ts';
 import { Tables } from './read/tables.ts';
+import { WriteOrder } from './read/write-order.ts';
 import type { LogStore } from './store.ts';
 
 export interface LogOptions {
@@ -34,8 +34,6 @@ export class Log {
   /** Where the data of this rank goes. */
   readonly own: LogStore;
   readonly options: LogOptions;
-  /** null: everything is in one file, or cannot be reached. */
-  readonly spread: Spread | null;
   readonly pool = new ArenaPool();
   readonly tables: Tables;
   /** How many datasets there ever were: the next one's number. */
@@ -60,15 +58,7 @@ export class Log {
   #searched = 0;
   #held = 0;
 
-  constructor(
-    structure: Structure,
-    main: LogStore,
-    stores: readonly LogStore[],
-    own: number,
-    options: LogOptions,
-    spread: Spread | null = null,
-  ) {
-    this.spread = spread;
+  constructor(structure: Structure, main: LogStore, stores: readonly LogStore[], own: number, options: LogOptions) {
     this.structure = structure;
     this.main = main;
     this.stores = stores;
@@ -110,7 +100,8 @@ export class Log {
     this.tables.committed = {
       items: stores.flatMap(({ committed }) => committed.tables),
       ends,
-      order: this.spread?.order(stores) ?? null,
+      // In one file the order of offsets is the order of writing; between files the commit records tell.
+      order: stores.length > 1 ? new WriteOrder(stores.map((store) => store.historyLater())) : null,
       coverage: isKept ? coverage : { ends },
     };
   }

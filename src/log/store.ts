@@ -6,7 +6,6 @@ import type { Committer } from '../hdf5/write/commit.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { type Io, within } from '../storage/io.ts';
 import type { ByteStorage } from '../storage/storage.ts';
-import { LOG_WEIGHT, type TierItem } from './flush/tiers.ts';
 import { type CommitRecord, parseRecords, type SubfileState } from './format/commit-record.ts';
 import * as CONFIG from './format/config-bits.ts';
 import { LOG_GROUP, type LogCounts, logGroup, readCounts, recordsGroup, SERIES } from './format/log-group.ts';
@@ -51,7 +50,7 @@ export interface StoreFile {
  */
 export class LogStore {
   /** Its number among the stores of a log. */
-  readonly place: number;
+  readonly index: number;
   /** The ranks whose data goes here. */
   readonly comm: Communicator;
   /** Only the rank that writes the structure has one. */
@@ -66,8 +65,8 @@ export class LogStore {
   #file: { structure: Structure; counts: LogCounts; data: LogData } | null = null;
   #history: { of: readonly TierItem[]; records: readonly CommitRecord[] } | null = null;
 
-  constructor(place: number, comm: Communicator) {
-    this.place = place;
+  constructor(index: number, comm: Communicator) {
+    this.index = index;
     this.comm = comm;
   }
 
@@ -88,7 +87,7 @@ export class LogStore {
   }
 
   get #open(): { structure: Structure; counts: LogCounts; data: LogData } {
-    if (!this.#file) throw new H5LogError('STORAGE', `subfile ${this.place} is used before it was opened`);
+    if (!this.#file) throw new H5LogError('STORAGE', `subfile ${this.index} is used before it was opened`);
     return this.#file;
   }
 
@@ -167,7 +166,7 @@ export class LogStore {
       if (read && (series === 'records' || layout.size <= SMALL)) {
         bytes = (yield* this.data.file.read(address, layout.size, 'table')).slice();
       }
-      items.push({ place: this.place, address, size: layout.size, weight: layout.size, bytes });
+      items.push({ store: this.index, address, size: layout.size, weight: layout.size, bytes });
     }
     return items;
   }
@@ -236,5 +235,55 @@ export class LogStore {
   /** The same, if it is there. */
   known(prefix: string): ObjectNode | undefined {
     return this.structure.root.links.get(this.#groupName(prefix))?.node ?? undefined;
+  }
+}
+
+/** So many neighbours of a size make one of the next; every byte is then rewritten once a tier, not once a flush. */
+const FANOUT = 16;
+/** What is larger than this stays as it is. */
+const LARGEST = 2 ** 20;
+
+/** Log datasets merge by number, not by size: nothing of them is rewritten. */
+export const LOG_WEIGHT = 64;
+
+/** One dataset of a series `_md_0`, `_md_1` ... in the log group. */
+export interface TierItem {
+  /** Index into `log.stores`. */
+  readonly store: number;
+  readonly address: number;
+  readonly size: number;
+  /** What merging it would cost. */
+  readonly weight: number;
+  /** Its contents, for merging; null: they stay where they are and are never merged. */
+  readonly bytes: Uint8Array | null;
+  /** A table that the original wrote in merge mode; it stays as it is. */
+  readonly merged?: boolean;
+}
+
+/** The tier of an item: how often sixteen of something small were put together to reach its weight. */
+function tier(size: number): number {
+  return Math.max(0, Math.floor(Math.log2(Math.max(1, size) / 64) / Math.log2(FANOUT)));
+}
+
+/**
+ * How many items at the end of the list should become one, now that another is to be added; 0: none. Items
+ * of a tier merge when there are sixteen of them, so that the whole list stays logarithmic in the number of flushes.
+ */
+export function mergeable(items: readonly TierItem[], weight: number): number {
+  let merged = 0;
+  let total = weight;
+  for (;;) {
+    const level = tier(total);
+    let count = 0;
+    let sum = total;
+    for (let i = items.length - 1 - merged; i >= 0; i--) {
+      const item = items[i] as TierItem;
+      if (!item.bytes || tier(item.weight) > level || sum + item.weight > LARGEST) break;
+      sum += item.weight;
+      count++;
+    }
+    if (count + 1 < FANOUT) return merged;
+    merged += count;
+    total = sum;
   }
 }

@@ -74,7 +74,7 @@ export function* createSubfile(
   count: number,
   power: boolean,
 ): Io<void> {
-  const storage = subfiles.create(store.place, tokenText(token));
+  const storage = subfiles.create(store.index, tokenText(token));
   const structure = newStructure();
   const counts: LogCounts = { datasets: 0, logs: 0, tables: 0, config: 0, subfiles: count };
   const superblock = { base: 0, end: SUPERBLOCK_SIZE, bytes: new Uint8Array(0) };
@@ -85,8 +85,8 @@ export function* createSubfile(
   store.committer = committer;
 
   function* begin(): Io<void> {
-    yield* beginLog(structure, counts);
-    yield* writeToken(structure, tokenOfSubfile(token, store.place));
+    beginLog(structure, counts);
+    yield* writeToken(structure, tokenOfSubfile(token, store.index));
     yield* committer.write(committer.plan());
   }
 }
@@ -94,7 +94,7 @@ export function* createSubfile(
 export interface SubfileOpening {
   readonly subfiles: Subfiles;
   /** Subfiles that are open, by number. */
-  readonly kept: Map<number, ByteStorage>;
+  readonly openSubfiles: Map<number, ByteStorage>;
   /** The file itself, which knows its commits. */
   readonly main: LogStore;
   readonly token: Token | null;
@@ -106,8 +106,8 @@ export interface SubfileOpening {
 /** Opens a subfile for reading, or looks at it again. */
 export function* loadSubfile(store: LogStore, opening: SubfileOpening): Io<void> {
   const known = store.storage;
-  const storage = known ?? (yield* findSubfile(store.place, opening, false));
-  yield* named(opening.subfiles.name(store.place), reload());
+  const storage = known ?? (yield* findSubfile(store.index, opening, false));
+  yield* named(opening.subfiles.name(store.index), reload());
 
   function* reload(): Io<void> {
     yield* store.reload(storage, opening.state);
@@ -127,9 +127,9 @@ function mustBeOfThese(store: LogStore, { main }: SubfileOpening): void {
 
 /** Opens a subfile for writing its structure. What a crash left behind the state that counts stays unused. */
 export function* openSubfile(store: LogStore, opening: SubfileOpening, power: boolean): Io<void> {
-  const storage = yield* findSubfile(store.place, opening, true, true);
+  const storage = yield* findSubfile(store.index, opening, true, true);
   store.storage = storage;
-  yield* named(opening.subfiles.name(store.place), store.run(open()));
+  yield* named(opening.subfiles.name(store.index), store.run(open()));
 
   function* open(): Io<void> {
     const opened = yield* openStructure(opening.state?.root);
@@ -151,8 +151,8 @@ export function* openSubfile(store: LogStore, opening: SubfileOpening, power: bo
  * write it one gives it its name.
  */
 export function* findSubfile(g: number, opening: SubfileOpening, writing: boolean, names = false): Io<ByteStorage> {
-  const { subfiles, token, kept } = opening;
-  const known = kept.get(g);
+  const { subfiles, token, openSubfiles } = opening;
+  const known = openSubfiles.get(g);
   if (known) return known;
   let reason: string | null = null;
   // Its maker, or another rank, may give it its name between the first two looks: then it is there at the third.
@@ -169,7 +169,7 @@ export function* findSubfile(g: number, opening: SubfileOpening, writing: boolea
   throw new H5LogError('FORMAT', `subfile ${subfiles.name(g)} ${reason}`, { file: subfiles.name(g) });
 
   function keep(storage: ByteStorage): ByteStorage {
-    kept.set(g, storage);
+    openSubfiles.set(g, storage);
     return storage;
   }
 }

@@ -1,10 +1,9 @@
 import type { File } from '../api/file.ts';
-import type { TierItem } from '../log/flush/tiers.ts';
 import * as ENTRY from '../log/format/entry-flags.ts';
 import { ENTRY_HEADER } from '../log/format/table.ts';
 import { Table } from '../log/format/table-read.ts';
 import type { Log } from '../log/log.ts';
-import type { LogStore } from '../log/store.ts';
+import type { LogStore, TierItem } from '../log/store.ts';
 import { drive } from './inside.ts';
 
 /** A metadata table that was read. */

@@ -12,7 +12,7 @@ import { NativeDataset } from './native-dataset.ts';
 import type { NativeFile, Found as NativeFound } from './native-file.ts';
 
 /** A regular file as the public classes see it. Every change is made at once; there are no commits. */
-export class NativeSession implements FileSession<never>, DirectChanges {
+export class NativeSession implements FileSession, DirectChanges {
   readonly connector = 'native' as const;
   readonly log = null;
   readonly names = plainNames;
@@ -114,13 +114,13 @@ export class NativeSession implements FileSession<never>, DirectChanges {
     this.#file.writable();
   }
 
-  collective(): void {}
+  sameCall(): void {}
 
   onAnyRank(holds: boolean): boolean {
     return holds;
   }
 
-  together<T>(work: () => T): T {
+  collective<T>(work: () => T): T {
     return work();
   }
 
@@ -171,20 +171,12 @@ export class NativeSession implements FileSession<never>, DirectChanges {
   // ---------------------------------------------------------------- the whole file
 
   /** There is nothing to plan: libhdf5 writes what it holds, and that is all. */
-  plan(): undefined {
+  commit(): undefined {
     this.writable();
     this.#file.flush();
     if (this.#power) this.storage.blocking?.sync();
     return undefined;
   }
-
-  // biome-ignore lint/correctness/useYield: nothing is ever planned
-  *write(): Io<Commit> {
-    return this.last;
-  }
-
-  succeeded(): void {}
-  failed(): void {}
 
   commits(): Commit[] {
     return [];

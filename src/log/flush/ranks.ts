@@ -1,52 +1,105 @@
 import { checksummer } from '#platform';
-import { ofRank } from '../../comm/agreement.ts';
+import { joined } from '../../base/buffers.ts';
+import { type Attempt, agreedError, ofRank } from '../../comm/agreement.ts';
 import type { CollectiveFile, Communicator } from '../../comm/communicator.ts';
 import { decodeError, encodeError } from '../../comm/error.ts';
 import { ByteWriter } from '../../hdf5/format/byte-writer.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
 import type { Io } from '../../storage/io.ts';
 import { type RankPart, type SubfileState, statePart } from '../format/commit-record.ts';
+import { headerSize, moveEntries, tableHeader } from '../format/table-write.ts';
 import type { Log } from '../log.ts';
 import { goneBuffer } from '../post/arena.ts';
-import type { FlushPlan } from './plan.ts';
-import type { Share } from './share.ts';
-import type { StorePlan } from './store-plan.ts';
-import { NO_SUM, writeRest, writeShare } from './write.ts';
+import { type LogStore, SMALL } from '../store.ts';
+import type { Contribution } from './contribution.ts';
+import { type Addition, nextOffset, type StoreCommit } from './store-commit.ts';
+import { type FlushPlan, NO_SUM, writeContribution, writeRest } from './write.ts';
 
-/** What every rank knows at the end of a flush. */
-export interface Outcome {
+/** What every rank knows at the end of a flush; see `Flushed`. */
+interface Outcome {
   readonly time: number;
-  /** Bytes that were added, in all files together. */
   readonly bytes: number;
-  /** With subfiles: the states that count now. */
   readonly states: readonly SubfileState[];
 }
 
 export interface RankOptions {
   readonly power: boolean;
-  /** Writes of all ranks as one, by MPI; null: each rank writes for itself. */
+  /** For collective writes by MPI-IO; null: each rank writes by itself. */
   readonly file: CollectiveFile | null;
 }
 
+/** What is pending, on this rank or on all of them. */
+interface Pending {
+  readonly requests: number;
+  /** The structure has changed. */
+  readonly isDirty: boolean;
+  readonly time: number;
+}
+
+/** The sum of what is pending on all ranks. If laying out the data failed on one of them, every rank throws that error. */
+export function agreeOnPending(comm: Communicator, pending: Pending, laidOut: Attempt<void>): Pending {
+  const failed = 'error' in laidOut;
+  // The time is that of rank 0: the records of one commit in several files must agree on it.
+  const time = comm.rank === 0 ? pending.time : 0;
+  const mine = Float64Array.of(failed ? 1 : 0, pending.isDirty ? 1 : 0, pending.requests, time);
+  const [failures, dirty, requests, agreed] = comm.allreduce(mine, 'sum') as unknown as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  if (failures > 0) throw agreedError(comm, failed, failed ? laidOut.error : undefined);
+  return { requests, isDirty: dirty > 0, time: agreed };
+}
+
 /**
- * A flush of several ranks. Each writes its data; when all have, the first rank of a file writes the rest of it and flips its
+ * Gives every rank its offset: data rank after rank, then the table with a section a rank. Rank 0 joins the sections of a small
+ * table, because it may have to merge it with others later; of a large one each rank writes its own section.
+ */
+export function layOutRanks(store: LogStore, contribution: Contribution): Addition {
+  const { comm } = store;
+  const { size } = contribution;
+  const section = contribution.table.section();
+  const before = comm.exscan(Float64Array.of(size, section.length));
+  // Only the rank that appends knows where the append begins; the others add 0 to that sum.
+  const sums = comm.allreduce(Float64Array.of(size, section.length, nextOffset(store)), 'sum');
+  const [dataSize, sectionsSize, start] = sums as unknown as [number, number, number];
+  contribution.offset = start + (before[0] as number);
+  moveEntries(section, contribution.offset);
+  if (dataSize === 0) return { dataSize, data: [], table: null, tableSize: 0, header: null, parts: 0 };
+  const headerLength = headerSize(comm.size);
+  const tableSize = headerLength + sectionsSize;
+  const addition = { dataSize, data: [], tableSize, parts: comm.size };
+  if (tableSize <= SMALL) {
+    const sections = comm.gather(section, 0);
+    const table = sections && joined([tableHeader(sections.map(({ length }) => length)), ...sections]);
+    return { ...addition, table, header: null };
+  }
+  const sizes = comm.gather(new Uint8Array(Float64Array.of(section.length).buffer), 0);
+  const header = sizes && tableHeader(sizes.map((bytes) => new Float64Array(bytes.slice().buffer)[0] as number));
+  contribution.section = { bytes: section, offset: start + dataSize + headerLength + (before[1] as number) };
+  return { ...addition, table: null, header };
+}
+
+/**
+ * Writes a flush of several ranks. Each writes its data; when all have, the first rank of each file writes the rest and flips its
  * superblock; with subfiles, when all have done that, the main file follows. If anything fails anywhere nothing counts, and
  * every rank throws the same error.
  */
-export function* commitTogether(log: Log, comm: Communicator, plan: FlushPlan, options: RankOptions): Io<Outcome> {
+export function* writeRanks(log: Log, comm: Communicator, plan: FlushPlan, options: RankOptions): Io<Outcome> {
   const { own } = log;
   const written = yield* writeData(log, comm, plan, options);
   const reports = collect(own.comm.gather(written, 0));
-  if (!log.spread) {
+  if (!log.hasSubfiles) {
     return yield* conclude(comm, reports, function* (parts) {
-      const store = plan.store as StorePlan;
+      const store = plan.store as StoreCommit;
       yield* writeRest(log, plan, store, parts.map(decodePart));
       return { time: plan.time, bytes: store.planned.bytes, states: [] };
     });
   }
   const committed = yield* commitSubfile(log, comm, plan, reports);
   return yield* conclude(comm, collect(comm.gather(committed, 0)), function* (changes) {
-    const main = plan.main as StorePlan;
+    const main = plan.main as StoreCommit;
     const states = [...log.states];
     let { bytes } = main.planned;
     for (const change of changes) {
@@ -59,10 +112,10 @@ export function* commitTogether(log: Log, comm: Communicator, plan: FlushPlan, o
   });
 }
 
-/** The data of this rank, once the first rank of the file has made room for all; gives a report. */
+/** Writes the data of this rank, once the first rank of the file has made room for all; returns a report. */
 function* writeData(log: Log, comm: Communicator, plan: FlushPlan, options: RankOptions): Io<Uint8Array> {
   const { own } = log;
-  const { store, share } = plan;
+  const { store, contribution } = plan;
   if (!plan.hasData) return plan.failure ? failure(plan.failure.error, comm.rank) : success();
   // The file grows only by its first rank, which would take any other change of its size for that of a stranger.
   let room = plan.failure ? failure(plan.failure.error, comm.rank) : success();
@@ -74,24 +127,24 @@ function* writeData(log: Log, comm: Communicator, plan: FlushPlan, options: Rank
   function* write(): Io<Uint8Array> {
     let checksum: Uint8Array;
     if (options.file) {
-      checksum = sumShare(log, share, (parts, offset) => options.file?.writeAtAll(parts, offset));
+      checksum = writeCollectively(log, contribution, (parts, offset) => options.file?.writeAtAll(parts, offset));
       if (options.power) options.file.sync();
     } else {
-      ({ checksum } = yield* writeShare(log, share, false));
+      ({ checksum } = yield* writeContribution(log, contribution, false));
       if (options.power) yield { op: 'sync' };
     }
-    return encodePart({ rank: comm.rank, end: share.offset + share.size, checksum });
+    return encodePart({ rank: comm.rank, end: contribution.offset + contribution.size, checksum });
   }
 }
 
-/** Writes the data of this rank by a call of its own, in one piece; gives the checksum. */
-function sumShare(
+/** Writes the data of this rank in one collective call; returns the checksum. */
+function writeCollectively(
   log: Log,
-  { data, lent, offset, section }: Share,
+  { data, lent, offset, section }: Contribution,
   write: (parts: readonly Uint8Array[], offset: number) => void,
 ): Uint8Array {
   const gone = data.find((part) => lent.has(part) && part.length !== lent.get(part)?.size);
-  // The other ranks write as well: whatever is wrong here, the calls are made.
+  // The calls are collective: they are made whatever is wrong on this rank.
   write(gone ? [] : data, offset);
   if (section) write(gone ? [] : [section.bytes], section.offset);
   if (gone) throw goneBuffer(lent.get(gone)?.path ?? '');
@@ -101,12 +154,12 @@ function sumShare(
   return sum?.digest() ?? NO_SUM;
 }
 
-function* makeRoom({ committer, planned }: StorePlan): Io<Uint8Array> {
+function* makeRoom({ committer, planned }: StoreCommit): Io<Uint8Array> {
   yield* committer.appender.reserve(planned.append.end);
   return NOTHING;
 }
 
-/** The rest of a subfile, by the first of its ranks; gives a report with its new state. */
+/** Commits a subfile, on the first of its ranks; returns a report with its new state. */
 function* commitSubfile(log: Log, comm: Communicator, plan: FlushPlan, reports: Reports | null): Io<Uint8Array> {
   const { store } = plan;
   if (!reports) return success();
@@ -114,10 +167,11 @@ function* commitSubfile(log: Log, comm: Communicator, plan: FlushPlan, reports: 
   if (!store) return success();
   return yield* reported(comm, store.store.run(write(store)));
 
-  function* write({ planned, committer, store: { place } }: StorePlan): Io<Uint8Array> {
-    yield* writeRest(log, plan, store as StorePlan, (reports as Reports).parts.map(decodePart));
+  function* write(commit: StoreCommit): Io<Uint8Array> {
+    const { planned, committer } = commit;
+    yield* writeRest(log, plan, commit, (reports as Reports).parts.map(decodePart));
     const { root, end } = planned.append;
-    const out = new ByteWriter(28).u32(place).u64(root);
+    const out = new ByteWriter(28).u32(commit.store.index).u64(root);
     return out
       .u64(committer.appender.base + end)
       .u64(planned.bytes)
@@ -125,7 +179,7 @@ function* commitSubfile(log: Log, comm: Communicator, plan: FlushPlan, reports: 
   }
 }
 
-/** The first rank makes the flush count, if all reports are good; all learn what came of it. */
+/** Rank 0 makes the flush count, if all reports are good; every rank learns the outcome. */
 function* conclude(
   comm: Communicator,
   reports: Reports | null,
@@ -145,17 +199,18 @@ function* encoded(io: Io<Outcome>): Io<Uint8Array> {
   return new TextEncoder().encode(JSON.stringify(yield* io));
 }
 
-// ---------------------------------------------------------------- reports: 0 and what is to be told, or 1 and an error
+// ---------------------------------------------------------------- reports: 0 and a message, or 1 and an error
 
 interface Reports {
   readonly error: Error | undefined;
-  /** What the ranks that had something to tell told, in the order of ranks. */
+  /** The messages that are not empty, in the order of ranks. */
   readonly parts: readonly Uint8Array[];
 }
 
 const NOTHING = new Uint8Array(0);
 
-const success = (told: Uint8Array = NOTHING): Uint8Array => new ByteWriter(1 + told.length).u8(0).put(told).done();
+const success = (message: Uint8Array = NOTHING): Uint8Array =>
+  new ByteWriter(1 + message.length).u8(0).put(message).done();
 
 function failure(error: unknown, rank: number): Uint8Array {
   const bytes = encodeError(error, rank);
@@ -172,7 +227,7 @@ function* reported(comm: Communicator, io: Io<Uint8Array>): Io<Uint8Array> {
   }
 }
 
-/** What the others reported, on the rank that gathers. */
+/** The reports of all ranks, on the rank that gathers them. */
 function collect(all: readonly Uint8Array[] | null): Reports | null {
   if (!all) return null;
   const bad = all.findIndex(isFailure);

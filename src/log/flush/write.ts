@@ -1,34 +1,66 @@
 import { checksummer } from '#platform';
+import type { Failure } from '../../comm/agreement.ts';
 import type { Append } from '../../hdf5/write/appender.ts';
 import type { Io } from '../../storage/io.ts';
-import { type ChecksumKind, encodeRecord, type RankPart } from '../format/commit-record.ts';
+import {
+  type ChecksumKind,
+  encodeRecord,
+  type RankPart,
+  type SubfileState,
+  statePart,
+} from '../format/commit-record.ts';
 import type { Log } from '../log.ts';
 import { goneBuffer } from '../post/arena.ts';
-import type { Lent } from './data.ts';
-import type { FlushPlan } from './plan.ts';
-import type { Share } from './share.ts';
-import type { StorePlan } from './store-plan.ts';
+import type { Stage } from '../post/stage.ts';
+import type { Contribution, Lent } from './contribution.ts';
+import { type StoreCommit, stateOf } from './store-commit.ts';
 
-/** Data is written in pieces of this size; while one is on its way, its checksum is computed. */
-const PIECE = 8 * 2 ** 20;
+/** A flush whose bytes and offsets are fixed. */
+export interface FlushPlan {
+  readonly sequence: number;
+  readonly time: number;
+  /** Requests of all ranks. */
+  readonly requests: number;
+  readonly stages: readonly Stage[];
+  readonly contribution: Contribution;
+  /** Whether any rank of this rank's store has data. */
+  readonly hasData: boolean;
+  /** The commit of the store that takes this rank's data, on the rank that writes the structure of that store. */
+  readonly store: StoreCommit | null;
+  /** With subfiles: the commit of the main file, on the rank that writes it. */
+  readonly main: StoreCommit | null;
+  /** Why this rank could not plan its commit; the others learn it in the next collective. */
+  readonly failure: Failure | null;
+  /** No other rank and no other store: the indexes in memory can follow without reading tables. */
+  readonly isSingleWriter: boolean;
+  /** Tables with references to deleted datasets are written again by this flush. */
+  readonly rewrote: boolean;
+}
+
+/** What a commit record says of its commit, apart from bytes and checksums. */
+type CommitNumbers = Pick<FlushPlan, 'sequence' | 'time' | 'requests'>;
+
+/** Bytes of one write: while it is on its way, its checksum is computed. */
+const WRITE_SIZE = 8 * 2 ** 20;
+/** Data up to this size at the end is written together with the table and the structure. */
 const SMALL_END = 64 * 1024;
-/** Where checksums are not wanted. */
+/** Stored where checksums are switched off. */
 export const NO_SUM = new Uint8Array(8);
 
-/** Writes the data of this rank and gives the checksum of it. With `keepEnd` a small end is left to the caller. */
-export function* writeShare(
+/** Writes the data of this rank and returns its checksum. With `keepEnd` a small end is left to the caller. */
+export function* writeContribution(
   log: Log,
-  share: Share,
+  contribution: Contribution,
   keepEnd: boolean,
 ): Io<{ end: readonly Uint8Array[]; at: number; checksum: Uint8Array }> {
   const sum = log.options.checksum ? checksummer() : null;
-  let at = share.offset;
-  const pieces = new Pieces(share.data, share.lent);
+  let at = contribution.offset;
+  const pieces = new WriteQueue(contribution.data, contribution.lent);
   let parts: readonly Uint8Array[] = pieces.next();
   while (parts.length > 0) {
     const current = parts;
     const size = current.reduce((total, part) => total + part.length, 0);
-    // A small end goes with the rest: a small flush is one write.
+    // A small flush is a single write.
     if (keepEnd && size <= SMALL_END && pieces.isEmpty) break;
     yield {
       op: 'write',
@@ -42,49 +74,57 @@ export function* writeShare(
     at += size;
   }
   if (sum) for (const part of parts) sum.update(part);
-  if (share.section) {
-    const { bytes, offset } = share.section;
+  if (contribution.section) {
+    const { bytes, offset } = contribution.section;
     yield { op: 'write', parts: [bytes], offset, meanwhile: () => sum?.update(bytes) };
   }
   return { end: parts, at, checksum: sum?.digest() ?? NO_SUM };
 }
 
-/** A flush of one rank; gives the bytes it added. May be started again from the beginning. */
-export function* commitAlone(log: Log, plan: FlushPlan): Io<number> {
-  const { store } = plan;
-  if (store) yield* store.store.run(writeAlone(log, plan, store));
-  const rest = log.spread ? yield* log.spread.conclude(log, plan) : 0;
-  return (store?.planned.bytes ?? 0) + rest;
+/** Writes a flush of one rank and returns the bytes it added. May be started again from the beginning. */
+export function* writeAlone(log: Log, plan: FlushPlan): Io<number> {
+  const { store, main, contribution } = plan;
+  if (store) yield* store.store.run(writeStore(store));
+  // With subfiles the flush counts once the main file names the new states of its subfiles.
+  if (main) yield* writeRest(log, plan, main, statesAfter(log, plan).map(statePart));
+  return (store?.planned.bytes ?? 0) + (main?.planned.bytes ?? 0);
+
+  function* writeStore(commit: StoreCommit): Io<void> {
+    yield* commit.committer.write(commit.planned, function* (append) {
+      const { end, at, checksum } = yield* writeContribution(log, contribution, true);
+      const rest = append.parts.slice(commit.addition.data.length);
+      const part = { rank: 0, end: contribution.offset + contribution.size, checksum };
+      fillRecord(log, plan, commit, append, rest, [part]);
+      yield { op: 'write', parts: [...end, ...rest], offset: at };
+    });
+  }
 }
 
-/** Data and all the rest of a store. */
-function* writeAlone(log: Log, plan: FlushPlan, store: StorePlan): Io<void> {
-  yield* store.committer.write(store.planned, function* (append) {
-    const { end, at, checksum } = yield* writeShare(log, plan.share, true);
-    const rest = append.parts.slice(store.addition.data.length);
-    const part = { rank: 0, end: plan.share.offset + plan.share.size, checksum };
-    fillRecord(log, plan, store, append, rest, [part]);
-    yield { op: 'write', parts: [...end, ...rest], offset: at };
-  });
+/** The states of the subfiles, with what this rank writes. */
+export function statesAfter(log: Log, { store }: FlushPlan): readonly SubfileState[] {
+  if (!log.hasSubfiles) return log.states;
+  const states = [...log.states];
+  if (store) states[store.store.index] = stateOf(store);
+  return states;
 }
 
-/** Everything of a commit but the data, which the ranks have written: `parts` says what. */
-export function* writeRest(log: Log, plan: FlushPlan, store: StorePlan, parts: readonly RankPart[]): Io<void> {
-  const { dataSize, tableSize, header } = store.addition;
-  yield* store.committer.write(store.planned, function* (append) {
+/** Writes everything of a commit except the data, which the ranks have written: `parts` has its ends and checksums. */
+export function* writeRest(log: Log, plan: CommitNumbers, commit: StoreCommit, parts: readonly RankPart[]): Io<void> {
+  const { dataSize, tableSize, header } = commit.addition;
+  yield* commit.committer.write(commit.planned, function* (append) {
     const rest = append.parts;
-    const behindData = store.committer.appender.base + append.at + dataSize;
-    fillRecord(log, plan, store, append, header ? [header, ...rest] : rest, parts);
+    const behindData = commit.committer.appender.base + append.at + dataSize;
+    fillRecord(log, plan, commit, append, header ? [header, ...rest] : rest, parts);
     if (header) yield { op: 'write', parts: [header], offset: behindData };
     yield { op: 'write', parts: rest, offset: behindData + (header ? tableSize : 0) };
   });
 }
 
-/** The record is the last to know what the commit consists of. */
+/** Fills the commit record, once the checksums of data and structure are known. */
 function fillRecord(
   log: Log,
-  plan: FlushPlan,
-  { committer, record, merged, addition }: StorePlan,
+  plan: CommitNumbers,
+  { committer, record, mergedRecords, addition }: StoreCommit,
   append: Append,
   rest: readonly Uint8Array[],
   ranks: readonly RankPart[],
@@ -92,7 +132,7 @@ function fillRecord(
   const sum = log.options.checksum ? checksummer() : null;
   for (const part of rest) if (part !== record) sum?.update(part);
   let filled = 0;
-  for (const { bytes, size } of merged) {
+  for (const { bytes, size } of mergedRecords) {
     if (bytes) record.set(bytes, filled);
     filled += size;
   }
@@ -113,8 +153,8 @@ function fillRecord(
   record.set(bytes, filled);
 }
 
-/** Data in portions of about {@link PIECE} bytes: many small parts together, large ones cut. */
-class Pieces {
+/** Hands out data in writes of about {@link WRITE_SIZE} bytes: many small buffers together, large ones cut. */
+class WriteQueue {
   readonly #data: readonly Uint8Array[];
   readonly #lent: ReadonlyMap<Uint8Array, Lent>;
   #part = 0;
@@ -125,18 +165,17 @@ class Pieces {
     this.#lent = lent;
   }
 
-  /** Nothing is left. */
   get isEmpty(): boolean {
     return this.#part >= this.#data.length;
   }
 
   next(): Uint8Array[] {
     const parts: Uint8Array[] = [];
-    for (let size = 0; size < PIECE && parts.length < 512 && this.#part < this.#data.length; ) {
+    for (let size = 0; size < WRITE_SIZE && parts.length < 512 && this.#part < this.#data.length; ) {
       const part = this.#data[this.#part] as Uint8Array;
       const lent = this.#lent.get(part);
       if (lent && part.length !== lent.size) throw goneBuffer(lent.path);
-      const piece = part.subarray(this.#from, this.#from + PIECE - size);
+      const piece = part.subarray(this.#from, this.#from + WRITE_SIZE - size);
       parts.push(piece);
       size += piece.length;
       this.#from += piece.length;

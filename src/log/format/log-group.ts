@@ -10,6 +10,8 @@ export const LOG_GROUP = '_LOG';
 export const COMMITS_GROUP = '_COMMITS';
 export const COUNTS_ATTRIBUTE = '_int_att';
 
+const COUNTS_SPACE = simpleSpace([5]);
+
 /** The five numbers of `_int_att`. */
 export interface LogCounts {
   /** Datasets ever created: the next dataset's ID. */
@@ -38,14 +40,19 @@ export function* readCounts(structure: Structure): Io<LogCounts | undefined> {
 }
 
 /** Writes the counts; they become part of the file with the next commit. */
-export function* writeCounts(structure: Structure, counts: LogCounts): Io<void> {
-  const value = Int32Array.of(counts.datasets, counts.logs, counts.tables, counts.config, counts.subfiles);
-  yield* structure.setAttribute(structure.root, COUNTS_ATTRIBUTE, 'int32', simpleSpace([5]), value);
+export function writeCounts(structure: Structure, counts: LogCounts): void {
+  const bytes = new Uint8Array(20);
+  const view = new DataView(bytes.buffer);
+  const { datasets, logs, tables, config, subfiles } = counts;
+  [datasets, logs, tables, config, subfiles].forEach((count, i) => {
+    view.setInt32(i * 4, count, true);
+  });
+  structure.setPlainAttribute(structure.root, COUNTS_ATTRIBUTE, 'int32', COUNTS_SPACE, bytes);
 }
 
 /** The beginnings of a log in a structure that has none. */
-export function* beginLog(structure: Structure, counts: LogCounts): Io<void> {
-  yield* writeCounts(structure, counts);
+export function beginLog(structure: Structure, counts: LogCounts): void {
+  writeCounts(structure, counts);
   logGroup(structure, recordsGroup(counts));
 }
 

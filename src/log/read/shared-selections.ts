@@ -1,7 +1,7 @@
-import type { TierItem } from '../flush/tiers.ts';
 import * as ENTRY from '../format/entry-flags.ts';
 import type { MergedFit } from '../format/original.ts';
 import type { BlockSink, RawEntry, Table } from '../format/table-read.ts';
+import type { TierItem } from '../store.ts';
 
 /** Selections that are kept, and how large one may be in blocks times dimensions. */
 const KEPT = 16;

@@ -1,9 +1,9 @@
 import { inflate } from '#platform';
 import type { Io } from '../../storage/io.ts';
-import type { TierItem } from '../flush/tiers.ts';
 import { type RawEntry, Table } from '../format/table-read.ts';
 import type { Log } from '../log.ts';
 import type { LogDataset } from '../post/dataset.ts';
+import type { TierItem } from '../store.ts';
 import type { LogData } from './boxes.ts';
 import { BlockIndex, blockBytes, type Coverage } from './index.ts';
 import { SharedSelections } from './shared-selections.ts';
@@ -56,7 +56,7 @@ export class Tables {
     let { bytes } = item;
     if (!bytes) {
       bytes = new Uint8Array(item.size);
-      yield* this.#data(item.place).file.readInto(bytes, item.address, 'metadata table');
+      yield* this.#data(item.store).file.readInto(bytes, item.address, 'metadata table');
     }
     const table = new Table(bytes, item.address);
     const entries = new Map<number, number[]>();
@@ -105,7 +105,7 @@ export class Tables {
     const several = this.#stores.length > 1;
     const known = this.#deflated.has(dataset);
     for (const item of items) {
-      const floor = covered.ends[item.place] ?? 0;
+      const floor = covered.ends[item.store] ?? 0;
       // A table that was there when the list was made holds nothing new. One that was merged since may hold both.
       if (item.address < floor) continue;
       const { table, entries } = yield* this.#table(item);
@@ -119,8 +119,8 @@ export class Tables {
         const found = box ? part.query(box.low, box.high) : everyBlock(part);
         for (const block of found) {
           index.take(part, block);
-          if (several) index.inStore(item.place);
-          if (order) index.wasWritten(order.of(item.place, entry.offset));
+          if (several) index.inStore(item.store);
+          if (order) index.wasWritten(order.of(item.store, entry.offset));
         }
       }
     }
@@ -141,7 +141,7 @@ export class Tables {
     this.#shared.blocks(item, table, entry, sink, item.merged ? fit : undefined);
     const bytes = addEntry(entry, dataset, index);
     if (dataset.filters.length > 0) table.checkSize(entry, entry.size, true);
-    else if (yield* this.#isStream(item.place, entry, dataset, bytes)) {
+    else if (yield* this.#isStream(item.store, entry, dataset, bytes)) {
       index.length = length;
       addStream(entry, dataset, index, bytes);
     } else table.checkSize(entry, bytes, false);

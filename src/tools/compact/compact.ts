@@ -1,7 +1,7 @@
 import { createTarget, realFile, subfilesOf } from '#platform';
 import { File } from '../../api/file.ts';
 import { H5LogError, inFile } from '../../base/errors.ts';
-import { tableOptions } from '../../connector/environment.ts';
+import { tableOptions } from '../../connector/options.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { ID, REACH } from '../../log/format/anchor.ts';

@@ -4,9 +4,8 @@ import { SUPERBLOCK_SIZE } from '../../hdf5/format/superblock.ts';
 import { Appender } from '../../hdf5/write/appender.ts';
 import { Committer } from '../../hdf5/write/commit.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
-import { nextOffset, planStore, storeDone } from '../../log/flush/store-plan.ts';
+import { commitDone, nextOffset, planStore } from '../../log/flush/store-commit.ts';
 import { writeRest } from '../../log/flush/write.ts';
-import * as CONFIG from '../../log/format/config-bits.ts';
 import type { LogCounts } from '../../log/format/log-group.ts';
 import { MOST_DATA_BYTES, mostBlocks, type TableOptions } from '../../log/format/table.ts';
 import { TableWriter } from '../../log/format/table-write.ts';
@@ -34,7 +33,6 @@ export class CompactOutput {
   readonly #tableLimit: number;
   readonly #appender: Appender;
   readonly #store: LogStore;
-  readonly #committer: Committer;
   readonly #log: Log;
   #table: TableWriter;
   #sum: ReturnType<typeof checksummer> | null;
@@ -69,13 +67,9 @@ export class CompactOutput {
     this.#tableLimit = options.tableLimit;
     const superblock = { base: 0, end: SUPERBLOCK_SIZE, bytes: new Uint8Array(0) };
     this.#appender = new Appender({ name: storage.name, superblock, power: false });
-    this.#committer = new Committer(structure, this.#appender, null);
-    const { encode, share, compressFrom } = options.table;
-    const config =
-      (encode ? CONFIG.encode : 0) | (share ? CONFIG.share : 0) | (compressFrom < Infinity ? CONFIG.zip : 0);
-    const counts: LogCounts = { datasets, logs: 0, tables: 0, config, subfiles: 1 };
+    const counts: LogCounts = { datasets, logs: 0, tables: 0, config: 0, subfiles: 1 };
     this.#store = new LogStore(0, solo());
-    this.#store.committer = this.#committer;
+    this.#store.committer = new Committer(structure, this.#appender, null);
     this.#store.attach({ storage: null, structure, counts });
     const log = { table: options.table, checksum: options.checksum, bufferLimit: Infinity, indexLimit: Infinity };
     this.#log = new Log(structure, this.#store, [this.#store], 0, { ...log, flushWhenFull: false });
@@ -185,30 +179,12 @@ export class CompactOutput {
       tableSize: table?.length ?? 0,
       header: null,
       parts: 1,
-      rewrite: false,
-      options: this.#options,
-      shapeOf: (id: number) => this.#log.shapeOf(id),
-      counts: this.#store.counts,
     };
-    const planned = planStore(this.#store, this.#committer, addition);
-    const share = { data: [], lent: new Map(), size: dataSize, offset: this.#start, section: null };
-    const plan = {
-      sequence: this.#sequence++,
-      time: Date.now(),
-      requests: this.#requests,
-      stages: [],
-      share,
-      hasData: dataSize > 0,
-      store: planned,
-      main: null,
-      failure: null,
-      isAlone: false,
-      parts: [],
-      rewrote: false,
-    };
+    const planned = planStore(this.#log, this.#store, addition, false);
+    const plan = { sequence: this.#sequence++, time: Date.now(), requests: this.#requests };
     const part = { rank: 0, end: this.#at, checksum: this.#sum?.digest() ?? NO_SUM };
     await driveAsync(this.#storage, writeRest(this.#log, plan, planned, [part]));
-    storeDone(planned);
+    commitDone(planned);
     this.#start = this.#at = this.#written = nextOffset(this.#store);
     this.#requests = 0;
     this.#table = new TableWriter(this.#options);

@@ -114,7 +114,7 @@ function describeStore(store: LogStore, log: Log, file: string): DumpedStore {
   const places = (list: typeof logs) => list.map(({ address, size }) => ({ offset: address, bytes: size }));
   return {
     file: store.storage?.name ?? file,
-    ...(log.hasSubfiles && { subfile: store.place }),
+    ...(log.hasSubfiles && { subfile: store.index }),
     configuration: configurationOf(store),
     logs: places(logs),
     tables: places(tables),
@@ -128,7 +128,7 @@ async function dumpTables(file: File, log: Log, options: DumpOptions): Promise<D
   for await (const read of tablesOf(file, log)) {
     const { item, number, store, table } = read;
     const dumped: DumpedTable = {
-      ...(log.hasSubfiles && { subfile: store.place }),
+      ...(log.hasSubfiles && { subfile: store.index }),
       number,
       offset: item.address,
       bytes: item.size,

@@ -70,7 +70,7 @@ async function originsOf(file: File, log: Log, wanted: number): Promise<readonly
   for await (const read of tablesOf(file, log)) {
     origins.meet(read);
     for (const { id, offset, section } of read.table.entries())
-      if (id === wanted) found[read.store.place]?.push([offset, origins.of(read, offset, section)]);
+      if (id === wanted) found[read.store.index]?.push([offset, origins.of(read, offset, section)]);
   }
   return found.map((list) => {
     list.sort(([a], [b]) => a - b);

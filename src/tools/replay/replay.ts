@@ -1,7 +1,7 @@
 import { createTarget, nodeStorage, realFile } from '#platform';
 import { File } from '../../api/file.ts';
 import { H5LogError, inFile } from '../../base/errors.ts';
-import { agreed, type Outcome } from '../../comm/agreement.ts';
+import { type Attempt, agreed } from '../../comm/agreement.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { solo } from '../../comm/solo.ts';
 import type { FileSession } from '../../connector/file-session.ts';
@@ -107,7 +107,7 @@ export async function replay(
 /** Does something on every rank; when it fails on one, the same error is thrown on all. */
 async function onAll<T>(comm: Communicator, work: () => Promise<T>): Promise<T> {
   if (comm.size === 1) return work();
-  let outcome: Outcome<T>;
+  let outcome: Attempt<T>;
   try {
     outcome = { result: await work() };
   } catch (error) {

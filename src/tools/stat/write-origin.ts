@@ -44,7 +44,7 @@ export class Origins {
     // A table that we wrote may have put sections of the original together.
     if (store.history().some(({ start, end }) => item.address >= start && item.address < end)) return UNKNOWN;
     let rank = section;
-    for (const [other, sections] of this.#firstRank) if (other.place < store.place) rank += sections;
+    for (const [other, sections] of this.#firstRank) if (other.index < store.index) rank += sections;
     return { rank, flush: this.#hasRecords ? -1 : logAt(store, offset) };
   }
 

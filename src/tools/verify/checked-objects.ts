@@ -158,7 +158,7 @@ function* checkLayout(structure: Structure, node: ObjectNode, parts: DatasetPart
     case 'btree1':
       yield* walkBtree1(file, index.address, 1, 8 + 8 * (chunk.length + 1), new Budget(file), function* (key, child) {
         inside(child, key.u32(), 'chunk');
-        yield* nothing();
+        yield* nothing(undefined);
       });
       return;
     case 'btree2':

@@ -1,6 +1,5 @@
-import type { TierItem } from '../../log/flush/tiers.ts';
 import { Table } from '../../log/format/table-read.ts';
-import type { LogStore } from '../../log/store.ts';
+import type { LogStore, TierItem } from '../../log/store.ts';
 import type { Io } from '../../storage/io.ts';
 import { mustBeDamage } from '../commit-history.ts';
 import { type Problem, problemOf } from './checked-objects.ts';

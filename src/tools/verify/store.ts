@@ -1,10 +1,9 @@
 import { H5LogError } from '../../base/errors.ts';
 import { solo } from '../../comm/solo.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
-import type { TierItem } from '../../log/flush/tiers.ts';
 import type { CommitRecord } from '../../log/format/commit-record.ts';
 import { type LogCounts, readCounts } from '../../log/format/log-group.ts';
-import { LogStore } from '../../log/store.ts';
+import { LogStore, type TierItem } from '../../log/store.ts';
 import type { Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import { type History, historyOf, mustBeDamage, type State, States } from '../commit-history.ts';

@@ -6,16 +6,17 @@ import type { LogDataset } from '../post/dataset.ts';
 import type { DatasetStage, Stage } from '../post/stage.ts';
 import { blockBytes } from '../read/index.ts';
 import { filteredPieces } from './filtered-pieces.ts';
+import type { Addition } from './store-commit.ts';
 
-/** Blocks of a dataset as they go into the index once they are committed. */
-export interface IndexPart {
+/** Blocks of a dataset that extend its index in memory once they are committed. */
+interface IndexedBlocks {
   readonly dataset: LogDataset;
   readonly blocks: EntryBlocks;
   readonly offset: number;
   readonly stored: number;
 }
 
-/** Whose buffer it is, and how long it was. */
+/** A buffer lent with `copy: false`: the dataset it was posted to, and its length then. */
 export interface Lent {
   readonly path: string;
   readonly size: number;
@@ -34,23 +35,26 @@ function inOrder(stages: readonly Stage[]): DatasetStage[] {
   return [...byDataset.values()].flat();
 }
 
-/** Lays the posted data out one after the other and writes the table of it. */
-export class FlushBuilder {
+/** What this rank adds to a flush: the posted data, one block after the other, and the section of the table that describes it. */
+export class Contribution {
   readonly #log: Log;
   readonly table: TableWriter;
   readonly data: Uint8Array[] = [];
-  readonly parts: IndexPart[] = [];
+  readonly indexed: IndexedBlocks[] = [];
   readonly lent = new Map<Uint8Array, Lent>();
   size = 0;
-  readonly #start: number;
+  /** File offset of the first byte of data; of several ranks each learns its own after its data is laid out. */
+  offset: number;
+  /** The table section that this rank writes itself, where the table is large and the ranks are several. */
+  section: { readonly bytes: Uint8Array; readonly offset: number } | null = null;
 
-  constructor(log: Log, start: number) {
+  constructor(log: Log, offset: number) {
     this.#log = log;
-    this.#start = start;
+    this.offset = offset;
     this.table = new TableWriter(log.options.table);
   }
 
-  addAll(stages: readonly Stage[]): void {
+  add(stages: readonly Stage[]): void {
     for (const part of inOrder(stages)) {
       if (part.dataset.deleted) continue;
       if (part.dataset.filters.length > 0) this.#addFiltered(part);
@@ -58,11 +62,18 @@ export class FlushBuilder {
     }
   }
 
+  /** What the store gets from a single rank. */
+  asAddition(): Addition {
+    const { data, size } = this;
+    const table = size > 0 ? this.table.finish() : null;
+    return { dataSize: size, data, table, tableSize: table?.length ?? 0, header: null, parts: 1 };
+  }
+
   #addPlain(stage: DatasetStage): void {
     const { dataset } = stage;
     const rank = dataset.shape.length;
     const { merge } = this.#log.options.table;
-    let offset = this.#start + this.size;
+    let offset = this.offset + this.size;
     for (const run of stage.runs) {
       const starts = run.shared ? run.shared.starts : stage.starts;
       const counts = run.shared ? run.shared.counts : stage.counts;
@@ -136,7 +147,7 @@ export class FlushBuilder {
           dataset.filters,
         )) {
           const blocks = { rank, starts: piece.start, counts: piece.count, from: 0, to: 1 };
-          this.#entry(dataset, blocks, null, this.#start + this.size, piece.bytes.length, piece.bytes.length);
+          this.#entry(dataset, blocks, null, this.offset + this.size, piece.bytes.length, piece.bytes.length);
           this.data.push(piece.bytes);
           this.size += piece.bytes.length;
         }
@@ -153,6 +164,6 @@ export class FlushBuilder {
     stored: number,
   ): void {
     this.table.add({ id: dataset.id, shape: dataset.shape, records: dataset.records, blocks, key, offset, size });
-    if (dataset.index) this.parts.push({ dataset, blocks, offset, stored });
+    if (dataset.index) this.indexed.push({ dataset, blocks, offset, stored });
   }
 }

@@ -1,0 +1,260 @@
+import { rawReferences } from '#native';
+import { formatError, H5LogError } from '../base/errors.ts';
+import type { Communicator } from '../comm/communicator.ts';
+import { solo } from '../comm/solo.ts';
+import { SUPERBLOCK_SIZE } from '../hdf5/format/superblock.ts';
+import { loadEverything, newStructure, openStructure, prepareWriting } from '../hdf5/open.ts';
+import { Appender } from '../hdf5/write/appender.ts';
+import { Committer } from '../hdf5/write/commit.ts';
+import type { Structure } from '../hdf5/write/structure.ts';
+import { flushDone, planFlush, writeFlush } from '../log/flush/flush.ts';
+import type { CommitRecord } from '../log/format/commit-record.ts';
+import * as CONFIG from '../log/format/config-bits.ts';
+import { beginLog, type LogCounts, readCounts } from '../log/format/log-group.ts';
+import type { LogOptions } from '../log/log.ts';
+import { LogStore } from '../log/store.ts';
+import type { Io } from '../storage/io.ts';
+import type { ByteStorage, Source } from '../storage/storage.ts';
+import type { Commit } from './file-session.ts';
+import {
+  createSubfiles,
+  hasSubfiles,
+  type NewSubfiles,
+  nothing,
+  OpenLog,
+  openSubfiled,
+  type StoreOptions,
+} from './open-log.ts';
+import type { Ranks } from './ranks.ts';
+
+/** What a session is opened with. */
+export interface SessionOptions extends Source {
+  readonly ranks: Ranks;
+  readonly power: boolean;
+  readonly log: LogOptions;
+  /** Open the state of that commit. */
+  readonly asOf?: number | undefined;
+  /** For a new file: the number of subfiles, 0 for none, 'node' for one a machine. */
+  readonly newSubfiles: number | 'node';
+  /** Write through MPI-IO, collectively. */
+  readonly mpiIo: boolean;
+  /** Subfiles that are open, by number. They stay open when the state changes: a reader that follows a writer needs them again. */
+  readonly openSubfiles: Map<number, ByteStorage>;
+}
+
+/** A state of the file, as opened: structure, log, and where the numbering of commits continues. */
+export interface FileState {
+  readonly structure: Structure;
+  /** On the rank that writes the structure. */
+  readonly committer: Committer | null;
+  /** null for a file without a log. */
+  readonly log: OpenLog | null;
+  readonly last: Commit;
+  /** Sequence of the next commit. */
+  readonly next: number;
+  /** Bytes of the superblock that the newest state had. Empty: unknown, so that any superblock counts as newer. */
+  readonly superblock: Uint8Array;
+}
+
+/** The counts of an empty log. */
+const NO_LOG: LogCounts = { datasets: 0, logs: 0, tables: 0, config: 0, subfiles: 1 };
+
+const NO_COMMIT: Pick<Commit, 'bytes' | 'requests'> = { bytes: 0, requests: 0 };
+
+// ---------------------------------------------------------------- a new file
+
+/** Makes a new file, with its first commit written and under its final name. */
+export function* createState(options: SessionOptions): Io<FileState> {
+  const { ranks, subfiles, newSubfiles, power } = options;
+  const made =
+    newSubfiles === 0 || !subfiles ? null : yield* createSubfiles({ ...storeOptions(options), subfiles }, newSubfiles);
+  let state: FileState | null;
+  try {
+    state = yield* ranks.collectiveIo(ranks.leads ? firstState(options, made) : nothing(null));
+  } catch (error) {
+    made?.discard();
+    throw error;
+  }
+  ranks.collective(() => made?.publish(power));
+  ranks.collective(() => {
+    if (ranks.leads) subfiles?.tidy(made?.count ?? 0);
+  });
+  // The file is there now, and so is the subfile of each group of ranks.
+  const joined = yield* ranks.collectiveIo(ranks.leads ? nothing(null) : joinedState(options, made));
+  return (state ?? joined) as FileState;
+}
+
+/** On rank 0: writes the first commit. */
+function* firstState(options: SessionOptions, made: NewSubfiles | null): Io<FileState> {
+  // A new file is empty. To truncate it once more would make ext4 write all of its data to the disk at close.
+  if ((yield { op: 'size' }) > 0) yield { op: 'truncate', size: 0 };
+  const structure = newStructure();
+  const empty = { base: 0, end: SUPERBLOCK_SIZE, bytes: new Uint8Array(0) };
+  const committer = new Committer(structure, appenderOf(options, empty), null);
+  const counts = { ...NO_LOG, config: made ? CONFIG.subfiling : 0, subfiles: made?.count ?? 1 };
+  beginLog(structure, counts);
+  if (made) yield* made.mark(structure);
+  const log = newLog(options, structure, mainStore(options, structure, committer, counts), made);
+  const { power, ranks, target } = options;
+  const first = planFlush(log.log, solo(), 0, Date.now());
+  if (!first) throw formatError('a new file without a first commit');
+  const flushed = yield* writeFlush(log.log, solo(), first, { power, file: null });
+  flushDone(log.log, first, flushed, false);
+  if (ranks.comm.size > 1) log.isBehind = true;
+  target?.publish(power);
+  const last = { sequence: 0, time: new Date(flushed.time), bytes: flushed.bytes, requests: 0 };
+  return { structure, committer, log, last, next: 1, superblock: empty.bytes };
+}
+
+/** On the other ranks: opens what rank 0 has made. */
+function* joinedState(options: SessionOptions, made: NewSubfiles | null): Io<FileState> {
+  const found = yield* readStructure(options);
+  if (!found.counts) throw formatError('a new file without a log');
+  const main = mainStore(options, found.structure, null, found.counts);
+  yield* main.load();
+  const log = newLog(options, found.structure, main, made);
+  yield* log.join();
+  return numbered({ ...found, log });
+}
+
+function newLog(options: SessionOptions, structure: Structure, main: LogStore, made: NewSubfiles | null): OpenLog {
+  return made ? made.open(structure, main) : OpenLog.plain(structure, main, storeOptions(options));
+}
+
+/** Begins a log in a file that has none. */
+export function addLog(options: SessionOptions, structure: Structure, committer: Committer | null): OpenLog {
+  beginLog(structure, NO_LOG);
+  return OpenLog.plain(structure, mainStore(options, structure, committer, NO_LOG), storeOptions(options));
+}
+
+// ---------------------------------------------------------------- a file that exists
+
+/** Opens the newest state, or that of the commit `asOf`. All ranks open the same one. */
+export function* openState(options: SessionOptions): Io<FileState> {
+  const newest = yield* readState(options);
+  const state = options.asOf === undefined ? newest : yield* earlierState(options, newest, options.asOf);
+  return yield* agreedState(options, state);
+}
+
+/** The newest state, the same for all ranks. */
+export function* newestState(options: SessionOptions): Io<FileState> {
+  return yield* agreedState(options, yield* readState(options));
+}
+
+/** Opens the newest state, or the one whose root group is at `root`. Collective calls come between work that may fail. */
+export function* readState(options: SessionOptions, root?: number): Io<FileState> {
+  const { ranks, target } = options;
+  const found = yield* ranks.collectiveIo(readStructure(options, root));
+  const { counts } = found;
+  const group = counts && target && hasSubfiles(counts) ? ranks.groupFor(counts.subfiles) : null;
+  return yield* ranks.collectiveIo(withLog(options, found, group));
+}
+
+interface FoundStructure extends Pick<FileState, 'structure' | 'committer' | 'superblock'> {
+  readonly counts: LogCounts | undefined;
+}
+
+function* readStructure(options: SessionOptions, root?: number): Io<FoundStructure> {
+  const { target, ranks, storage } = options;
+  const opened = yield* openStructure(root);
+  const { structure, superblock, extension } = opened;
+  let committer: Committer | null = null;
+  if (target) {
+    yield* prepareWriting(opened, rawReferences);
+    if (ranks.leads) committer = new Committer(structure, appenderOf(options, superblock), extension);
+  } else if (!storage.blocking) yield* loadEverything(structure);
+  const counts = yield* readCounts(structure);
+  if (!counts && target && ranks.comm.size > 1)
+    throw new H5LogError('UNSUPPORTED', 'a file without a log can only be read by several ranks');
+  return { structure, committer, counts, superblock: superblock.bytes };
+}
+
+function* withLog(options: SessionOptions, found: FoundStructure, group: Communicator | null): Io<FileState> {
+  const { structure, committer, counts } = found;
+  let log: OpenLog | null = null;
+  if (counts) {
+    const main = mainStore(options, structure, committer, counts);
+    yield* main.load();
+    log = yield* openLog(options, structure, main, group);
+  }
+  const state = numbered({ ...found, log });
+  if (committer) yield* committer.appender.begin();
+  return state;
+}
+
+/** With one store, or with subfiles, where they can be reached. */
+function* openLog(
+  options: SessionOptions,
+  structure: Structure,
+  main: LogStore,
+  group: Communicator | null,
+): Io<OpenLog> {
+  const stores = storeOptions(options);
+  const { subfiles, writing } = stores;
+  if (!hasSubfiles(main.counts)) return OpenLog.plain(structure, main, stores);
+  if (!subfiles && writing)
+    throw new H5LogError('UNSUPPORTED', 'a file with subfiles can only be written when it is opened by its path');
+  if (!subfiles) return OpenLog.unreachable(structure, main, stores);
+  return yield* openSubfiled(structure, main, group, { ...stores, subfiles });
+}
+
+/** Continues the numbering of commits. A state that other software made counts as a commit of its own. */
+function numbered(found: Pick<FileState, 'structure' | 'committer' | 'superblock' | 'log'>): FileState {
+  const { structure, committer, superblock, log } = found;
+  const record = log?.log.main.commit();
+  const isOurs = record?.root === structure.root.address;
+  const sequence = record ? record.sequence + (isOurs ? 0 : 1) : 0;
+  const last = record && isOurs ? commitOf(record) : { sequence, time: new Date(), ...NO_COMMIT };
+  return { structure, committer, superblock, log, last, next: record ? sequence + 1 : 0 };
+}
+
+/** A file may be written while several ranks open it: all of them take the state that rank 0 saw. */
+function* agreedState(options: SessionOptions, state: FileState): Io<FileState> {
+  const seen = options.ranks.stateToTake(state.last.sequence);
+  if (seen === undefined) return state;
+  // A rank that read too early reads again; one that read too late finds the earlier state on record.
+  const earlier = yield* earlierState(options, yield* readState(options), seen);
+  // A newer state exists already: the next refresh must not take its superblock for a known one.
+  return { ...earlier, superblock: new Uint8Array(0) };
+}
+
+function* earlierState(options: SessionOptions, newest: FileState, sequence: number): Io<FileState> {
+  const root = options.ranks.collective(() => rootOf(options, newest, sequence));
+  return { ...(yield* readState(options, root)), superblock: newest.superblock };
+}
+
+function rootOf({ storage }: SessionOptions, { last, structure, log }: FileState, sequence: number): number {
+  if (sequence === last.sequence) return structure.root.address;
+  const record = log?.log.main.commit(sequence);
+  if (record) return record.root;
+  throw new H5LogError('NOT_FOUND', `there is no commit ${sequence}`, { file: storage.name });
+}
+
+export function commitOf({ sequence, time, requests, start, end }: CommitRecord): Commit {
+  return { sequence, time: new Date(time), bytes: end - start, requests };
+}
+
+// ---------------------------------------------------------------- parts
+
+function storeOptions({ ranks, power, log, subfiles, openSubfiles, target }: SessionOptions): StoreOptions {
+  return { ranks, power, log, subfiles, openSubfiles, writing: target !== null };
+}
+
+function mainStore(
+  { ranks }: SessionOptions,
+  structure: Structure,
+  committer: Committer | null,
+  counts: LogCounts,
+): LogStore {
+  const main = new LogStore(0, ranks.comm);
+  main.committer = committer;
+  main.attach({ storage: null, structure, counts });
+  return main;
+}
+
+function appenderOf(
+  { storage, power }: SessionOptions,
+  superblock: { base: number; end: number; bytes: Uint8Array },
+): Appender {
+  return new Appender({ name: storage.name, superblock, power });
+}

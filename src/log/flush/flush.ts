@@ -1,0 +1,132 @@
+import { attempt, type Failure } from '../../comm/agreement.ts';
+import type { Communicator } from '../../comm/communicator.ts';
+import type { Io } from '../../storage/io.ts';
+import type { SubfileState } from '../format/commit-record.ts';
+import type { Log } from '../log.ts';
+import { clipReturned } from '../post/resize.ts';
+import { Stage } from '../post/stage.ts';
+import { blockBytes } from '../read/index.ts';
+import { Contribution } from './contribution.ts';
+import { agreeOnPending, layOutRanks, type RankOptions, writeRanks } from './ranks.ts';
+import { type Addition, commitDone, commitFailed, nextOffset, planStore, type StoreCommit } from './store-commit.ts';
+import { type FlushPlan, statesAfter, writeAlone } from './write.ts';
+
+/*
+ * A flush, top to bottom: everything that was posted is laid out as one append (data, table, commit record, structure), the
+ * append is written, and the superblock makes it count. Planning fixes every byte, so that posting can go on and a blocking
+ * call can write the same flush again.
+ */
+
+/** Plans the flush of everything that is pending; undefined if there is nothing to commit. Collective if `comm` has several ranks. */
+export function planFlush(log: Log, comm: Communicator, sequence: number, now: number): FlushPlan | undefined {
+  const stages = [...log.waiting, log.current].filter((stage) => !stage.isEmpty);
+  const pending = {
+    requests: stages.reduce((sum, stage) => sum + stage.requests, 0),
+    isDirty: log.main.committer?.pending ?? false,
+    time: now,
+  };
+  if (comm.size === 1) {
+    if (pending.requests === 0 && !pending.isDirty) return undefined;
+    const contribution = new Contribution(log, nextOffset(log.own));
+    contribution.add(stages);
+    const addition = contribution.asAddition();
+    const plan = { sequence, ...pending, contribution, hasData: addition.dataSize > 0, failure: null };
+    const isSingleWriter = log.stores.length === 1;
+    return { ...plan, ...planCommits(log, addition), ...takeStages(log, stages), isSingleWriter };
+  }
+  const contribution = new Contribution(log, 0);
+  const laidOut = attempt(() => contribution.add(stages));
+  const all = agreeOnPending(comm, pending, laidOut);
+  if (all.requests === 0 && !all.isDirty) return undefined;
+  const addition = layOutRanks(log.own, contribution);
+  const planned = attempt(() => planCommits(log, addition));
+  const commits = 'error' in planned ? { store: null, main: null } : planned.result;
+  const failure: Failure | null = 'error' in planned ? planned : null;
+  const plan = { sequence, ...all, contribution, hasData: addition.dataSize > 0, failure };
+  return { ...plan, ...commits, ...takeStages(log, stages), isSingleWriter: false };
+}
+
+/** The commits that this rank writes: of the store that takes its data and, with subfiles, of the main file. */
+function planCommits(log: Log, addition: Addition): { store: StoreCommit | null; main: StoreCommit | null } {
+  const { main, own } = log;
+  if (!log.hasSubfiles) return { store: main.committer && planStore(log, main, addition, log.rewrite), main: null };
+  // The original cannot read subfiles, so references to entries of deleted datasets may stay in their tables.
+  const store = addition.dataSize > 0 && own.committer ? planStore(log, own, addition, false) : null;
+  try {
+    const bare = { dataSize: 0, data: [], table: null, tableSize: 0, header: null, parts: log.stores.length };
+    return { store, main: main.committer && planStore(log, main, bare, false) };
+  } catch (error) {
+    if (store) commitFailed(store);
+    throw error;
+  }
+}
+
+/** Takes the stages out of what waits; from here on posts go into a new stage. */
+function takeStages(log: Log, stages: readonly Stage[]): { stages: readonly Stage[]; rewrote: boolean } {
+  const rewrote = log.rewrite;
+  log.rewrite = false;
+  log.underWay.push(...stages);
+  log.waiting = [];
+  if (!log.current.isEmpty) log.current = new Stage();
+  return { stages, rewrote };
+}
+
+/** What a flush came to: the same on every rank. */
+export interface Flushed {
+  readonly time: number;
+  /** Bytes added, in all files together. */
+  readonly bytes: number;
+  /** The states of the subfiles that count now. */
+  readonly states: readonly SubfileState[];
+}
+
+/** Writes a planned flush. On one rank it may be started again from the beginning; on several it is collective. */
+export function* writeFlush(log: Log, comm: Communicator, plan: FlushPlan, options: RankOptions): Io<Flushed> {
+  if (comm.size > 1) return yield* writeRanks(log, comm, plan, options);
+  const bytes = yield* writeAlone(log, plan);
+  return { time: plan.time, bytes, states: statesAfter(log, plan) };
+}
+
+/** The flush is in the file: reads find its blocks, and its memory can be used again. */
+export function flushDone(log: Log, plan: FlushPlan, { states }: Flushed, overtaken: boolean): void {
+  if (plan.store) commitDone(plan.store);
+  if (plan.main) commitDone(plan.main);
+  log.states = states;
+  const indexed = plan.isSingleWriter ? plan.contribution.indexed : [];
+  // With a single writer these blocks extend the index in memory, so that no table has to be read again.
+  for (const { dataset, blocks, offset, stored } of indexed) {
+    const { index } = dataset;
+    if (!index) continue;
+    const { rank, from, to } = blocks;
+    index.reserve(to - from);
+    index.starts.set(blocks.starts.subarray(from * rank, to * rank), index.length * rank);
+    index.counts.set(blocks.counts.subarray(from * rank, to * rank), index.length * rank);
+    let at = offset;
+    for (let i = from; i < to; i++) {
+      index.add(at, stored);
+      at += blockBytes(blocks.counts, i * rank, rank, dataset.elements.size);
+    }
+  }
+  for (const dataset of log.resized) dataset.lowest = null;
+  log.resized.clear();
+  const complete = new Set(indexed.map(({ dataset }) => dataset));
+  log.committed(plan.isSingleWriter);
+  for (const stage of plan.stages) {
+    log.underWay.splice(log.underWay.indexOf(stage), 1);
+    // An index that a read built while the flush was being written does not have its blocks.
+    if (plan.isSingleWriter) for (const { dataset } of stage.datasets) if (!complete.has(dataset)) dataset.index = null;
+    log.release(stage, !overtaken);
+  }
+}
+
+/** The flush is not in the file: its posts are pending again, before everything that was posted since. */
+export function flushFailed(log: Log, plan: FlushPlan): void {
+  if (plan.main) commitFailed(plan.main);
+  if (plan.store) commitFailed(plan.store);
+  log.rewrite ||= plan.rewrote;
+  for (const stage of plan.stages) {
+    log.underWay.splice(log.underWay.indexOf(stage), 1);
+    clipReturned(stage);
+  }
+  log.waiting = [...plan.stages, ...log.waiting];
+}

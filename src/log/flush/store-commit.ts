@@ -1,0 +1,235 @@
+import { allocate } from '../../base/buffers.ts';
+import { formatError } from '../../base/errors.ts';
+import { T } from '../../dtype/construct.ts';
+import { Region } from '../../hdf5/graph/object-node.ts';
+import { contiguous } from '../../hdf5/layouts/new-dataset.ts';
+import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import type { Committer, PlannedCommit } from '../../hdf5/write/commit.ts';
+import { recordSize, type SubfileState } from '../format/commit-record.ts';
+import * as CONFIG from '../format/config-bits.ts';
+import { type LogCounts, SERIES, setAside, writeCounts } from '../format/log-group.ts';
+import { mergeTables, refersToGone } from '../format/table-merge.ts';
+import type { Log } from '../log.ts';
+import { LOG_WEIGHT, type LogState, type LogStore, mergeable, SMALL, type TierItem } from '../store.ts';
+
+const BYTES = T.bitfield(1);
+const EMPTY = new Uint8Array(0);
+
+/** What a commit adds to a store, apart from structure. */
+export interface Addition {
+  readonly dataSize: number;
+  /** The data; empty where several ranks write it, each its own. */
+  readonly data: readonly Uint8Array[];
+  /** The table of the data, which is stored right behind it; null where it is written in sections, one a rank. */
+  readonly table: Uint8Array | null;
+  readonly tableSize: number;
+  /** The header of a table that is written in sections; null without sections, and on ranks that do not write it. */
+  readonly header: Uint8Array | null;
+  /** How many ranks, or subfiles, the commit record names. */
+  readonly parts: number;
+}
+
+/** A planned commit of a store: its bytes and their offsets are fixed. */
+export interface StoreCommit {
+  readonly store: LogStore;
+  readonly committer: Committer;
+  readonly planned: PlannedCommit;
+  readonly before: LogState;
+  readonly after: LogState;
+  readonly addition: Addition;
+  /** The merged commit records and this commit's own. Filled while the data is written: checksums are known only then. */
+  readonly record: Uint8Array;
+  readonly mergedRecords: readonly TierItem[];
+}
+
+/** Where the data of the next commit goes; 0 on ranks that do not write the structure of the store. */
+export function nextOffset({ committer }: LogStore): number {
+  return committer ? committer.appender.base + committer.appender.position : 0;
+}
+
+/**
+ * Plans data, table, commit record and structure of a commit as one append. With `rewrite`, tables in which entries refer to
+ * those of deleted datasets are written again.
+ */
+export function planStore(log: Log, store: LogStore, addition: Addition, rewrite: boolean): StoreCommit {
+  const { committer, state: before } = store;
+  if (!committer) throw formatError('a store without a writer');
+  const change = planSeries(log, store, addition, rewrite);
+  // Up to here nothing was changed: an error leaves everything pending. From here on nothing is expected to fail.
+  const regions = changeLogGroup(store, committer, change, addition);
+  const tableCount = change.tables.reduce((most, { index }) => Math.max(most, index + 1), change.keptTables);
+  store.counts = {
+    ...store.counts,
+    datasets: log.datasets,
+    config: configOf(log, store.counts),
+    logs: change.keptLogs + (change.log ? 1 : 0),
+    tables: tableCount,
+  };
+  writeCounts(store.structure, store.counts);
+  const planned = committer.plan();
+  const item = (region: Region, bytes: Uint8Array | null): TierItem => {
+    const address = committer.appender.base + region.address;
+    return { store: store.index, address, size: region.size, weight: region.size, bytes };
+  };
+  const logs = before.logs.slice(0, change.keptLogs);
+  if (change.log) logs.push({ store: store.index, ...change.log, bytes: EMPTY });
+  const tables = before.tables.slice(0, change.keptTables);
+  change.tables.forEach(({ index, bytes, size }, i) => {
+    tables[index] = item(regions.tables[i] as Region, size <= SMALL ? bytes : null);
+  });
+  const records = [...before.records.slice(0, change.keptRecords), item(regions.record, change.record)];
+  const after = { logs, tables, records };
+  store.state = after;
+  const { record, mergedRecords } = change;
+  return { store, committer, planned, before, after, addition, record, mergedRecords };
+}
+
+/** How the three series in the log group change: so many members stay, the others are replaced by new ones. */
+interface SeriesChange {
+  readonly keptLogs: number;
+  /** null: the commit has no data. */
+  readonly log: { readonly address: number; readonly size: number; readonly weight: number } | null;
+  readonly keptTables: number;
+  /** New tables, and kept ones that are written again. `bytes` is null where the ranks write sections. */
+  readonly tables: readonly { index: number; bytes: Uint8Array | null; size: number; isFresh: boolean }[];
+  readonly keptRecords: number;
+  readonly record: Uint8Array;
+  readonly mergedRecords: readonly TierItem[];
+}
+
+function planSeries(log: Log, store: LogStore, addition: Addition, rewrite: boolean): SeriesChange {
+  const { logs, records } = store.state;
+  const start = nextOffset(store);
+  const size = recordSize(addition.parts);
+  const keptRecords = records.length - mergeable(records, size);
+  const mergedRecords = records.slice(keptRecords);
+  const record = allocate(mergedRecords.reduce((sum, item) => sum + item.size, size));
+  const series = { ...planTables(log, store, addition, rewrite), keptRecords, record, mergedRecords };
+  if (addition.dataSize === 0) return { ...series, keptLogs: logs.length, log: null };
+  const keptLogs = logs.length - mergeable(logs, LOG_WEIGHT);
+  const merged = logs.slice(keptLogs);
+  // A merged log dataset spans from the first of its parts to the end of the new data, with whatever lies in between.
+  const address = Math.min(start, ...merged.map((item) => item.address));
+  const weight = merged.reduce((sum, item) => sum + item.weight, LOG_WEIGHT);
+  return { ...series, keptLogs, log: { address, size: start + addition.dataSize - address, weight } };
+}
+
+function planTables(
+  log: Log,
+  store: LogStore,
+  { table, tableSize, dataSize }: Addition,
+  rewrite: boolean,
+): Pick<SeriesChange, 'keptTables' | 'tables'> {
+  const old = store.state.tables;
+  const options = log.options.table;
+  const shapeOf = (id: number) => log.shapeOf(id);
+  const keptTables = old.length - (table ? mergeable(old, table.length) : 0);
+  const tables: { index: number; bytes: Uint8Array | null; size: number; isFresh: boolean }[] = [];
+  if (table && keptTables < old.length) {
+    const parts = old.slice(keptTables).map(({ bytes, address }) => ({ bytes: bytes ?? EMPTY, address }));
+    parts.push({ bytes: table, address: nextOffset(store) + dataSize });
+    const bytes = mergeTables(parts, shapeOf, options);
+    tables.push({ index: keptTables, bytes, size: bytes.length, isFresh: false });
+  } else if (tableSize > 0) tables.push({ index: keptTables, bytes: table, size: tableSize, isFresh: true });
+  if (!rewrite) return { keptTables, tables };
+  // The original cannot stand an entry that refers to one of a deleted dataset.
+  old.slice(0, keptTables).forEach(({ bytes, address }, index) => {
+    if (!bytes || !refersToGone(bytes, address, shapeOf)) return;
+    const rewritten = mergeTables([{ bytes, address }], shapeOf, options);
+    tables.push({ index, bytes: rewritten, size: rewritten.length, isFresh: false });
+  });
+  return { keptTables, tables };
+}
+
+/** Makes the log group of the structure follow the plan; gives the regions of what the commit writes. */
+function changeLogGroup(
+  store: LogStore,
+  committer: Committer,
+  change: SeriesChange,
+  addition: Addition,
+): { tables: Region[]; record: Region } {
+  const { structure, state } = store;
+  const known = store.known(SERIES.logs);
+  if (known) {
+    setAside(structure, known, SERIES.logs, state.logs.length);
+    setAside(structure, known, SERIES.tables, state.tables.length);
+  }
+  const drop = (prefix: string, from: number, to: number): void => {
+    for (let i = from; i < to; i++) structure.removeLink(store.group(prefix), `${prefix}${i}`);
+  };
+  drop(SERIES.tables, change.keptTables, state.tables.length);
+  let fresh: Region | null = null;
+  const tables = change.tables.map(({ index, bytes, size, isFresh }) => {
+    if (index < change.keptTables) drop(SERIES.tables, index, index + 1);
+    const region = new Region(size, () => (bytes ? [bytes] : []));
+    addMember(store, SERIES.tables, index, size, region);
+    if (isFresh) fresh = region;
+    return region;
+  });
+  // The append begins with the data, then the new table: all ranks know their offsets before the rest is planned.
+  if (fresh) structure.putFirst(fresh);
+  if (change.log) {
+    drop(SERIES.logs, change.keptLogs, state.logs.length);
+    structure.putFirst(new Region(addition.dataSize, () => addition.data));
+    const { address, size } = change.log;
+    addMember(store, SERIES.logs, change.keptLogs, size, address - committer.appender.base);
+  }
+  drop(SERIES.records, change.keptRecords, state.records.length);
+  const record = new Region(change.record.length, () => [change.record]);
+  addMember(store, SERIES.records, change.keptRecords, record.size, record);
+  return { tables, record };
+}
+
+/** Adds a member of a series to the log group: a dataset of bytes, at an address or in a region of the next commit. */
+function addMember(store: LogStore, prefix: string, index: number, size: number, data: number | Region): void {
+  store.structure.createDataset(store.group(prefix), `${prefix}${index}`, {
+    dtype: BYTES,
+    space: simpleSpace([size]),
+    layout: contiguous(data),
+    allocation: 'early',
+    plain: true,
+  });
+}
+
+/** Configuration bits after a flush. Bits of what the file already holds stay: the original looks for references only where theirs is set. */
+function configOf(log: Log, { config }: LogCounts): number {
+  const { table } = log.options;
+  // The passthru bit says nothing about the bytes, but keeps the original from reading them.
+  return (
+    (config & ~CONFIG.passthru) |
+    (table.encode ? CONFIG.encode : 0) |
+    (table.share ? CONFIG.share : 0) |
+    (table.compressFrom < Infinity ? CONFIG.zip : 0)
+  );
+}
+
+/** The state of a store after a commit. */
+export function stateOf({ planned, committer }: StoreCommit): SubfileState {
+  return { root: planned.append.root, end: committer.appender.base + planned.append.end };
+}
+
+/** The commit is in the file. */
+export function commitDone(commit: StoreCommit): void {
+  const { store } = commit;
+  const { root, end } = stateOf(commit);
+  store.committed = commit.after;
+  store.root = root;
+  store.end = end;
+  store.data.file.end = Math.max(store.data.file.end, store.end);
+}
+
+/** The commit is not in the file: the log group gets its former members back. */
+export function commitFailed({ store, committer, planned, before }: StoreCommit): void {
+  const { structure } = store;
+  committer.undo(planned);
+  for (const [series, prefix] of Object.entries(SERIES) as [keyof LogState, string][]) {
+    const group = store.known(prefix);
+    for (const name of [...(group?.links.keys() ?? [])])
+      if (group && name.startsWith(prefix)) structure.removeLink(group, name);
+    before[series].forEach((item, k) => {
+      addMember(store, prefix, k, item.size, item.address - committer.appender.base);
+    });
+  }
+  store.state = before;
+  store.counts = { ...store.counts, logs: before.logs.length, tables: before.tables.length };
+}
