@@ -1,6 +1,6 @@
 import { File } from '../api/file.ts';
 import { H5LogError } from '../base/errors.ts';
-import { storedChunks } from '../hdf5/layouts/chunks/chunk-index.ts';
+import { readChunkIndex } from '../hdf5/layouts/chunks/chunk-index.ts';
 import { drive, layoutOf } from '../tools/inside.ts';
 
 /**
@@ -29,8 +29,8 @@ export class OrdinaryTable {
     }
     const { chunk, elementSize, index } = layout;
     const grid = { maxShape: dataset.maxShape, chunk, elementSize, filtered: false };
-    const chunks = await drive(file, storedChunks(file.session.structure.loader.file, index, grid));
-    const addresses = new Map(chunks.map(({ at, address }) => [at.join(), address]));
+    const chunks = await drive(file, readChunkIndex(file.session.structure.loader.file, index, grid));
+    const addresses = new Map(chunks.map(({ cell, address }) => [cell.join(), address]));
     const [height, width] = chunk as readonly [number, number];
     return new OrdinaryTable(file, (row, column) => {
       const cell = [Math.floor(row / height), Math.floor(column / width)].join();

@@ -120,7 +120,7 @@ function ours(): Uint8Array {
     layout: contiguous(region),
   });
   const chunk = new Region(4, () => [new Uint8Array(4)]);
-  const chunks = [{ at: [0], address: chunk, size: 4, mask: 0 }];
+  const chunks = [{ cell: [0], address: chunk, size: 4, mask: 0 }];
   const layout = chunked([1], chunks);
   structure.createDataset(structure.root, 'fixed', { dtype: 'int32', space, layout });
   structure.createDataset(structure.root, 'growing', { dtype: 'int32', space: simpleSpace([2], [null]), layout });

@@ -5,7 +5,7 @@ import { applyFilters } from '../../src/filter/pipeline.ts';
 import { SUPERBLOCK_SIZE } from '../../src/hdf5/format/superblock.ts';
 import { type ObjectNode, Region } from '../../src/hdf5/graph/object-node.ts';
 import { rawReferences } from '../../src/hdf5/graph/references.ts';
-import type { ChunkPlace } from '../../src/hdf5/layouts/chunks/chunk-index.ts';
+import type { ChunkEntry } from '../../src/hdf5/layouts/chunks/chunk-index.ts';
 import { contiguous, type NewDataset } from '../../src/hdf5/layouts/new-dataset.ts';
 import type { Dataspace } from '../../src/hdf5/messages/dataspace.ts';
 import type { FilterEntry } from '../../src/hdf5/messages/filter-pipeline.ts';
@@ -206,9 +206,9 @@ export function cutChunks(
   chunk: readonly number[],
   filters: readonly FilterEntry[],
   skip: (at: readonly number[]) => boolean = () => false,
-): ChunkPlace[] {
+): ChunkEntry[] {
   const counts = shape.map((size, d) => Math.ceil(size / (chunk[d] as number)));
-  const places: ChunkPlace[] = [];
+  const places: ChunkEntry[] = [];
   for (const at of grid(counts)) {
     if (skip(at)) continue;
     const data = new Float64Array(chunk.reduce((product, n) => product * n, 1));
@@ -221,7 +221,7 @@ export function cutChunks(
       i++;
     }
     const bytes = applyFilters(new Uint8Array(data.buffer), filters, deflate);
-    places.push({ at, address: regionOf(bytes), size: bytes.length, mask: 0 });
+    places.push({ cell: at, address: regionOf(bytes), size: bytes.length, mask: 0 });
   }
   return places;
 }

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from 'vitest';
 import { T } from '../../src/dtype/construct.ts';
 import { encodeValues } from '../../src/dtype/encode.ts';
 import type { DType } from '../../src/dtype/model.ts';
-import type { ChunkPlace } from '../../src/hdf5/layouts/chunks/chunk-index.ts';
+import type { ChunkEntry } from '../../src/hdf5/layouts/chunks/chunk-index.ts';
 import { chunked, compact, contiguous, unallocated, virtual } from '../../src/hdf5/layouts/new-dataset.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../../src/hdf5/messages/dataspace.ts';
 import type { FilterEntry } from '../../src/hdf5/messages/filter-pipeline.ts';
@@ -200,8 +200,8 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
       values,
     );
     draft.commit();
-    const chunks: ChunkPlace[] = [0, 1, 2, 3, 4].map((i) => ({
-      at: [i],
+    const chunks: ChunkEntry[] = [0, 1, 2, 3, 4].map((i) => ({
+      cell: [i],
       address: region.address + i * 56,
       size: 56,
       mask: 0,
@@ -212,7 +212,7 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
       'float64',
       values,
     );
-    const two: ChunkPlace[] = chunks.map((place, i) => ({ ...place, at: [i, 0] }));
+    const two: ChunkEntry[] = chunks.map((place, i) => ({ ...place, cell: [i, 0] }));
     draft.dataset(
       '/edge',
       { dtype: 'float64', space: simpleSpace([5, 6]), layout: chunked([1, 7], two) },
@@ -229,8 +229,8 @@ withOracle(['h5dump', 'h5ls', 'ncdump', 'python'], 'datasets that we write', () 
     const [first, second] = cutChunks(values, [8], [4], [SHUFFLE, DEFLATE]);
     const raw = bytesOf(values.slice(4));
     const chunks = [
-      first as ChunkPlace,
-      { at: (second as ChunkPlace).at, address: regionOf(raw), size: raw.length, mask: 3 },
+      first as ChunkEntry,
+      { cell: (second as ChunkEntry).cell, address: regionOf(raw), size: raw.length, mask: 3 },
     ];
     for (const [name, max] of [
       ['/array', [8]],

@@ -10,7 +10,7 @@ import { encodeFilters, type FilterEntry } from '../messages/filter-pipeline.ts'
 import { encodeContiguous, encodeLayout, type Layout } from '../messages/layout.ts';
 import { MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
 import { encodeSharedObject, SHARED_ADDRESS_AT } from '../read/shared-messages.ts';
-import { buildChunkIndex, type ChunkPlace } from './chunks/chunk-index.ts';
+import { buildChunkIndex, type ChunkEntry } from './chunks/chunk-index.ts';
 import { encodeMappings, type Mapping } from './virtual.ts';
 
 export interface NewDataset {
@@ -133,7 +133,7 @@ export function compact(data: Uint8Array): NewLayout {
   };
 }
 
-export function chunked(chunk: readonly number[], chunks: readonly ChunkPlace[]): NewLayout {
+export function chunked(chunk: readonly number[], chunks: readonly ChunkEntry[]): NewLayout {
   return {
     kind: 'chunked',
     allocation: 'incremental',

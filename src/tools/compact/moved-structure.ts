@@ -16,7 +16,7 @@ import {
   type TargetSlot,
 } from '../../hdf5/graph/object-node.ts';
 import { announce, rawReferences, renounce } from '../../hdf5/graph/references.ts';
-import { buildChunkIndex, type ChunkPlace } from '../../hdf5/layouts/chunks/chunk-index.ts';
+import { buildChunkIndex, type ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { encodeLayout, type Layout } from '../../hdf5/messages/layout.ts';
 import { MESSAGE } from '../../hdf5/messages/message-types.ts';
 import { openStructure, prepareWriting } from '../../hdf5/open.ts';
@@ -171,7 +171,7 @@ export class MovedStructure {
   }
 
   /** An index of the chunks is made anew. */
-  placeChunks(node: ObjectNode, parts: DatasetParts, chunks: readonly ChunkPlace[]): void {
+  placeChunks(node: ObjectNode, parts: DatasetParts, chunks: readonly ChunkEntry[]): void {
     const { layout, space } = parts;
     if (layout?.kind !== 'chunked' || space.kind !== 'simple') return;
     const { chunk, elementSize } = layout;

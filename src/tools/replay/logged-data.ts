@@ -1,6 +1,6 @@
 import { deflate, inflate } from '#platform';
 import { applyFilters, unfilter } from '../../filter/pipeline.ts';
-import type { ChunkPlace } from '../../hdf5/layouts/chunks/chunk-index.ts';
+import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { chunked, contiguous, type NewLayout, unallocated } from '../../hdf5/layouts/new-dataset.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { fillWith, type LogData } from '../../log/read/boxes.ts';
@@ -132,11 +132,11 @@ export class LoggedData implements RawData {
 
   layout(): NewLayout {
     if (!this.#chunked) return this.total === 0 ? unallocated : contiguous(this.#address);
-    const chunks = Array.from(this.#numbers, (number, i): ChunkPlace => {
-      const at = cellOf(number, this.#grid);
+    const chunks = Array.from(this.#numbers, (number, i): ChunkEntry => {
+      const cell = cellOf(number, this.#grid);
       return this.#filtered
-        ? { at, address: this.#addresses[i] as number, size: this.#sizes[i] as number, mask: 0 }
-        : { at, address: this.#address + i * this.#chunkBytes, size: this.#chunkBytes, mask: 0 };
+        ? { cell, address: this.#addresses[i] as number, size: this.#sizes[i] as number, mask: 0 }
+        : { cell, address: this.#address + i * this.#chunkBytes, size: this.#chunkBytes, mask: 0 };
     });
     return chunked(this.#chunk, chunks);
   }

@@ -2,7 +2,7 @@ import { H5LogError } from '../../base/errors.ts';
 import { containsReference, containsVlen } from '../../dtype/describe.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { storedChunks } from '../../hdf5/layouts/chunks/chunk-index.ts';
+import { readChunkIndex } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { MESSAGE } from '../../hdf5/messages/message-types.ts';
 import type { Io } from '../../storage/io.ts';
 import type { MovedStructure } from '../compact/moved-structure.ts';
@@ -43,7 +43,7 @@ export async function copyOrdinary(
   if (space.kind !== 'simple') throw unsupported('it has chunks but no dimensions');
   const { chunk, elementSize, index } = layout;
   const grid = { maxShape: space.maxShape, chunk, elementSize, filtered: parts.filters.length > 0 };
-  const chunks = await read(storedChunks(structure.loader.file, index, grid));
+  const chunks = await read(readChunkIndex(structure.loader.file, index, grid));
   if (chunks.length > 0) refusePointers();
   const placed = [];
   for (const each of chunks) placed.push({ ...each, address: await copy(each.address, each.size) });

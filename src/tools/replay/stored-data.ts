@@ -3,7 +3,7 @@ import { containsReference, containsVlen } from '../../dtype/describe.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import type { FileBytes } from '../../hdf5/format/file-bytes.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
-import { type StoredChunk, storedChunks } from '../../hdf5/layouts/chunks/chunk-index.ts';
+import { readChunkIndex, type StoredChunk } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { chunked, compact, contiguous, type NewLayout, unallocated } from '../../hdf5/layouts/new-dataset.ts';
 import { elementCount } from '../../hdf5/messages/dataspace.ts';
 import type { Io } from '../../storage/io.ts';
@@ -70,7 +70,7 @@ export class StoredData implements RawData {
         const { maxShape } = parts.space as { maxShape: readonly (number | null)[] };
         const { chunk, elementSize, index } = layout;
         const grid = { maxShape, chunk, elementSize, filtered: parts.filters.length > 0 };
-        const chunks = yield* storedChunks(file, index, grid);
+        const chunks = yield* readChunkIndex(file, index, grid);
         return made(chunks, (address, begins) =>
           chunked(
             chunk,

@@ -1,7 +1,7 @@
 import { deflate } from '#platform';
 import { applyFilters } from '../../filter/pipeline.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
-import type { ChunkPlace } from '../../hdf5/layouts/chunks/chunk-index.ts';
+import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { chunked, contiguous, type NewLayout, unallocated, virtual } from '../../hdf5/layouts/new-dataset.ts';
 import type { Mapping } from '../../hdf5/layouts/virtual.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
@@ -79,16 +79,16 @@ export class SealedLayouts {
 
   async #chunks(dataset: LogDataset, index: BlockIndex, survey: GridSurvey): Promise<SealedData> {
     const reader = this.#reader(dataset, index);
-    const chunks: ChunkPlace[] = [];
+    const chunks: ChunkEntry[] = [];
     let moved = 0;
     for (const cell of survey.all()) {
       const { at, offset, stored } = cell;
       if (offset !== null) {
-        chunks.push({ at, address: offset - this.#output.base, size: stored, mask: 0 });
+        chunks.push({ cell: at, address: offset - this.#output.base, size: stored, mask: 0 });
         continue;
       }
       const bytes = await this.#chunk(dataset, reader, cell, survey);
-      chunks.push({ at, address: await this.#move(bytes), size: bytes.length, mask: 0 });
+      chunks.push({ cell: at, address: await this.#move(bytes), size: bytes.length, mask: 0 });
       moved += bytes.length;
     }
     const layout: NewLayout = chunked(survey.chunk, chunks);

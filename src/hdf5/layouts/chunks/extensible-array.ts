@@ -1,12 +1,11 @@
+// Extensible arrays, the chunk index of datasets with one unlimited dimension (HDF5 file format specification, VII.D). The first
+// few elements are in the index block, the others in data blocks of growing size: the index block points to the first data
+// blocks, super blocks point to the others.
+
 import { formatError } from '../../../base/errors.ts';
 import type { Io } from '../../../storage/io.ts';
 import { type Cursor, checkSum, UNDEFINED } from '../../format/cursor.ts';
 import { Budget, type FileBytes } from '../../format/file-bytes.ts';
-
-/*
- * The index of libhdf5 for chunks along one unlimited dimension (file format, section VII.D). The first few elements are in the
- * index block, those behind them in data blocks that get larger: the index block knows the first of these, super blocks the rest.
- */
 
 interface ArrayHeader {
   readonly kind: number;
@@ -23,11 +22,17 @@ interface Level {
   readonly first: number;
 }
 
-/** Gets the number of an element, the cursor before it, and its size. */
-type Visit = (index: number, element: Cursor, size: number) => void;
+/** Gets the number of an element, the cursor before it, and its size in bytes. */
+export type VisitElement = (index: number, element: Cursor, size: number) => void;
 
-/** Visits every element of an extensible array of kind 0 (plain chunks) or 1 (filtered ones). */
-export function* readExtensibleArray(file: FileBytes, address: number, kind: 0 | 1, visit: Visit): Io<void> {
+/** Visits every element of an extensible array. */
+export function* readExtensibleArray(
+  file: FileBytes,
+  address: number,
+  filtered: boolean,
+  visit: VisitElement,
+): Io<void> {
+  const kind = filtered ? 1 : 0;
   const head = yield* file.cursor(address, 12 + 6 * file.lengthSize + file.addressSize + 4, 'extensible array');
   head.signature('EAHD');
   head.expect(0, 'version of the extensible array');
@@ -113,7 +118,7 @@ function* superBlock(
   at: number,
   level: Level,
   budget: Budget,
-  visit: Visit,
+  visit: VisitElement,
 ): Io<void> {
   const paged = level.elements > array.perPage;
   // Which pages of each data block were ever written.
@@ -137,7 +142,7 @@ function* dataBlock(
   number: number,
   pages: Uint8Array | null,
   budget: Budget,
-  visit: Visit,
+  visit: VisitElement,
 ): Io<void> {
   const first = level.first + number * level.elements;
   const { entry, perPage } = array;
@@ -159,7 +164,7 @@ function* dataBlock(
   }
 }
 
-function element(block: Cursor, index: number, entry: number, visit: Visit): void {
+function element(block: Cursor, index: number, entry: number, visit: VisitElement): void {
   const end = block.at + entry;
   visit(index, block, entry);
   block.at = end;
