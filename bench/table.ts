@@ -1,4 +1,4 @@
-import { counted } from '../src/cli/figures.ts';
+import { counted } from '../src/cli/print.ts';
 
 /** How long one program took for something. */
 export interface Result {

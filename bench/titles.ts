@@ -1,4 +1,4 @@
-import { counted } from '../src/cli/figures.ts';
+import { counted } from '../src/cli/print.ts';
 import { FLUSHES } from './peers/flushes.ts';
 import { READS, ROWS } from './peers/small.ts';
 import { BLOCKS } from './peers/stream.ts';

@@ -1,4 +1,4 @@
-import type { Surroundings } from './surroundings.ts';
+import type { Surroundings } from './context.ts';
 
 /** 0 fine, 1 differs or damaged, 2 usage or cannot run. */
 export type ExitCode = 0 | 1 | 2;

@@ -3,11 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { H5LogError } from '../base/errors.ts';
 import type { Command, ExitCode } from './command.ts';
 import { commands } from './commands.ts';
-import { failureText } from './failure.ts';
+import { findSurroundings, launcherOfSeveral } from './context.ts';
 import { helpOf, helpOfAll } from './help.ts';
-import { nearest } from './nearest.ts';
-import { parse } from './parse.ts';
-import { findSurroundings, launcherOfSeveral } from './surroundings.ts';
+import { nearest, parse } from './parse.ts';
+import { failureText } from './print.ts';
 
 /** Milliseconds that the first rank has for its message. */
 const PATIENCE = 3000;

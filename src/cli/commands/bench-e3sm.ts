@@ -6,8 +6,8 @@ import { peakMemory } from '../../bench/peak-memory.ts';
 import { median } from '../../bench/times.ts';
 import type { Figure } from '../../bench/workload.ts';
 import type { Options, Values } from '../command.ts';
-import { counted, seconds, several } from '../figures.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Surroundings } from '../context.ts';
+import { counted, seconds, several } from '../print.ts';
 
 const MIB = 2 ** 20;
 

@@ -4,10 +4,10 @@ import { H5LogError } from '../../base/errors.ts';
 import type { Figure } from '../../bench/workload.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { command, json } from '../command.ts';
-import { nearest } from '../nearest.ts';
-import { makeFolder, sharedFolder } from '../shared-folder.ts';
+import { makeFolder, sharedFolder } from '../folders.ts';
+import { nearest } from '../parse.ts';
+import { columns, counted, seconds } from '../print.ts';
 import { benchE3sm, checkE3sm, E3SM_HEADLINE, type E3smOutcome, e3smOptions } from './bench-e3sm.ts';
-import { figureLines } from './bench-figures.ts';
 
 const WORKLOADS = ['e3sm', 'small', 'stream', 'flushes', 'open', 'replay', 'seal'] as const;
 type Name = (typeof WORKLOADS)[number];
@@ -197,4 +197,25 @@ class Places {
     this.#comm.barrier();
     if (this.#comm.rank === 0) rmSync(join(this.#temporary, name), { recursive: true, force: true });
   }
+}
+
+/** A row for each figure; one that belongs to the figure before it, because its name begins with that one's, stands in the same row. */
+export function figureLines(figures: readonly Figure[]): string[] {
+  const rows: string[][] = [];
+  let before = '';
+  for (const figure of figures) {
+    if (before !== '' && figure.id.startsWith(`${before}/`)) rows.at(-1)?.push(`${shown(figure)} ${figure.what}`);
+    else {
+      rows.push([figure.what, shown(figure)]);
+      before = figure.id;
+    }
+  }
+  return columns(rows);
+}
+
+function shown({ value, unit }: Figure): string {
+  if (unit === 's') return seconds(value);
+  if (unit === 'count') return counted(value);
+  if (unit === 'bytes' || value >= 1000) return `${counted(value)} ${unit}`;
+  return `${value.toPrecision(3)} ${unit}`;
 }

@@ -1,5 +1,5 @@
 import { command, json } from '../command.ts';
-import { counted, scaled, seconds, several } from '../figures.ts';
+import { counted, scaled, seconds, several } from '../print.ts';
 
 export default command({
   name: 'compact',

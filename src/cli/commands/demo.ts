@@ -5,9 +5,9 @@ import { H5LogError } from '../../base/errors.ts';
 import { together } from '../../comm/agreement.ts';
 import type { DemoReport } from '../../tools/demo/demo.ts';
 import { command, json } from '../command.ts';
-import { counted, scaled, seconds, several } from '../figures.ts';
-import type { Surroundings } from '../surroundings.ts';
-import { temporaryFolder } from '../temporary.ts';
+import type { Surroundings } from '../context.ts';
+import { temporaryFolder } from '../folders.ts';
+import { counted, scaled, seconds, several } from '../print.ts';
 
 export default command({
   name: 'demo',

@@ -1,6 +1,6 @@
 import type { DiffEvent, DiffOptions, ValueDifference } from '../../tools/diff/diff.ts';
 import { command, json } from '../command.ts';
-import { LinePrinter } from '../print-lines.ts';
+import { LinePrinter } from '../print.ts';
 
 export default command({
   name: 'diff',

@@ -1,9 +1,8 @@
 import { H5LogError } from '../../base/errors.ts';
 import type { Dump, DumpedEntry, DumpedSection, DumpedTable } from '../../tools/dump/dump.ts';
 import { command, json } from '../command.ts';
-import { several } from '../figures.ts';
-import { LinePrinter } from '../print-lines.ts';
-import type { Surroundings } from '../surroundings.ts';
+import type { Surroundings } from '../context.ts';
+import { LinePrinter, several } from '../print.ts';
 
 /** Blocks of an entry that are printed without -v. */
 const FEW = 4;

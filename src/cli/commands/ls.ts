@@ -1,9 +1,7 @@
+import { statSync } from 'node:fs';
 import type { ListedAttribute, ListedObject, Listing } from '../../tools/list/list.ts';
-import { type Palette, type Screen, screenOf } from '../colours.ts';
 import { command, json } from '../command.ts';
-import { scaled, several } from '../figures.ts';
-import { fileAndObject } from '../file-and-object.ts';
-import { LinePrinter } from '../print-lines.ts';
+import { LinePrinter, type Palette, type Screen, scaled, screenOf, several } from '../print.ts';
 
 export default command({
   name: 'ls',
@@ -146,4 +144,23 @@ function attributeText({ name, dtype, shape, value }: ListedAttribute): string {
   const size = shape === null ? 'NULL' : shape.length === 0 ? '' : ` {${shape.join(', ')}}`;
   const text = shape === null ? '' : ` = ${JSON.stringify(value)}`;
   return `${name} ${dtype}${size}${text.length > LONG ? `${text.slice(0, LONG)} ...` : text}`;
+}
+
+/** What FILE[/object] means: the longest beginning that is a file, and the path in it. */
+export function fileAndObject(text: string): { file: string; object: string } {
+  if (/^https?:\/\//i.test(text)) return { file: text, object: '/' };
+  for (let end = text.length; end > 0; end = text.lastIndexOf('/', end - 1)) {
+    const file = text.slice(0, end);
+    if (isFile(file)) return { file, object: text.slice(end) || '/' };
+  }
+  return { file: text, object: '/' };
+}
+
+/** Anything but a folder: a device or a pipe gets its own message when it is opened. */
+function isFile(path: string): boolean {
+  try {
+    return !statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
 }

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { H5LogError } from '../../base/errors.ts';
 import type { ReplayResult } from '../../tools/replay/replay.ts';
 import { command, json } from '../command.ts';
-import { counted, scaled, seconds, several } from '../figures.ts';
+import { counted, scaled, seconds, several } from '../print.ts';
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 };
 

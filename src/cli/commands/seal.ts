@@ -1,7 +1,7 @@
 import { H5LogError } from '../../base/errors.ts';
 import type { SealResult } from '../../tools/seal/seal.ts';
 import { command, json } from '../command.ts';
-import { counted, scaled, seconds, several } from '../figures.ts';
+import { counted, scaled, seconds, several } from '../print.ts';
 
 export default command({
   name: 'seal',

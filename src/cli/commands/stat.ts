@@ -1,10 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { H5LogError } from '../../base/errors.ts';
 import type { FlushStat, Stat } from '../../tools/stat/stat.ts';
-import { columns } from '../columns.ts';
 import { command, json } from '../command.ts';
-import { counted, scaled, several } from '../figures.ts';
-import { LinePrinter } from '../print-lines.ts';
+import { columns, counted, LinePrinter, scaled, several } from '../print.ts';
 
 /** Lines for flushes; of more, neighbours are put together. */
 const LINES = 16;

@@ -1,6 +1,6 @@
 import type { VerifyResult } from '../../tools/verify/verify.ts';
 import { command, json } from '../command.ts';
-import { counted, scaled, seconds, several } from '../figures.ts';
+import { counted, scaled, seconds, several } from '../print.ts';
 
 /** Beyond these a list says how many more there are. */
 const MOST_LINES = 20;

@@ -1,7 +1,7 @@
 import type { Communicator } from '../comm/communicator.ts';
 import { type Launcher, launcher } from '../comm/launcher.ts';
 import { solo } from '../comm/solo.ts';
-import { noProgress, type Progress, progressOn } from './progress.ts';
+import { noProgress, type Progress, progressOn } from './print.ts';
 
 /** What a command runs in: its ranks, and where it prints. */
 export interface Surroundings {

@@ -1,0 +1,35 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { together } from '../comm/agreement.ts';
+import type { Communicator } from '../comm/communicator.ts';
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** A new folder that goes when the process ends, also by a signal. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'h5log-cli-'));
+  const remove = (): void => rmSync(folder, { recursive: true, force: true });
+  process.on('exit', remove);
+  const signalled = (signal: NodeJS.Signals): void => {
+    remove();
+    for (const name of SIGNALS) process.removeListener(name, signalled);
+    process.kill(process.pid, signal);
+  };
+  for (const signal of SIGNALS) process.on(signal, signalled);
+  return folder;
+}
+
+/** A folder of the first rank's for all of them, which it removes when it ends. */
+export function sharedFolder(comm: Communicator): string {
+  const path = together(comm, () => (comm.rank === 0 ? temporaryFolder() : ''));
+  const bytes = comm.bcast(comm.rank === 0 ? new TextEncoder().encode(path) : null, 0);
+  return new TextDecoder().decode(bytes);
+}
+
+/** Makes a folder unless it is there; the first rank does it for all. */
+export function makeFolder(comm: Communicator, path: string): void {
+  together(comm, () => {
+    if (comm.rank === 0) mkdirSync(path, { recursive: true });
+  });
+}
