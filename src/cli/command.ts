@@ -1,4 +1,4 @@
-import type { Surroundings } from './context.ts';
+import type { CommandContext } from './context.ts';
 
 /** 0 fine, 1 differs or damaged, 2 usage or cannot run. */
 export type ExitCode = 0 | 1 | 2;
@@ -52,7 +52,7 @@ export type Values<T extends Options> = { readonly [K in keyof T]: ValueOf<T[K]>
 export interface Call<T extends Options = Options> {
   readonly values: Values<T>;
   readonly positionals: readonly string[];
-  readonly around: Surroundings;
+  readonly context: CommandContext;
 }
 
 /**

@@ -4,7 +4,7 @@ import { solo } from '../comm/solo.ts';
 import { noProgress, type Progress, progressOn } from './print.ts';
 
 /** What a command runs in: its ranks, and where it prints. */
-export interface Surroundings {
+export interface CommandContext {
   /** All ranks of an MPI launcher, or one. */
   readonly comm: Communicator;
   /** Prints a line on standard output; only the first rank does. */
@@ -20,7 +20,7 @@ export function launcherOfSeveral(): Launcher | undefined {
 }
 
 /** Joins the ranks of the launcher, if there is one. MPI is loaded only then. */
-export async function findSurroundings(): Promise<Surroundings> {
+export async function findContext(): Promise<CommandContext> {
   const comm = launcherOfSeveral() ? (await import('../mpi.ts')).mpi() : solo();
   const leads = comm.rank === 0;
   const progress = leads ? progressOn(process.stderr) : noProgress;

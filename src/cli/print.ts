@@ -28,8 +28,8 @@ export function seconds(value: number): string {
   return `${value.toFixed(value < 0.1 ? 4 : value < 10 ? 2 : 1)} s`;
 }
 
-/** Rows of a table with its columns below one another: the first to the left, the others to the right. */
-export function columns(rows: readonly (readonly string[])[]): string[] {
+/** Rows of a table with aligned columns: the first `left` of them to the left, the others to the right. */
+export function columns(rows: readonly (readonly string[])[], left = 1): string[] {
   const widths: number[] = [];
   for (const row of rows) {
     row.forEach((text, i) => {
@@ -40,7 +40,7 @@ export function columns(rows: readonly (readonly string[])[]): string[] {
     row
       .map((text, i) => {
         const space = ' '.repeat((widths[i] as number) - [...text].length);
-        return i === 0 ? `${text}${space}` : `${space}${text}`;
+        return i < left ? `${text}${space}` : `${space}${text}`;
       })
       .join('  ')
       .trimEnd(),

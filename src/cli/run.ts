@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { H5LogError } from '../base/errors.ts';
 import type { Command, ExitCode } from './command.ts';
 import { commands } from './commands.ts';
-import { findSurroundings, launcherOfSeveral } from './context.ts';
+import { findContext, launcherOfSeveral } from './context.ts';
 import { helpOf, helpOfAll } from './help.ts';
 import { nearest, parse } from './parse.ts';
 import { failureText } from './print.ts';
@@ -59,13 +59,13 @@ async function prepare(args: readonly string[], say: (text: string) => void): Pr
   const { values, positionals, help } = parse(command, rest);
   if (help) return fine(() => say(helpOf(command)));
   return async () => {
-    const around = await findSurroundings();
+    const context = await findContext();
     try {
-      const code = await command.run({ values, positionals, around });
+      const code = await command.run({ values, positionals, context });
       // Every rank leaves with the same.
-      return Math.max(...around.comm.allreduce(Float64Array.of(code), 'max')) as ExitCode;
+      return Math.max(...context.comm.allreduce(Float64Array.of(code), 'max')) as ExitCode;
     } finally {
-      around.progress.clear();
+      context.progress.clear();
     }
   };
 }

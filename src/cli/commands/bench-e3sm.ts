@@ -6,7 +6,7 @@ import { peakMemory } from '../../bench/peak-memory.ts';
 import { median } from '../../bench/times.ts';
 import type { Figure } from '../../bench/workload.ts';
 import type { Options, Values } from '../command.ts';
-import type { Surroundings } from '../context.ts';
+import type { CommandContext } from '../context.ts';
 import { counted, seconds, several } from '../print.ts';
 
 const MIB = 2 ** 20;
@@ -39,7 +39,10 @@ export interface E3smOutcome {
 }
 
 /** Says what is wrong with the options, before anything is done. */
-export function checkE3sm({ header, map, generate, ranks }: Values<typeof e3smOptions>, { comm }: Surroundings): void {
+export function checkE3sm(
+  { header, map, generate, ranks }: Values<typeof e3smOptions>,
+  { comm }: CommandContext,
+): void {
   if (ranks !== undefined && comm.size > 1 && ranks !== comm.size)
     throw new H5LogError('OPTION', `--ranks ${ranks} is for threads; mpiexec has started ${comm.size} ranks`);
   if (map === undefined && !generate)
@@ -53,7 +56,7 @@ export async function benchE3sm(
   values: Values<typeof e3smOptions>,
   repeat: number,
   folder: () => string,
-  { comm }: Surroundings,
+  { comm }: CommandContext,
 ): Promise<E3smOutcome> {
   const { header, map, ranks, read, double } = values;
   const headers = header.map((path) => readText(path));

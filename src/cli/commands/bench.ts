@@ -56,15 +56,15 @@ export default command({
       says: 'the published benchmark of the F case, 33.4 MiB',
     },
   ],
-  async run({ values, positionals, around }) {
+  async run({ values, positionals, context }) {
     const { repeat, external, scale = 1 } = values;
-    const { comm, progress } = around;
+    const { comm, progress } = context;
     const names = chosen(positionals);
     const madeUp = positionals.includes('all') && values.header.length === 0 && values.map === undefined;
     const e3sm = { ...values, generate: values.generate || madeUp };
     checkScale(values.scale, names);
     checkRanks(names, external, comm);
-    if (names.includes('e3sm')) checkE3sm(e3sm, around);
+    if (names.includes('e3sm')) checkE3sm(e3sm, context);
     else refuseE3smOptions(values, names);
 
     const figures: Figure[] = [];
@@ -75,8 +75,8 @@ export default command({
       const show = (done: number): void => progress.show((i + done) / names.length, name);
       let headline = E3SM_HEADLINE;
       if (name === 'e3sm') {
-        outcome = await benchE3sm(e3sm, repeat, () => places.of(name), around);
-        if (!values.json) for (const line of outcome.lines) around.print(line);
+        outcome = await benchE3sm(e3sm, repeat, () => places.of(name), context);
+        if (!values.json) for (const line of outcome.lines) context.print(line);
         own.push(...outcome.figures);
       } else {
         const workload = await shipped(name);
@@ -91,11 +91,11 @@ export default command({
       }
       // Of e3sm there is a table of its own already.
       const shown = name === 'e3sm' ? own.filter(({ id }) => id !== headline) : own;
-      if (!values.json) for (const line of figureLines(shown)) around.print(line);
+      if (!values.json) for (const line of figureLines(shown)) context.print(line);
       figures.push(...own);
       places.leave(name);
     }
-    if (values.json) around.printJson({ scale, repeat, ...outcome?.facts, figures });
+    if (values.json) context.printJson({ scale, repeat, ...outcome?.facts, figures });
     return outcome && !outcome.isRight ? 1 : 0;
   },
 });

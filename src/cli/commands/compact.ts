@@ -19,9 +19,9 @@ export default command({
     json,
   },
   examples: [{ command: 'compact run.h5 small.h5', says: 'run.h5 stays as it is' }],
-  async run({ values, positionals, around }) {
+  async run({ values, positionals, context }) {
     // One rank is enough: the disk is the limit.
-    if (around.comm.rank > 0) return 0;
+    if (context.comm.rank > 0) return 0;
     const { compact } = await import('../../tools/compact/compact.ts');
     const [input, output] = positionals as readonly [string, string];
     const result = await compact(input, output, {
@@ -29,18 +29,18 @@ export default command({
       memory: values.memory * 2 ** 20,
       checksum: !values['no-checksum'],
       progress: ({ datasets, total, dataset, bytes }) =>
-        around.progress.show(datasets / Math.max(1, total), `${dataset}, ${scaled(bytes, 'B')}`),
+        context.progress.show(datasets / Math.max(1, total), `${dataset}, ${scaled(bytes, 'B')}`),
     });
-    if (values.json) around.printJson({ input, output, ...result });
+    if (values.json) context.printJson({ input, output, ...result });
     else {
       const { datasets, copied, blocks, blocksBefore, kept, bytes, bytesBefore } = result;
-      around.print(
+      context.print(
         `${input}: ${counted(bytesBefore)} bytes, ${output}: ${counted(bytes)} bytes (${((100 * bytes) / bytesBefore).toFixed(1)} %) in ${seconds(result.seconds)}`,
       );
-      around.print(
+      context.print(
         `  ${several(datasets, 'dataset')} of the log, ${several(blocksBefore, 'block')} before, ${counted(blocks)} now, ${counted(kept)} copied as stored`,
       );
-      if (copied > 0) around.print(`  ${several(copied, 'other dataset')} copied`);
+      if (copied > 0) context.print(`  ${several(copied, 'other dataset')} copied`);
     }
     return 0;
   },

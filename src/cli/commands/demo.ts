@@ -2,11 +2,9 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
-import { together } from '../../comm/agreement.ts';
 import type { DemoReport } from '../../tools/demo/demo.ts';
 import { command, json } from '../command.ts';
-import type { Surroundings } from '../context.ts';
-import { temporaryFolder } from '../folders.ts';
+import { sharedFolder } from '../folders.ts';
 import { counted, scaled, seconds, several } from '../print.ts';
 
 export default command({
@@ -39,9 +37,9 @@ export default command({
       says: 'the same on four processes of MPI; with Open MPI npx h5log does as well',
     },
   ],
-  async run({ values, around }) {
+  async run({ values, context }) {
     const { ranks, steps, size, subfiles, out, check } = values;
-    const { comm, progress } = around;
+    const { comm, progress } = context;
     if (out !== undefined && check !== undefined)
       throw new H5LogError('OPTION', '--check writes nothing, so there is nothing to --out');
     if (ranks !== undefined && comm.size > 1 && ranks !== comm.size)
@@ -50,7 +48,7 @@ export default command({
       throw new H5LogError('NOT_FOUND', `${check} does not exist`, { file: check });
     const begun = performance.now();
     const { demo } = await import('../../tools/demo/demo.ts');
-    const path = check ?? out ?? temporaryFile(around);
+    const path = check ?? out ?? join(sharedFolder(comm), 'field.h5');
     const report = await demo(path, {
       ...(comm.size > 1 ? { comm } : { ranks: ranks ?? availableParallelism() }),
       ...{ steps, size, subfiles, check: check !== undefined },
@@ -64,18 +62,11 @@ export default command({
       },
     });
     const total = (performance.now() - begun) / 1000;
-    if (values.json) around.printJson({ ...report, seconds: total, ...(out !== undefined && { file: out }) });
-    else for (const line of lines(report, total, out)) around.print(line);
+    if (values.json) context.printJson({ ...report, seconds: total, ...(out !== undefined && { file: out }) });
+    else for (const line of lines(report, total, out)) context.print(line);
     return report.wrong === 0 ? 0 : 1;
   },
 });
-
-/** In a folder of the first rank's, which removes it when it ends. */
-function temporaryFile({ comm }: Surroundings): string {
-  const path = together(comm, () => (comm.rank === 0 ? join(temporaryFolder(), 'field.h5') : ''));
-  const bytes = comm.bcast(comm.rank === 0 ? new TextEncoder().encode(path) : null, 0);
-  return new TextDecoder().decode(bytes);
-}
 
 const KINDS = { solo: 'rank', threads: 'thread', mpi: 'rank' };
 

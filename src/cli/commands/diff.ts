@@ -30,8 +30,8 @@ export default command({
     { command: 'diff -r -d 1e-6 a.h5 b.h5 /atm/T', says: 'values of /atm/T that are more than a millionth apart' },
     { command: 'diff -q --exclude-path /log a.h5 b.h5', says: 'for a script: exit code 0 or 1' },
   ],
-  async run({ values, positionals, around }) {
-    if (around.comm.rank > 0) return 0;
+  async run({ values, positionals, context }) {
+    if (context.comm.rank > 0) return 0;
     const [a, b, object, otherObject] = positionals as [string, string, string?, string?];
     const { delta, relative, count, report, verbose, quiet } = values;
     const options: DiffOptions = {
@@ -45,7 +45,7 @@ export default command({
     const { diff, differencesOf } = await import('../../tools/diff/diff.ts');
     if (values.json) {
       const found = await diff(a, b, options);
-      if (!quiet) around.printJson(found);
+      if (!quiet) context.printJson(found);
       return found.same ? 0 : 1;
     }
     const { shownText } = await import('../../tools/escape-text.ts');
@@ -55,7 +55,7 @@ export default command({
       relative: relative !== undefined,
       most: count ?? Infinity,
     });
-    const printer = new LinePrinter(around);
+    const printer = new LinePrinter(context);
     for await (const event of differencesOf(a, b, options)) {
       // Nothing can change that they differ.
       if (quiet && lines.differences > 0) break;

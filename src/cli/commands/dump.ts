@@ -1,7 +1,7 @@
 import { H5LogError } from '../../base/errors.ts';
 import type { Dump, DumpedEntry, DumpedSection, DumpedTable } from '../../tools/dump/dump.ts';
 import { command, json } from '../command.ts';
-import type { Surroundings } from '../context.ts';
+import type { CommandContext } from '../context.ts';
 import { LinePrinter, several } from '../print.ts';
 
 /** Blocks of an entry that are printed without -v. */
@@ -37,8 +37,8 @@ export default command({
     { command: 'dump -d /atm/T -s 0,0,0 -c 1,1,10 run.h5', says: 'the first ten values' },
     { command: 'dump -k run.h5', says: 'what kind of file it is' },
   ],
-  async run({ values, positionals, around }) {
-    if (around.comm.rank > 0) return 0;
+  async run({ values, positionals, context }) {
+    if (context.comm.rank > 0) return 0;
     const path = positionals[0] as string;
     const slab = slabFrom(values);
     if (values.dataset.length === 0 && Object.keys(slab).length > 0)
@@ -46,19 +46,19 @@ export default command({
     if (values.kind) {
       const { fileKind } = await import('../../tools/file-kind.ts');
       const kind = await fileKind(path);
-      if (values.json) around.printJson({ file: path, kind });
-      else around.print(kind);
+      if (values.json) context.printJson({ file: path, kind });
+      else context.print(kind);
     } else if (values.dataset.length > 0) {
       const { datasetJson, datasetLines } = await import('../../tools/dump/dataset.ts');
       const options = { datasets: values.dataset, slab, header: values.header };
-      const printer = new LinePrinter(around);
+      const printer = new LinePrinter(context);
       for await (const line of values.json ? datasetJson(path, options) : datasetLines(path, options))
         await printer.print(line);
       await printer.flush();
     } else if (values.json) {
       const { dump } = await import('../../tools/dump/dump.ts');
-      around.printJson(await dump(path, { header: values.header }));
-    } else await printLog(path, values.header, values.verbose ? Infinity : FEW, around);
+      context.printJson(await dump(path, { header: values.header }));
+    } else await printLog(path, values.header, values.verbose ? Infinity : FEW, context);
     return 0;
   },
 });
@@ -77,10 +77,10 @@ function slabFrom(values: Lists): Partial<Record<keyof Lists, number[]>> {
   return slab;
 }
 
-async function printLog(path: string, header: boolean, blocks: number, around: Surroundings): Promise<void> {
+async function printLog(path: string, header: boolean, blocks: number, context: CommandContext): Promise<void> {
   const { dump } = await import('../../tools/dump/dump.ts');
   const { shownText } = await import('../../tools/escape-text.ts');
-  const printer = new LinePrinter(around);
+  const printer = new LinePrinter(context);
   // The header first: it is known before the entries are.
   for (const line of headerLines(await dump(path, { header: true }))) await printer.print(shownText(line));
   if (!header) {

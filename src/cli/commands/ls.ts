@@ -21,18 +21,18 @@ export default command({
     { command: 'ls -r -v run.h5/atm', says: 'everything below /atm, with attributes' },
     { command: 'ls -r --json run.h5', says: 'the same for a program' },
   ],
-  async run({ values, positionals, around }) {
-    if (around.comm.rank > 0) return 0;
+  async run({ values, positionals, context }) {
+    if (context.comm.rank > 0) return 0;
     const { file, object } = fileAndObject(positionals[0] as string);
     const { list } = await import('../../tools/list/list.ts');
     const { recursive, verbose } = values;
     const listing = await list(file, { object, recursive, verbose });
     const code = listing.objects.some(({ problem }) => problem !== undefined) ? 1 : 0;
     if (values.json) {
-      around.printJson(listing);
+      context.printJson(listing);
       return code;
     }
-    const printer = new LinePrinter(around);
+    const printer = new LinePrinter(context);
     for (const line of await lines(listing, recursive, screenOf())) await printer.print(line);
     await printer.flush();
     return code;

@@ -41,9 +41,9 @@ export default command({
     { command: 'replay -j 1 --memory 64MiB run.h5 ordinary.h5', says: 'one thread, little memory' },
     { command: 'mpiexec -n 4 node_modules/.bin/h5log replay run.h5 ordinary.h5', says: 'on four processes of MPI' },
   ],
-  async run({ values, positionals, around }) {
+  async run({ values, positionals, context }) {
     const [input = '', output = ''] = positionals;
-    const { comm, progress } = around;
+    const { comm, progress } = context;
     const { replay } = await import('../../tools/replay/replay.ts');
     const result = await replay(input, output, {
       ...(comm.size > 1 ? { comm } : { threads: values.jobs ?? threadsFor(input) }),
@@ -54,8 +54,8 @@ export default command({
       },
     });
     if (comm.rank > 0) return 0;
-    if (values.json) around.printJson({ input, output, ...result });
-    else for (const line of lines(output, result)) around.print(line);
+    if (values.json) context.printJson({ input, output, ...result });
+    else for (const line of lines(output, result)) context.print(line);
     return 0;
   },
 });

@@ -1,7 +1,7 @@
 import { H5LogError } from '../../base/errors.ts';
 import type { SealResult } from '../../tools/seal/seal.ts';
 import { command, json } from '../command.ts';
-import { counted, scaled, seconds, several } from '../print.ts';
+import { columns, counted, scaled, seconds, several } from '../print.ts';
 
 export default command({
   name: 'seal',
@@ -20,33 +20,27 @@ export default command({
     { command: 'seal run.h5', says: 'run.h5 is ordinary HDF5 from then on' },
     { command: 'seal run.h5 --to ordinary.h5', says: 'the same with a copy; run.h5 may be in use' },
   ],
-  async run({ values, positionals, around }) {
+  async run({ values, positionals, context }) {
     const [path = ''] = positionals;
     const { to } = values;
-    if (around.comm.size > 1) throw new H5LogError('OPTION', 'seal is done by one process; start it without mpiexec');
+    if (context.comm.size > 1) throw new H5LogError('OPTION', 'seal is done by one process; start it without mpiexec');
     const begun = performance.now();
     const { seal } = await import('../../tools/seal/seal.ts');
     const result = await seal(path, {
       ...(to === undefined ? {} : { to }),
-      progress: ({ done, total, dataset }) => around.progress.show(done / total, dataset),
+      progress: ({ done, total, dataset }) => context.progress.show(done / total, dataset),
     });
     const took = (performance.now() - begun) / 1000;
-    if (values.json) around.printJson({ ...result, seconds: took });
-    else for (const line of lines(result, took)) around.print(line);
+    if (values.json) context.printJson({ ...result, seconds: took });
+    else for (const line of lines(result, took)) context.print(line);
     return 0;
   },
 });
 
 const HEAD = ['dataset', 'way', 'pieces', 'moved'] as const;
 
-/** A table, numbers to the right, and what it came to. */
 function* lines({ path, datasets, moved }: SealResult, took: number): Iterable<string> {
   const rows = datasets.map((each) => [each.path, each.way, counted(each.pieces), scaled(each.moved, 'B')]);
-  const widths = HEAD.map((head, c) => Math.max(head.length, ...rows.map((row) => (row[c] as string).length)));
-  for (const row of rows.length > 0 ? [HEAD, ...rows] : []) {
-    yield row
-      .map((cell, c) => (c < 2 ? cell.padEnd(widths[c] as number) : cell.padStart(widths[c] as number)))
-      .join('  ');
-  }
+  if (rows.length > 0) yield* columns([HEAD, ...rows], 2);
   yield `${path}: ${several(datasets.length, 'dataset')} sealed, ${scaled(moved, 'B')} moved, ${seconds(took)}`;
 }

@@ -40,8 +40,8 @@ export default command({
     { command: 'stat run.h5', says: 'tables of datasets, ranks and flushes' },
     { command: 'stat --plot blocks.svg --dataset /T --by flush run.h5', says: 'and a picture of the blocks of /T' },
   ],
-  async run({ values, positionals, around }) {
-    if (around.comm.rank > 0) return 0;
+  async run({ values, positionals, context }) {
+    if (context.comm.rank > 0) return 0;
     const path = positionals[0] as string;
     const { stat } = await import('../../tools/stat/stat.ts');
     const { dataset, plot, verbose } = values;
@@ -53,11 +53,11 @@ export default command({
       save(plot, svg);
     }
     if (values.json) {
-      around.printJson(report);
+      context.printJson(report);
       return 0;
     }
     const { shownText } = await import('../../tools/escape-text.ts');
-    const printer = new LinePrinter(around);
+    const printer = new LinePrinter(context);
     for (const line of lines(report, verbose)) await printer.print(shownText(line));
     if (plot !== undefined) await printer.print(`plot        ${plot}`);
     await printer.flush();

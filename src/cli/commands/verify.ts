@@ -24,20 +24,20 @@ export default command({
     { command: 'verify run.h5', says: 'is it sound?' },
     { command: 'verify run.h5 --repair-to repaired.h5', says: 'save the newest commit that is' },
   ],
-  async run({ values, positionals, around }) {
+  async run({ values, positionals, context }) {
     // One rank is enough: the disk is the limit.
-    if (around.comm.rank > 0) return 0;
+    if (context.comm.rank > 0) return 0;
     const { verify } = await import('../../tools/verify/verify.ts');
     const { 'repair-to': repairTo, force, all } = values;
     const result = await verify(positionals[0] as string, {
       ...(repairTo !== undefined && { repairTo }),
       force,
       progress: ({ bytes, total }) => {
-        if (total > 0) around.progress.show(bytes / total, `${scaled(bytes, 'B')} of ${scaled(total, 'B')}`);
+        if (total > 0) context.progress.show(bytes / total, `${scaled(bytes, 'B')} of ${scaled(total, 'B')}`);
       },
     });
-    if (values.json) around.printJson(result);
-    else for (const line of lines(result, all)) around.print(line);
+    if (values.json) context.printJson(result);
+    else for (const line of lines(result, all)) context.print(line);
     return result.sound ? 0 : 1;
   },
 });
