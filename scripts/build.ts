@@ -73,10 +73,7 @@ const fewChunks: Plugin = {
         };
       });
     };
-    const small = [
-      'base/errors.ts',
-      ...['communicator', 'error', 'launcher', 'solo'].map((name) => `comm/${name}.ts`),
-    ];
+    const small = ['base/errors.ts', ...['communicator', 'error', 'launcher', 'solo'].map((name) => `comm/${name}.ts`)];
     add(/src\/((tools|bench)\/.*|tools|native|storage)\.ts$/, ['index.ts']);
     add(/src\/(cli\/.*|mpi|threads|comm\/threads\/worker)\.ts$/, small);
   },
