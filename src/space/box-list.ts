@@ -1,12 +1,5 @@
+import type { Boxes } from './box.ts';
 import { selectionError } from './shape.ts';
-
-/** n-d boxes in flat arrays: box i has its coordinates at `i * rank`. */
-export interface Boxes {
-  readonly rank: number;
-  readonly length: number;
-  readonly starts: Float64Array;
-  readonly counts: Float64Array;
-}
 
 /** 1 GiB in each of the two arrays. A selection that needs more blocks could not be stored in a table either. */
 const MAX_NUMBERS = 2 ** 27;

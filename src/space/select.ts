@@ -1,4 +1,5 @@
-import { type Boxes, BoxList } from './box-list.ts';
+import type { Boxes } from './box.ts';
+import { BoxList } from './box-list.ts';
 import { ALL, boxesForm, boxesOf, type Form, noneForm, pointsForm, setForm, slabForm } from './expression.ts';
 import { checkPoints, flatten, sortPoints } from './points.ts';
 import { type Coordinates, checkCoordinates, isList, outside, type Slab, selectionError, wrongRank } from './shape.ts';

@@ -1,8 +1,9 @@
+import type { Boxes } from './box.ts';
 import { BoxList, isRowMajor, joinNeighbours } from './box-list.ts';
 import { KEEP, type Problem, type SetOperation, sweep } from './sweep.ts';
 
 /** Up to this many boxes a sweep is never worth avoiding. */
-const FEW = 64;
+const ALWAYS_SWEPT = 64;
 /** A sweep may look at each box this many times; beyond, halving space drops more than it costs. */
 const LOOKS = 24;
 
@@ -55,7 +56,7 @@ function solve(problem: Problem): BoxList {
 /** Whether the active boxes, summed over the segments of dimension 0, are few. */
 function isCheap(list: BoxList): boolean {
   const { rank, length } = list;
-  if (length <= FEW) return true;
+  if (length <= ALWAYS_SWEPT) return true;
   const lows = new Float64Array(length);
   const highs = new Float64Array(length);
   for (let i = 0; i < length; i++) {
@@ -186,4 +187,119 @@ function part(problem: Problem, d: number, from: number, end: number, rank: numb
     if (i < border) newBorder++;
   }
   return { ...problem, list: cut, border: newBorder };
+}
+
+/** Up to this many boxes cutting one after the other is faster than preparing a sweep. */
+const CUT_ONE_BY_ONE = 16;
+
+/** Lists for one call, by rank: reads call this for every query, and making the lists would cost more than cutting. */
+class Scratch {
+  static readonly #byRank: Scratch[] = [];
+  readonly touching: BoxList;
+  pieces: BoxList;
+  spare: BoxList;
+
+  private constructor(rank: number) {
+    this.touching = new BoxList(rank);
+    this.pieces = new BoxList(rank);
+    this.spare = new BoxList(rank);
+  }
+
+  static of(rank: number): Scratch {
+    Scratch.#byRank[rank] ??= new Scratch(rank);
+    return Scratch.#byRank[rank];
+  }
+
+  static drop(rank: number): void {
+    delete Scratch.#byRank[rank];
+  }
+}
+
+/**
+ * The pieces of box (start, count) that none of `covers` covers: disjoint, in no promised order.
+ * `at` is the index of the first number in start and count.
+ */
+export function subtractMany(start: ArrayLike<number>, count: ArrayLike<number>, covers: Boxes, at = 0): Boxes {
+  const { rank } = covers;
+  const scratch = Scratch.of(rank);
+  const { touching } = scratch;
+  let pieces = scratch.pieces;
+  let spare = scratch.spare;
+  pieces.length = 0;
+  for (let d = 0; d < rank; d++) {
+    if (!((count[at + d] as number) > 0)) return pieces.toBoxes();
+    pieces.lo[d] = start[at + d] as number;
+    pieces.hi[d] = (start[at + d] as number) + (count[at + d] as number);
+  }
+  pieces.length = 1;
+  findTouching(pieces, covers, touching);
+  if (touching.length > CUT_ONE_BY_ONE) {
+    Scratch.drop(rank);
+    return combine(pieces, touching, 'minus', false).toBoxes();
+  }
+  for (let i = 0; i < touching.length; i++) {
+    spare.length = 0;
+    for (let k = 0; k < pieces.length; k++) cutOut(pieces, k * rank, touching, i * rank, spare);
+    [pieces, spare] = [spare, pieces];
+  }
+  return pieces.toBoxes();
+}
+
+/** Fills `touching` with the covers that share an element with the only box of `whole`. */
+function findTouching(whole: BoxList, covers: Boxes, touching: BoxList): void {
+  const { rank, starts, counts } = covers;
+  const { lo, hi } = whole;
+  touching.length = 0;
+  for (let i = 0; i < covers.length; i++) {
+    const at = i * rank;
+    let d = 0;
+    while (
+      d < rank &&
+      (counts[at + d] as number) > 0 &&
+      (starts[at + d] as number) < (hi[d] as number) &&
+      (starts[at + d] as number) + (counts[at + d] as number) > (lo[d] as number)
+    ) {
+      d++;
+    }
+    if (d < rank) continue;
+    touching.reserve(1);
+    const to = touching.length * rank;
+    for (d = 0; d < rank; d++) {
+      touching.lo[to + d] = starts[at + d] as number;
+      touching.hi[to + d] = (starts[at + d] as number) + (counts[at + d] as number);
+    }
+    touching.length++;
+  }
+}
+
+/** Appends to `out` the piece of `boxes` at a without the hole at h: what is before and behind it in each dimension. */
+function cutOut(boxes: BoxList, a: number, holes: BoxList, h: number, out: BoxList): void {
+  const { rank } = boxes;
+  for (let d = 0; d < rank; d++) {
+    const apart =
+      (holes.hi[h + d] as number) <= (boxes.lo[a + d] as number) ||
+      (holes.lo[h + d] as number) >= (boxes.hi[a + d] as number);
+    if (apart) {
+      out.push(boxes.lo, boxes.hi, a);
+      return;
+    }
+  }
+  for (let d = 0; d < rank; d++) {
+    const low = boxes.lo[a + d] as number;
+    const high = boxes.hi[a + d] as number;
+    const from = Math.max(low, holes.lo[h + d] as number);
+    const end = Math.min(high, holes.hi[h + d] as number);
+    if (low < from) pushRange(boxes, a, d, low, from, out);
+    if (end < high) pushRange(boxes, a, d, end, high, out);
+    // `boxes` is thrown away after this: narrow it in place to what is left.
+    boxes.lo[a + d] = from;
+    boxes.hi[a + d] = end;
+  }
+}
+
+function pushRange(boxes: BoxList, a: number, d: number, from: number, end: number, out: BoxList): void {
+  out.push(boxes.lo, boxes.hi, a);
+  const to = (out.length - 1) * out.rank + d;
+  out.lo[to] = from;
+  out.hi[to] = end;
 }

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { clip } from '../../src/space/box.ts';
 import { boxInto, isPlainBox, manyInto } from '../../src/space/check-boxes.ts';
-import { clip, subtractMany } from '../../src/space/cut.ts';
 import { select, type Where } from '../../src/space/select.ts';
+import { subtractMany } from '../../src/space/sets.ts';
 import { runs } from '../seed.ts';
 import { covered, shapes } from './model.ts';
 

@@ -1,4 +1,4 @@
-import { halves } from '../../space/cut.ts';
+import { halves } from '../../space/box.ts';
 import { type EntryBlocks, MOST_DATA_BYTES, mostBlocks } from '../format/table.ts';
 import { TableWriter } from '../format/table-write.ts';
 import type { Log } from '../log.ts';

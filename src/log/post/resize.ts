@@ -1,6 +1,6 @@
-import type { Boxes } from '../../space/box-list.ts';
+import { type Boxes, clip, endOf } from '../../space/box.ts';
 import { gather } from '../../space/copy.ts';
-import { clip, subtractMany } from '../../space/cut.ts';
+import { subtractMany } from '../../space/sets.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { readReach, resizeAnchor, writeReach } from '../format/anchor.ts';
@@ -83,7 +83,7 @@ function boxesOf({ rank, length, starts, counts }: Boxes): Box[] {
  */
 function* coveredBy(dataset: LogDataset, start: Float64Array, count: Float64Array): Io<Box[]> {
   const rank = start.length;
-  const high = start.map((s, d) => s + (count[d] as number));
+  const high = endOf(start, count);
   const { log } = dataset;
   const { committed } = log.tables;
   const whole = yield* log.tables.whole(dataset, committed);
@@ -112,10 +112,7 @@ const MOST_TICKS = 4 * 2 ** 20;
 /** The blocks of which something can be seen in a box. */
 function seenIn(index: BlockIndex, start: Float64Array, count: Float64Array): Boxes {
   const { rank } = index;
-  const candidates = index.query(
-    start,
-    start.map((s, d) => s + (count[d] as number)),
-  );
+  const candidates = index.query(start, endOf(start, count));
   const size = sizeOf(count);
   const blocks = size > MOST_TICKS ? candidates : visible(index, candidates, start, count).blocks;
   const [starts, counts] = [new Float64Array(blocks.length * rank), new Float64Array(blocks.length * rank)];

@@ -1,14 +1,13 @@
 import { inflate } from '#platform';
 import { type FilterStep, unfilter } from '../../filter/pipeline.ts';
 import { FileBytes } from '../../hdf5/format/file-bytes.ts';
+import { endOf, halves, intersectInto, isContiguous, overlaps, positionIn } from '../../space/box.ts';
 import { copyBox } from '../../space/copy.ts';
-import { halves } from '../../space/cut.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import type { BlockIndex } from './index.ts';
 import { CACHED, GAP, WINDOW } from './limits.ts';
-import { meets } from './rtree.ts';
 import { placeRuns } from './runs.ts';
 import { visible } from './visible.ts';
 
@@ -75,13 +74,9 @@ export class BoxReader {
    * though not all of them need be. Without it the index is asked.
    */
   *read(start: Float64Array, count: Float64Array, out: Uint8Array, at: number, among?: Uint32Array): Io<void> {
-    const high = new Float64Array(this.#rank);
-    let size = 1;
-    for (let d = 0; d < this.#rank; d++) {
-      high[d] = (start[d] as number) + (count[d] as number);
-      size *= count[d] as number;
-    }
+    const size = sizeOf(count);
     if (size === 0) return;
+    const high = endOf(start, count);
     const candidates = among ? this.#meeting(among, start, high) : this.index.query(start, high, this.#limit);
     if (size > PART && candidates.length > MANY) {
       const { first, later, second } = halves(start, count);
@@ -106,7 +101,7 @@ export class BoxReader {
     let length = 0;
     for (let i = 0; i < among.length; i++) {
       const block = among[i] as number;
-      if (meets(starts, counts, block * rank, rank, low, high)) found[length++] = block;
+      if (overlaps(starts, counts, block * rank, rank, low, high)) found[length++] = block;
     }
     return found.subarray(0, length);
   }
@@ -124,8 +119,8 @@ export class BoxReader {
       }
       const from = this.#firstByte(block, start, count);
       let end = this.#lastByte(block);
-      if (this.#straight(count) && end - from > CACHED) {
-        const to = at + this.#boxPosition(count) * this.size;
+      if (end - from > CACHED && isContiguous(this.#shape, this.#part) && isContiguous(count, this.#part)) {
+        const to = at + positionIn(count, this.#inBox) * this.size;
         yield* this.direct(file, out.subarray(to, to + end - from), from);
         i++;
         continue;
@@ -223,24 +218,11 @@ export class BoxReader {
 
   /** Fills the scratch for a block and gives the position of the first element inside it. */
   #cut(block: number, start: Float64Array, count: Float64Array): number {
-    const rank = this.#rank;
     const { starts, counts } = this.index;
-    const k = block * rank;
-    let position = 0;
-    for (let d = 0; d < rank; d++) {
-      const from = starts[k + d] as number;
-      const extent = counts[k + d] as number;
-      const box = start[d] as number;
-      const low = from > box ? from : box;
-      const boxEnd = box + (count[d] as number);
-      const high = from + extent < boxEnd ? from + extent : boxEnd;
-      this.#inBlock[d] = low - from;
-      this.#inBox[d] = low - box;
-      this.#part[d] = high - low;
-      this.#shape[d] = extent;
-      position = position * extent + (low - from);
-    }
-    return position;
+    const k = block * this.#rank;
+    for (let d = 0; d < this.#rank; d++) this.#shape[d] = counts[k + d] as number;
+    intersectInto(starts, counts, k, start, count, this.#inBlock, this.#inBox, this.#part);
+    return positionIn(this.#shape, this.#inBlock);
   }
 
   /** The byte behind the last one that is needed of the block in the scratch. */
@@ -250,20 +232,6 @@ export class BoxReader {
       position = position * (this.#shape[d] as number) + (this.#inBlock[d] as number) + (this.#part[d] as number) - 1;
     }
     return (this.index.offsets[block] as number) + (position + 1) * this.size;
-  }
-
-  /** The part in the scratch is one stretch both in the block and in the box. */
-  #straight(count: Float64Array): boolean {
-    let d = 0;
-    while (d < this.#rank && this.#part[d] === 1) d++;
-    for (d++; d < this.#rank; d++) if (this.#part[d] !== this.#shape[d] || this.#part[d] !== count[d]) return false;
-    return true;
-  }
-
-  #boxPosition(count: Float64Array): number {
-    let position = 0;
-    for (let d = 0; d < this.#rank; d++) position = position * (count[d] as number) + (this.#inBox[d] as number);
-    return position;
   }
 
   #copy(

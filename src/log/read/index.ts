@@ -1,4 +1,5 @@
-import { meets, NumberList, PackedTree } from './rtree.ts';
+import { overlaps } from '../../space/box.ts';
+import { NumberList, PackedTree } from './rtree.ts';
 
 /** Blocks that are scanned rather than put into a tree. */
 const FEW = 512;
@@ -141,7 +142,7 @@ export class BlockIndex {
       from = tree.to;
     }
     const { starts, counts, rank } = this;
-    for (let i = from; i < this.length; i++) if (meets(starts, counts, i * rank, rank, low, high)) found.push(i);
+    for (let i = from; i < this.length; i++) if (overlaps(starts, counts, i * rank, rank, low, high)) found.push(i);
     const all = found.sorted();
     let end = all.length;
     while (end > 0 && (all[end - 1] as number) >= limit) end--;

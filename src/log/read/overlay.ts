@@ -1,5 +1,6 @@
+import { boxSize, endOf, intersectInto, overlaps } from '../../space/box.ts';
 import { copyBox } from '../../space/copy.ts';
-import { subtractMany } from '../../space/cut.ts';
+import { subtractMany } from '../../space/sets.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import type { DatasetStage } from '../post/stage.ts';
@@ -28,22 +29,15 @@ export function pendingIn(
   const patches: Patch[] = [];
   const rank = start.length;
   const { size } = dataset.elements;
+  const end = endOf(start, count);
   for (const stage of stages) {
     let at = 0;
     for (const run of stage.runs) {
       const starts = run.shared ? run.shared.starts : stage.starts;
       const counts = run.shared ? run.shared.counts : stage.counts;
       for (let i = run.from; i < run.to; i++) {
-        let bytes = size;
-        let meets = true;
-        for (let d = 0, k = i * rank; d < rank; d++, k++) {
-          const from = starts[k] as number;
-          const extent = counts[k] as number;
-          bytes *= extent;
-          if (from >= (start[d] as number) + (count[d] as number) || from + extent <= (start[d] as number))
-            meets = false;
-        }
-        if (meets) {
+        const bytes = boxSize(counts, i * rank, rank, size);
+        if (overlaps(starts, counts, i * rank, rank, start, end)) {
           const data = stage.arena.slice(at, bytes);
           patches.push(cut(starts, counts, i * rank, start, count, copy ? data.slice() : data));
         }
@@ -88,14 +82,7 @@ function cut(
   const rank = start.length;
   const shape = counts.slice(k, k + rank);
   const [inBlock, inBox, part] = [new Float64Array(rank), new Float64Array(rank), new Float64Array(rank)];
-  for (let d = 0; d < rank; d++) {
-    const from = starts[k + d] as number;
-    const low = Math.max(from, start[d] as number);
-    const high = Math.min(from + (shape[d] as number), (start[d] as number) + (count[d] as number));
-    inBlock[d] = low - from;
-    inBox[d] = low - (start[d] as number);
-    part[d] = high - low;
-  }
+  intersectInto(starts, counts, k, start, count, inBlock, inBox, part);
   return { data, shape, inBlock, inBox, count: part };
 }
 

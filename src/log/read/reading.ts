@@ -1,6 +1,7 @@
 import { H5LogError } from '../../base/errors.ts';
 import { arrayKind } from '../../dtype/convert.ts';
 import type { TypedArray } from '../../dtype/model.ts';
+import { boxAt, endOf } from '../../space/box.ts';
 import { manyInto, manyLength } from '../../space/check-boxes.ts';
 import { type Blocks, dataLength, resolve, type Where } from '../../space/select.ts';
 import { type Coordinates, sizeOf } from '../../space/shape.ts';
@@ -119,8 +120,8 @@ export class Reading {
 
   /** Only the blocks that meet a box, where an index of all would be too large. */
   *#indexOf(start: Float64Array, count: Float64Array): Io<BlockIndex> {
-    const high = start.map((s, d) => s + (count[d] as number));
-    return yield* this.#dataset.log.tables.index(this.#dataset, { low: start, high }, this.#tables);
+    const { tables } = this.#dataset.log;
+    return yield* tables.index(this.#dataset, { low: start, high: endOf(start, count) }, this.#tables);
   }
 
   /** What the caller gets. */
@@ -163,8 +164,4 @@ export class Reading {
     putInto(target, memory, ordered, elements.size);
     return raw ? target : elements.decode(target, sizeOf(shape));
   }
-}
-
-function boxAt({ rank, starts, counts }: Blocks, i: number): { start: Float64Array; count: Float64Array } {
-  return { start: starts.slice(i * rank, (i + 1) * rank), count: counts.slice(i * rank, (i + 1) * rank) };
 }

@@ -1,3 +1,5 @@
+import { overlaps } from '../../space/box.ts';
+
 const NODE = 16;
 
 /** Boxes in flat lists: the blocks of a dataset. */
@@ -111,25 +113,9 @@ export class PackedTree {
     const end = Math.min((n + 1) * NODE, this.#order.length);
     for (let i = n * NODE; i < end; i++) {
       const block = this.#order[i] as number;
-      if (meets(starts, counts, block * rank, rank, low, high)) found.push(block);
+      if (overlaps(starts, counts, block * rank, rank, low, high)) found.push(block);
     }
   }
-}
-
-/** Whether a block and a box share an element. */
-export function meets(
-  starts: Float64Array,
-  counts: Float64Array,
-  k: number,
-  rank: number,
-  low: Float64Array,
-  high: Float64Array,
-): boolean {
-  for (let d = 0; d < rank; d++) {
-    const start = starts[k + d] as number;
-    if (start >= (high[d] as number) || start + (counts[k + d] as number) <= (low[d] as number)) return false;
-  }
-  return true;
 }
 
 /** A growing list of block numbers without an object a number. */

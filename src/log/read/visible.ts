@@ -1,10 +1,12 @@
-import { subtractMany } from '../../space/cut.ts';
+import { advance, clipInto, endOf, positionIn, totalSize } from '../../space/box.ts';
+import { subtractMany } from '../../space/sets.ts';
+import { sizeOf } from '../../space/shape.ts';
 import type { BlockIndex } from './index.ts';
 import type { Runs } from './runs.ts';
 import { visibleRuns } from './runs.ts';
 
 /** Up to so many blocks are compared with one another; beyond, elements are ticked off one by one. */
-const FEW = 16;
+const COMPARED = 16;
 
 export interface Visible {
   /** Numbers of the blocks of which something can be seen, ascending. */
@@ -20,42 +22,35 @@ export function visible(index: BlockIndex, candidates: Uint32Array, start: Float
   if (candidates.length === 0) return { blocks: candidates, complete: false };
   if (index.rank === 0) return { blocks: candidates.subarray(candidates.length - 1), complete: true };
   const n = candidates.length;
-  if (n <= FEW) return compare(index, candidates, start, count);
+  if (n <= COMPARED) return compare(index, candidates, start, count);
   // Tiles of a large box: to compare each with each is still less work than to tick off every element.
-  if (n * n < volume(count, 1, index.rank)) {
-    const { starts, counts } = cutToBox(index, candidates, start, count);
-    if (disjoint(starts, counts, n, index.rank)) return allOf(candidates, counts, count);
+  if (n * n < sizeOf(count)) {
+    const clipped = cutToBox(index, candidates, start, count);
+    if (disjoint(clipped, n, index.rank)) return allOf(candidates, clipped, count);
   }
   return tickOff(index, candidates, start, count);
 }
 
-function allOf(candidates: Uint32Array, counts: Float64Array, count: Float64Array): Visible {
-  const rank = count.length;
-  return { blocks: candidates, complete: volume(counts, candidates.length, rank) === volume(count, 1, rank) };
+function allOf(candidates: Uint32Array, { starts, counts }: Clipped, count: Float64Array): Visible {
+  const seen = totalSize({ rank: count.length, length: candidates.length, starts, counts });
+  return { blocks: candidates, complete: seen === sizeOf(count) };
+}
+
+interface Clipped {
+  readonly starts: Float64Array;
+  readonly counts: Float64Array;
 }
 
 /** The candidates cut to the box, newest first, so that those newer than one are the list up to it. */
-function cutToBox(
-  index: BlockIndex,
-  candidates: Uint32Array,
-  start: Float64Array,
-  count: Float64Array,
-): { starts: Float64Array; counts: Float64Array } {
+function cutToBox(index: BlockIndex, candidates: Uint32Array, start: Float64Array, count: Float64Array): Clipped {
   const { rank } = index;
   const n = candidates.length;
   const starts = new Float64Array(n * rank);
   const counts = new Float64Array(n * rank);
+  const end = endOf(start, count);
   for (let i = 0; i < n; i++) {
     const k = (candidates[n - 1 - i] as number) * rank;
-    for (let d = 0; d < rank; d++) {
-      const low = Math.max(start[d] as number, index.starts[k + d] as number);
-      const high = Math.min(
-        (start[d] as number) + (count[d] as number),
-        (index.starts[k + d] as number) + (index.counts[k + d] as number),
-      );
-      starts[i * rank + d] = low;
-      counts[i * rank + d] = high - low;
-    }
+    clipInto(index.starts, index.counts, k, rank, start, end, starts, counts, i * rank);
   }
   return { starts, counts };
 }
@@ -63,8 +58,9 @@ function cutToBox(
 function compare(index: BlockIndex, candidates: Uint32Array, start: Float64Array, count: Float64Array): Visible {
   const { rank } = index;
   const n = candidates.length;
-  const { starts, counts } = cutToBox(index, candidates, start, count);
-  if (disjoint(starts, counts, n, rank)) return allOf(candidates, counts, count);
+  const clipped = cutToBox(index, candidates, start, count);
+  if (disjoint(clipped, n, rank)) return allOf(candidates, clipped, count);
+  const { starts, counts } = clipped;
   const seen = new Uint32Array(n);
   let found = 0;
   for (let i = n - 1; i >= 0; i--) {
@@ -77,7 +73,7 @@ function compare(index: BlockIndex, candidates: Uint32Array, start: Float64Array
 }
 
 /** Most blocks do not overlap, and to find that out is cheap. */
-function disjoint(starts: Float64Array, counts: Float64Array, n: number, rank: number): boolean {
+function disjoint({ starts, counts }: Clipped, n: number, rank: number): boolean {
   for (let i = 1; i < n; i++) {
     for (let k = 0; k < i; k++) {
       let d = 0;
@@ -92,21 +88,11 @@ function disjoint(starts: Float64Array, counts: Float64Array, n: number, rank: n
   return true;
 }
 
-function volume(counts: Float64Array, n: number, rank: number): number {
-  let sum = 0;
-  for (let i = 0; i < n; i++) {
-    let product = 1;
-    for (let d = 0; d < rank; d++) product *= counts[i * rank + d] as number;
-    sum += product;
-  }
-  return sum;
-}
-
 let ticks = new Uint8Array(0);
 
 function tickOff(index: BlockIndex, candidates: Uint32Array, start: Float64Array, count: Float64Array): Visible {
   const { rank } = index;
-  const size = volume(count, 1, rank);
+  const size = sizeOf(count);
   if (ticks.length < size) ticks = new Uint8Array(size);
   else ticks.fill(0, 0, size);
   const runs = visibleRuns(index, candidates, start, count, ticks);
@@ -140,8 +126,7 @@ function tick(index: BlockIndex, k: number, start: Float64Array, count: Float64A
   const run = (highs[last] as number) - (lows[last] as number);
   let fresh = 0;
   for (;;) {
-    let at = 0;
-    for (let d = 0; d < rank; d++) at = at * (count[d] as number) + (position[d] as number);
+    const at = positionIn(count, position);
     const end = at + run;
     for (let i = at; i < end; i++) {
       if (ticks[i] === 0) {
@@ -149,12 +134,6 @@ function tick(index: BlockIndex, k: number, start: Float64Array, count: Float64A
         fresh++;
       }
     }
-    let d = last - 1;
-    for (; d >= 0; d--) {
-      position[d] = (position[d] as number) + 1;
-      if ((position[d] as number) < (highs[d] as number)) break;
-      position[d] = lows[d] as number;
-    }
-    if (d < 0) return fresh;
+    if (!advance(position, lows, highs, last)) return fresh;
   }
 }

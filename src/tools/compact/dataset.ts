@@ -2,7 +2,7 @@ import { filteredPieces } from '../../log/flush/filtered-pieces.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { BoxReader } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
-import { halves } from '../../space/cut.ts';
+import { halves } from '../../space/box.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { type LivePieces, liveCells, liveFiltered, livePlain, type Window } from './live-pieces.ts';

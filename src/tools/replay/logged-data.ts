@@ -5,13 +5,13 @@ import { chunked, contiguous, type NewLayout, unallocated } from '../../hdf5/lay
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { fillWith, type LogData } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
+import { type RowBox, rowBoxes } from '../../space/box.ts';
 import { copyBox } from '../../space/copy.ts';
 import { cellOf, gridOf } from '../../space/grid.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { chunksFor } from '../chunk-shape.ts';
 import { CommittedBlocks, lastNotAbove } from '../committed-blocks.ts';
-import { type RowBox, rowBoxes } from '../row-boxes.ts';
 import type { Buffers, Made, Piece, RawData, Space } from './raw-data.ts';
 import { TouchedChunks } from './touched-chunks.ts';
 

@@ -1,6 +1,6 @@
 import type { BlockIndex } from '../../log/read/index.ts';
+import { isContiguous, positionIn } from '../../space/box.ts';
 import { sizeOf } from '../../space/shape.ts';
-import { positionIn, straight } from './runs.ts';
 
 /** No block lies in the cell; several do, or one that leaves a part of it free. */
 const UNSEEN = -1;
@@ -179,7 +179,7 @@ export class GridSurvey {
       const isStream = this.#extent.filtered && !(this.#index.whole?.[block] ?? 0);
       return isStream && inBlock.every((s) => s === 0) && shape.every((n, d) => n === count[d]) ? offset : null;
     }
-    if (this.#extent.filtered || !straight(shape, count)) return null;
+    if (this.#extent.filtered || !isContiguous(shape, count)) return null;
     return offset + positionIn(shape, inBlock) * this.#extent.elementSize;
   }
 

@@ -9,6 +9,7 @@ import { keepNoOrder } from '../../hdf5/write/structure.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { BoxReader, fillWith } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
+import { rowBoxes } from '../../space/box.ts';
 import { copyBox } from '../../space/copy.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
@@ -16,7 +17,6 @@ import type { Cell, GridSurvey } from './grid.ts';
 import type { SealOutput } from './output.ts';
 import type { SeenPiece } from './pieces.ts';
 import type { SealPlan } from './plan.ts';
-import { rowBoxes } from './runs.ts';
 import type { Steps } from './steps.ts';
 
 /** Bytes that are copied at a time where nothing else sets a size. */
@@ -129,9 +129,10 @@ export class SealedLayouts {
     const reader = this.#reader(dataset, index);
     let address = -1;
     let moved = 0;
-    for (const { start, count } of rowBoxes(shape, Math.max(1, Math.floor(WINDOW / elements.size)))) {
-      const bytes = new Uint8Array(elements.size * sizeOf(count));
-      await this.#steps.run(this.#storage, reader.read(start, count, bytes, 0));
+    const limit = Math.max(1, Math.floor(WINDOW / elements.size));
+    for (const { start, count, size } of rowBoxes(shape, 0, sizeOf(shape), limit)) {
+      const bytes = new Uint8Array(elements.size * size);
+      await this.#steps.run(this.#storage, reader.read(Float64Array.from(start), Float64Array.from(count), bytes, 0));
       const at = await this.#move(bytes);
       if (moved === 0) address = at;
       moved += bytes.length;

@@ -1,7 +1,8 @@
 import type { BlockIndex } from '../../log/read/index.ts';
-import { subtractMany } from '../../space/cut.ts';
+import { positionIn } from '../../space/box.ts';
+import { subtractMany } from '../../space/sets.ts';
 import { meetsShape } from './grid.ts';
-import { positionIn, type Runs, runsOf } from './runs.ts';
+import { type Runs, runsOf } from './runs.ts';
 
 /** More pieces than this make a virtual dataset slow to open. */
 const MOST_PIECES = 4096;

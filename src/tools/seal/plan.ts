@@ -1,10 +1,10 @@
 import { H5LogError } from '../../base/errors.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
+import { isContiguous, positionIn } from '../../space/box.ts';
 import { sizeOf } from '../../space/shape.ts';
 import { commonGrid, type Extent, GridSurvey, meetsShape, newestGrid } from './grid.ts';
 import { type SeenPiece, seenPieces } from './pieces.ts';
-import { positionIn, straight } from './runs.ts';
 
 /** The way that a dataset becomes ordinary. */
 export type SealPlan =
@@ -69,7 +69,7 @@ function wholeBlock(index: BlockIndex, block: number, shape: readonly number[], 
   if (stored && (stored[block] as number) > 0) return null;
   const low = starts.subarray(block * rank, (block + 1) * rank);
   const own = counts.subarray(block * rank, (block + 1) * rank);
-  if (!shape.every((n, d) => low[d] === 0 && (own[d] as number) >= n) || !straight(own, shape)) return null;
+  if (!shape.every((n, d) => low[d] === 0 && (own[d] as number) >= n) || !isContiguous(own, shape)) return null;
   return (offsets[block] as number) + positionIn(own, low) * size;
 }
 

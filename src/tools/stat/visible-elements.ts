@@ -1,9 +1,10 @@
 import type { BlockIndex } from '../../log/read/index.ts';
-import { halves, subtractMany } from '../../space/cut.ts';
+import { clipInto, covers, endOf, halves, totalSize } from '../../space/box.ts';
+import { subtractMany } from '../../space/sets.ts';
 import { sizeOf } from '../../space/shape.ts';
 
 /** Up to so many blocks in a box are cut out of one another; beyond, and in small boxes, elements are ticked off. */
-const FEW = 16;
+const COMPARED = 16;
 const SMALL = 2 ** 16;
 
 /**
@@ -23,13 +24,14 @@ export function visibleElements(index: BlockIndex, shape: readonly number[]): Fl
   ];
   for (let box = open.pop(); box; box = open.pop()) {
     const { start, count } = box;
-    const high = start.map((from, d) => from + (count[d] as number));
+    const high = endOf(start, count);
     const blocks = index.query(start, high);
     if (blocks.length === 0) continue;
     const size = sizeOf(count);
     const newest = blocks[blocks.length - 1] as number;
-    if (covers(index, newest, start, high)) seen[newest] = (seen[newest] as number) + size;
-    else if (blocks.length <= FEW) cut(index, blocks, start, high, seen);
+    if (covers(index.starts, index.counts, newest * index.rank, index.rank, start, high))
+      seen[newest] = (seen[newest] as number) + size;
+    else if (blocks.length <= COMPARED) cut(index, blocks, start, high, seen);
     else if (size <= SMALL) tick(index, blocks, start, count, size, seen);
     else {
       const { first, later, second } = halves(start, count);
@@ -37,14 +39,6 @@ export function visibleElements(index: BlockIndex, shape: readonly number[]): Fl
     }
   }
   return seen;
-}
-
-function covers({ starts, counts, rank }: BlockIndex, block: number, low: Float64Array, high: Float64Array): boolean {
-  for (let d = 0; d < rank; d++) {
-    const start = starts[block * rank + d] as number;
-    if (start > (low[d] as number) || start + (counts[block * rank + d] as number) < (high[d] as number)) return false;
-  }
-  return true;
 }
 
 /** Newest first: what is left of a block when all newer ones are taken away. */
@@ -55,33 +49,9 @@ function cut(index: BlockIndex, blocks: Uint32Array, low: Float64Array, high: Fl
   const counts = new Float64Array(n * rank);
   for (let i = 0; i < n; i++) {
     const block = blocks[n - 1 - i] as number;
-    clipInto(index, block, low, high, starts, counts, i * rank);
+    clipInto(index.starts, index.counts, block * rank, rank, low, high, starts, counts, i * rank);
     const left = subtractMany(starts, counts, { rank, length: i, starts, counts }, i * rank);
-    let size = 0;
-    for (let k = 0; k < left.length; k++) {
-      let product = 1;
-      for (let d = 0; d < rank; d++) product *= left.counts[k * rank + d] as number;
-      size += product;
-    }
-    seen[block] = (seen[block] as number) + size;
-  }
-}
-
-function clipInto(
-  index: BlockIndex,
-  block: number,
-  low: Float64Array,
-  high: Float64Array,
-  starts: Float64Array,
-  counts: Float64Array,
-  at: number,
-): void {
-  const { rank } = index;
-  for (let d = 0; d < rank; d++) {
-    const start = index.starts[block * rank + d] as number;
-    const from = Math.max(start, low[d] as number);
-    starts[at + d] = from;
-    counts[at + d] = Math.min(start + (index.counts[block * rank + d] as number), high[d] as number) - from;
+    seen[block] = (seen[block] as number) + totalSize(left);
   }
 }
 
@@ -96,12 +66,12 @@ function tick(
 ): void {
   const { rank } = index;
   const ticks = new Uint8Array(size);
-  const high = start.map((from, d) => from + (count[d] as number));
+  const high = endOf(start, count);
   const [starts, counts, at] = [new Float64Array(rank), new Float64Array(rank), new Float64Array(rank)];
   let left = size;
   for (let i = blocks.length - 1; i >= 0 && left > 0; i--) {
     const block = blocks[i] as number;
-    clipInto(index, block, start, high, starts, counts, 0);
+    clipInto(index.starts, index.counts, block * rank, rank, start, high, starts, counts, 0);
     const row = counts[rank - 1] as number;
     let rows = 1;
     for (let d = 0; d < rank - 1; d++) rows *= counts[d] as number;
