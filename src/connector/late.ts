@@ -8,7 +8,7 @@ import { anchorDataset, type createAnchor, describeAnchor, type NewAnchor } from
 // All ranks keep the whole structure, and the first one writes it. What the others know of a new dataset is made when somebody
 // asks for it, and mostly nobody does.
 
-const LATE = ['attributes', 'rest'] as const;
+const LATE = ['attributes', 'otherMessages'] as const;
 type Work = () => void;
 const waiting = new WeakMap<ObjectNode, Work[]>();
 
@@ -40,7 +40,7 @@ const createAnchorLater: typeof createAnchor = (structure, parent, name, id, anc
   const node = structure.create(parent, name, new ObjectNode('dataset'), []);
   later(node, () => {
     const { drafts } = draftDataset(anchorDataset(anchor), structure.chunkFanout);
-    for (const draft of drafts) structure.addRest(node, draft);
+    for (const draft of drafts) structure.addMessage(node, draft);
     describeAnchor(structure, node, id, anchor);
   });
   return node;

@@ -8,7 +8,7 @@ import { type BtreeK, DEFAULT_K, readSuperblock, SUPERBLOCK_SIZE, type Superbloc
 import { attributeParts } from './graph/attribute-value.ts';
 import { ObjectLoader } from './graph/object-loader.ts';
 import { HeaderMessage, ObjectNode } from './graph/object-node.ts';
-import { connectAll, type RawReferences } from './graph/references.ts';
+import { type RawReferences, trackReferences } from './graph/references.ts';
 import { MESSAGE } from './messages/message-types.ts';
 import { located } from './read/located.ts';
 import { type RawMessage, readHeader } from './read/object-header.ts';
@@ -65,7 +65,7 @@ export function* prepareWriting(opened: OpenedStructure, references: RawReferenc
   const { loader, heap, root } = structure;
   refuseWriting(superblock);
   const pinned = new Set<number>();
-  const nodes = yield* connectAll(loader, root, heap, pinned);
+  const nodes = yield* trackReferences(loader, root, heap, pinned);
   for (const address of pinned) structure.pinned.set(address, 'an attribute that is kept in a heap');
   correctLinkCounts(root, nodes);
   const dataBytes = new Budget(loader.file);
@@ -125,7 +125,7 @@ export function newStructure(): Structure {
   root.linkCount = 1;
   const structure = new Structure(loader, root);
   structure.writable = true;
-  structure.touch(root);
+  structure.markDirty(root);
   return structure;
 }
 
@@ -177,6 +177,6 @@ function newExtension(old: Extension, superblock: Superblock): ObjectNode | null
   const node = new ObjectNode('dataset');
   node.flags = 0;
   node.linkCount = 1;
-  for (const [type, bytes] of messages) node.hot.add(new HeaderMessage(node, type, 0, 0, bytes, false));
+  for (const [type, bytes] of messages) node.firstChunk.add(new HeaderMessage(node, type, 0, 0, bytes, false));
   return node;
 }

@@ -66,7 +66,7 @@ export class Log {
     this.options = options;
     this.tables = new Tables(stores);
     this.datasets = this.#nextNumber();
-    structure.released = (node) => {
+    structure.onRelease = (node) => {
       if (node.kind === 'dataset' && node.attributes.has(ID)) this.rewrite = true;
     };
   }

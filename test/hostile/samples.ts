@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { File } from '../../src/api/file.ts';
 import { T } from '../../src/dtype/construct.ts';
-import { Region } from '../../src/hdf5/graph/object-node.ts';
+import { FileExtent } from '../../src/hdf5/graph/object-node.ts';
 import { chunked, compact, contiguous, unallocated, virtual } from '../../src/hdf5/layouts/new-dataset.ts';
 import { simpleSpace } from '../../src/hdf5/messages/dataspace.ts';
 import { createDatatype } from '../../src/hdf5/write/attributes.ts';
@@ -113,13 +113,13 @@ function ours(): Uint8Array {
     space,
     layout: compact(new Uint8Array(4)),
   });
-  const region = new Region(8, () => [new Uint8Array(8)]);
+  const region = new FileExtent(8, () => [new Uint8Array(8)]);
   structure.createDataset(structure.root, 'contiguous', {
     dtype: 'int32',
     space,
     layout: contiguous(region),
   });
-  const chunk = new Region(4, () => [new Uint8Array(4)]);
+  const chunk = new FileExtent(4, () => [new Uint8Array(4)]);
   const chunks = [{ cell: [0], address: chunk, size: 4, mask: 0 }];
   const layout = chunked([1], chunks);
   structure.createDataset(structure.root, 'fixed', { dtype: 'int32', space, layout });

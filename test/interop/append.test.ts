@@ -60,7 +60,7 @@ withOracle(['h5dump', 'python'], 'files of h5py that we append to', () => {
   function append(path: string): void {
     const draft = Draft.open(path);
     // Attributes too large for a header stay in their heap, and the object's others with them.
-    const fixed = draft.root.keptAttributeInfo !== null;
+    const fixed = draft.root.denseAttributeInfo !== null;
     if (!fixed) draft.attribute('/', 'by us', T.string(), SCALAR_SPACE, 'h5log');
     draft.group('/by us');
     draft.attribute('/by us', 'to', T.reference, simpleSpace([2]), ['/', '/by us']);
@@ -142,7 +142,7 @@ withOracle(['h5dump', 'python'], 'files of h5py that we append to', () => {
       draft.remove('/by us');
       draft.remove('/by h5py');
       for (const attribute of ['by us', 'by h5py']) {
-        if (draft.root.keptAttributeInfo) expect(() => draft.deleteAttribute('/', 'by h5py')).toThrow(/64 KiB/);
+        if (draft.root.denseAttributeInfo) expect(() => draft.deleteAttribute('/', 'by h5py')).toThrow(/64 KiB/);
         else draft.deleteAttribute('/', attribute);
       }
       draft.close();

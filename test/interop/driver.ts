@@ -3,7 +3,7 @@ import { encodeValues } from '../../src/dtype/encode.ts';
 import type { DType } from '../../src/dtype/model.ts';
 import { applyFilters } from '../../src/filter/pipeline.ts';
 import { SUPERBLOCK_SIZE } from '../../src/hdf5/format/superblock.ts';
-import { type ObjectNode, Region } from '../../src/hdf5/graph/object-node.ts';
+import { FileExtent, type ObjectNode } from '../../src/hdf5/graph/object-node.ts';
 import { rawReferences } from '../../src/hdf5/graph/references.ts';
 import type { ChunkEntry } from '../../src/hdf5/layouts/chunks/chunk-index.ts';
 import { contiguous, type NewDataset } from '../../src/hdf5/layouts/new-dataset.ts';
@@ -185,8 +185,8 @@ function* wish(step: { op: 'truncate'; size: number }): Io<void> {
   yield step;
 }
 
-export function regionOf(bytes: Uint8Array): Region {
-  return new Region(bytes.length, () => [bytes]);
+export function regionOf(bytes: Uint8Array): FileExtent {
+  return new FileExtent(bytes.length, () => [bytes]);
 }
 
 /** What our reader says about a file. */

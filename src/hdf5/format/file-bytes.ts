@@ -145,7 +145,7 @@ export class Budget {
   }
 
   /** Gives back what was spent since, because it could not be read after all. A file that was caught stays caught. */
-  backTo(spent: number): void {
+  refund(spent: number): void {
     if (this.#spent <= this.#file.end) this.#spent = spent;
   }
 

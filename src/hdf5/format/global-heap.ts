@@ -35,10 +35,10 @@ export function* readCollection(
 }
 
 type Collection = Map<number, Uint8Array>;
-export type HeapContents = (address: number, index: number) => Uint8Array | undefined;
+export type HeapLookup = (address: number, index: number) => Uint8Array | undefined;
 
 /** Variable-length values in the file's global heap; collections are read once. */
-export class HeapReader {
+export class GlobalHeap {
   readonly #file: FileBytes;
   readonly #collections = new Map<number, Collection>();
   readonly #collectionBytes: Budget;
@@ -49,7 +49,7 @@ export class HeapReader {
   }
 
   /** Reads every collection that some elements need, also for nested values. */
-  *load(dtype: DType, data: Uint8Array, count: number, pending?: HeapContents): Io<void> {
+  *load(dtype: DType, data: Uint8Array, count: number, pending?: HeapLookup): Io<void> {
     for (;;) {
       const missing = new Set<number>();
       const contentOf = this.contents(pending);
@@ -77,7 +77,7 @@ export class HeapReader {
    * The same for one way through nested values. Every content is somebody's own, so a way that meets more of them than the file
    * has room for goes in circles.
    */
-  contents(pending?: HeapContents): HeapContents {
+  contents(pending?: HeapLookup): HeapLookup {
     const budget = new Budget(this.#file);
     return (address, index) => {
       const own = pending?.(address, index);
@@ -90,7 +90,7 @@ export class HeapReader {
 }
 
 /** Where an object of a heap under construction will be. */
-export interface HeapPlace {
+export interface HeapId {
   readonly collection: number;
   readonly index: number;
 }
@@ -100,7 +100,7 @@ export class GlobalHeapWriter {
   readonly #collections: { size: number; objects: Uint8Array[] }[] = [];
 
   /** Reserves a place; the bytes are taken when the heap is encoded, so they may still be patched until then. */
-  add(bytes: Uint8Array): HeapPlace {
+  add(bytes: Uint8Array): HeapId {
     const needed = HEADER + Math.ceil(bytes.length / 8) * 8;
     let last = this.#collections[this.#collections.length - 1];
     if (!last || last.objects.length >= 0xffff || (last.size + needed > FULL_COLLECTION && last.objects.length > 0)) {

@@ -3,7 +3,7 @@ import { decodeOne, decodeValues } from '../../dtype/decode.ts';
 import { type DType, type FullType, publicType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
 import { Cursor } from '../format/cursor.ts';
-import type { HeapContents, HeapReader } from '../format/global-heap.ts';
+import type { GlobalHeap, HeapLookup } from '../format/global-heap.ts';
 import { parseAttribute } from '../messages/attribute.ts';
 import { type Dataspace, elementCount, parseDataspace } from '../messages/dataspace.ts';
 import { parseDatatype } from '../messages/datatype.ts';
@@ -57,7 +57,7 @@ function must(bytes: Uint8Array | null, offset: number): Uint8Array {
 export function* readAttribute(
   attribute: Attribute,
   lengthSize: number,
-  heap: HeapReader,
+  heap: GlobalHeap,
   pathsOf: (addresses: ReadonlySet<number>) => Io<ReadonlyMap<number, string>>,
 ): Io<unknown> {
   try {
@@ -70,13 +70,13 @@ export function* readAttribute(
 function* readValue(
   attribute: Attribute,
   lengthSize: number,
-  heap: HeapReader,
+  heap: GlobalHeap,
   pathsOf: (addresses: ReadonlySet<number>) => Io<ReadonlyMap<number, string>>,
 ): Io<unknown> {
   const { dtype, space, count, data } = attributeParts(attribute, lengthSize);
   if (space.kind === 'null') return null;
   const pending = new PendingHeap(attribute.message);
-  const own: HeapContents = (address, index) => pending.get(address, index);
+  const own: HeapLookup = (address, index) => pending.get(address, index);
   yield* heap.load(dtype, data, count, own);
   let paths: ReadonlyMap<number, string> = new Map();
   const wanted = new Set<number>();

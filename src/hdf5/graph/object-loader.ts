@@ -14,8 +14,8 @@ import { parseShared, type SharedTable } from '../read/shared-messages.ts';
 import { readSymbolTable } from '../read/symbol-table.ts';
 import {
   type Attribute,
+  ContinuationBlock,
   GENERATED,
-  HeaderBlock,
   HeaderMessage,
   type Link,
   type ObjectKind,
@@ -61,7 +61,7 @@ export class ObjectLoader {
       return node;
     } catch (error) {
       this.nodes.delete(address);
-      this.#budget.backTo(spent);
+      this.#budget.refund(spent);
       throw located(error, this.file.base + Math.max(0, address));
     } finally {
       this.#depth--;
@@ -105,11 +105,11 @@ export class ObjectLoader {
       keep(message, blocks?.[raw.chunk] ?? null);
       if (raw.type === MESSAGE.link) this.#addLink(node, message, raw);
       else if (raw.type === MESSAGE.attribute) yield* this.#addAttribute(node, message, raw.offset);
-      else node.rest.push(message);
+      else node.otherMessages.push(message);
     }
     sortMap(node.links, node.linkOrder.tracked);
     sortMap(node.attributes, node.attributeOrder.tracked);
-    if (blocks) node.blocks = blocks.filter((block) => block !== null && block.parent === null) as HeaderBlock[];
+    if (blocks) node.blocks = blocks.filter((block) => block !== null && block.parent === null) as ContinuationBlock[];
   }
 
   /** Messages that say where links and attributes are, or how many links lead here. */
@@ -167,12 +167,12 @@ export class ObjectLoader {
       message.bytes = message.content;
       message.offset = offset;
       largest = Math.max(largest, message.bytes.length);
-      node.hot.add(message);
+      node.firstChunk.add(message);
       yield* this.#addAttribute(node, message, offset);
     }
     if (largest > MAX_MESSAGE) {
-      node.keptAttributeInfo = info;
-      for (const attribute of node.attributes.values()) node.hot.delete(attribute.message);
+      node.denseAttributeInfo = info;
+      for (const attribute of node.attributes.values()) node.firstChunk.delete(attribute.message);
     }
   }
 
@@ -215,7 +215,7 @@ export class ObjectLoader {
     if (!message) {
       message = new HeaderMessage(node, MESSAGE.link, 0, 0, encodeLink(name, order, target), true);
       message.offset = offset;
-      node.hot.add(message);
+      node.firstChunk.add(message);
     }
     node.links.set(name, { name, order, target, node: null, message });
     if (order >= node.linkOrder.next) node.linkOrder.next = order + 1;
@@ -261,10 +261,10 @@ function longestChain(header: RawHeader): number {
 }
 
 /** The continuation blocks of a version 2 header, by chunk number; chunk 0 has none. */
-function blocksOf(header: RawHeader): (HeaderBlock | null)[] {
+function blocksOf(header: RawHeader): (ContinuationBlock | null)[] {
   const blocks = header.chunks.map(({ address, size }, i) => {
     if (i === 0) return null;
-    const block = new HeaderBlock();
+    const block = new ContinuationBlock();
     Object.assign(block, { address, size, written: true });
     return block;
   });
@@ -314,12 +314,12 @@ function keepTime(node: ObjectNode, cursor: Cursor): void {
   node.extras = times.u32(seconds).u32(seconds).u32(seconds).u32(seconds).done();
 }
 
-function spoil(block: HeaderBlock): void {
-  for (let b: HeaderBlock | null = block; b?.written; b = b.parent) b.written = false;
+function spoil(block: ContinuationBlock): void {
+  for (let b: ContinuationBlock | null = block; b?.written; b = b.parent) b.written = false;
 }
 
-function keep(message: HeaderMessage, block: HeaderBlock | null): void {
+function keep(message: HeaderMessage, block: ContinuationBlock | null): void {
   message.block = block;
   if (block) block.messages.add(message);
-  else message.owner.hot.add(message);
+  else message.owner.firstChunk.add(message);
 }

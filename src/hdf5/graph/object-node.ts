@@ -6,20 +6,20 @@ export const PROVISIONAL = 2 ** 52;
 let nextProvisional = 0;
 
 /** Something in the file that others point to. */
-export interface Placed {
+export interface Addressable {
   /** Where it is, or will be once the running commit has succeeded; provisional (or -1) until it is first planned. */
   address: number;
   /** Messages that hold its address. */
-  readonly incoming: Set<HeaderMessage>;
+  readonly referrers: Set<HeaderMessage>;
 }
 
 /**
- * Raw bytes that are appended with the next commit: data, or an index whose bytes depend on where other regions are. They are
+ * Raw bytes that are appended with the next commit: data, or an index whose bytes depend on where other extents are. They are
  * asked for when all places are known; after a failed commit they are placed anew.
  */
-export class Region implements Placed {
+export class FileExtent implements Addressable {
   address = -1;
-  readonly incoming = new Set<HeaderMessage>();
+  readonly referrers = new Set<HeaderMessage>();
   readonly size: number;
   readonly parts: () => readonly Uint8Array[];
 
@@ -29,10 +29,10 @@ export class Region implements Placed {
   }
 }
 
-/** A place in some bytes that holds the address of an object or a region. */
-export interface TargetSlot {
+/** A place in some bytes that holds the address of an object or an extent. */
+export interface AddressSlot {
   readonly at: number;
-  readonly node: Placed;
+  readonly node: Addressable;
 }
 
 /** A place that holds a heap id (12 bytes: collection, index), and what lies in the heap. */
@@ -46,7 +46,7 @@ export interface Relocatable {
   bytes: Uint8Array;
   /** The bytes are nobody else's and may be patched; those of a page of the file may not. */
   owned: boolean;
-  readonly targets: readonly TargetSlot[];
+  readonly targets: readonly AddressSlot[];
   readonly heap: readonly HeapSlot[];
 }
 
@@ -64,10 +64,10 @@ export class HeaderMessage implements Relocatable {
   content: Uint8Array;
   /** Where the content lies in the file, for messages about damage; 0 for what is new. */
   offset = 0;
-  targets: readonly TargetSlot[] = NONE;
+  targets: readonly AddressSlot[] = NONE;
   heap: readonly HeapSlot[] = NONE;
   /** The continuation block it lies in; null: the first chunk, which is written anew with every change of the object. */
-  block: HeaderBlock | null = null;
+  block: ContinuationBlock | null = null;
   /** The commit in which it last changed; decides what stays in the first chunk. */
   changed = 0;
   /** Its heap contents are not in the file yet. */
@@ -87,7 +87,7 @@ export class HeaderMessage implements Relocatable {
 }
 
 /** Visits every object that some bytes point to, also from inside the heap. */
-export function visitTargets(item: Relocatable, visit: (node: Placed) => void): void {
+export function visitTargets(item: Relocatable, visit: (node: Addressable) => void): void {
   for (const slot of item.targets) visit(slot.node);
   for (const slot of item.heap) visitTargets(slot.content, visit);
 }
@@ -122,10 +122,10 @@ export interface Ordering {
 export type ObjectKind = 'group' | 'dataset' | 'datatype';
 
 /** An object of the file in memory: its header's messages, sorted into links, attributes and the rest. */
-export class ObjectNode implements Placed {
+export class ObjectNode implements Addressable {
   address: number;
   readonly kind: ObjectKind;
-  /** Version 2 flags of the header (bits 2 to 5) with the times and phase change values that they announce. */
+  /** Version 2 flags of the header (bits 2 to 5) with the times and phase change values that they addReferrer. */
   flags: number;
   extras: Uint8Array;
   /** Number of hard links, as libhdf5 counts them. */
@@ -133,20 +133,20 @@ export class ObjectNode implements Placed {
   readonly links = new Map<string, Link>();
   readonly attributes = new Map<string, Attribute>();
   /** Dataspace, datatype, layout and whatever else the object has, known to us or not. */
-  readonly rest: HeaderMessage[] = [];
+  readonly otherMessages: HeaderMessage[] = [];
   readonly linkOrder: Ordering = { tracked: true, indexed: true, next: 0 };
   readonly attributeOrder: Ordering = { tracked: true, indexed: true, next: 0 };
   /** How many links a group of libhdf5's is meant to keep in its header, and how long names are. */
   groupInfo: Uint8Array = GROUP_INFO;
   /** Messages in the first chunk. */
-  hot = new Set<HeaderMessage>();
+  firstChunk = new Set<HeaderMessage>();
   /** Continuation blocks that the first chunk points to. */
-  blocks: HeaderBlock[] = [];
-  readonly incoming = new Set<HeaderMessage>();
+  blocks: ContinuationBlock[] = [];
+  readonly referrers = new Set<HeaderMessage>();
   /** Differs from what the file holds. */
   dirty = false;
   /** Attributes too large for a header stay in the heap they are in; the object then cannot change its attributes. */
-  keptAttributeInfo: HeaderMessage | null = null;
+  denseAttributeInfo: HeaderMessage | null = null;
 
   constructor(kind: ObjectKind, address = PROVISIONAL + nextProvisional++) {
     this.kind = kind;
@@ -158,7 +158,7 @@ export class ObjectNode implements Placed {
 
   /** The message of a type among the rest. */
   message(type: number): HeaderMessage | undefined {
-    return this.rest.find((message) => message.type === type);
+    return this.otherMessages.find((message) => message.type === type);
   }
 }
 
@@ -172,29 +172,29 @@ export const GENERATED: ReadonlySet<number> = new Set([
 ]);
 
 /** A continuation block: messages, or pointers to further blocks, or (in files of others) both. */
-export class HeaderBlock {
+export class ContinuationBlock {
   address = -1;
   size = 0;
   /** Lies in the file at `address` as it is here. */
   written = false;
-  parent: HeaderBlock | null = null;
+  parent: ContinuationBlock | null = null;
   readonly messages = new Set<HeaderMessage>();
-  children: HeaderBlock[] = [];
+  children: ContinuationBlock[] = [];
   /** 0 for blocks of messages, else one more than its children. */
   level = 0;
 }
 
 /** The message is about to change: takes it out of its block, which must then be written again, into the first chunk. */
-export function loosen(message: HeaderMessage): void {
+export function moveToFirstChunk(message: HeaderMessage): void {
   let block = message.block;
   message.block = null;
-  message.owner.hot.add(message);
+  message.owner.firstChunk.add(message);
   block?.messages.delete(message);
   for (; block?.written; block = block.parent) block.written = false;
 }
 
 /** Takes a message out of the header for good. */
-export function drop(message: HeaderMessage): void {
-  loosen(message);
-  message.owner.hot.delete(message);
+export function removeMessage(message: HeaderMessage): void {
+  moveToFirstChunk(message);
+  message.owner.firstChunk.delete(message);
 }

@@ -1,5 +1,5 @@
 import type { Io } from '../../storage/io.ts';
-import { HeapReader } from '../format/global-heap.ts';
+import { GlobalHeap } from '../format/global-heap.ts';
 import { type AttributeParts, attributeParts, readAttribute } from './attribute-value.ts';
 import { type DatasetParts, datasetParts } from './dataset-header.ts';
 import type { ObjectLoader } from './object-loader.ts';
@@ -11,7 +11,7 @@ const MAX_SOFT_LINKS = 16;
 /** The objects of a file, found and read. */
 export class ObjectTree {
   readonly loader: ObjectLoader;
-  readonly heap: HeapReader;
+  readonly heap: GlobalHeap;
   readonly root: ObjectNode;
   /** How a path given as the value of a reference reads in the file, and back. */
   paths: { stored(path: string): string; shown(path: string): string } = {
@@ -21,7 +21,7 @@ export class ObjectTree {
 
   constructor(loader: ObjectLoader, root: ObjectNode) {
     this.loader = loader;
-    this.heap = new HeapReader(loader.file);
+    this.heap = new GlobalHeap(loader.file);
     this.root = root;
   }
 

@@ -8,7 +8,7 @@ import type { Io } from '../../storage/io.ts';
 import { putU64 } from '../format/byte-writer.ts';
 import { Cursor, UNDEFINED } from '../format/cursor.ts';
 import type { Budget, FileBytes } from '../format/file-bytes.ts';
-import type { HeapContents, HeapReader } from '../format/global-heap.ts';
+import type { GlobalHeap, HeapLookup } from '../format/global-heap.ts';
 import { parseAttribute } from '../messages/attribute.ts';
 import { elementCount } from '../messages/dataspace.ts';
 import { parseLink } from '../messages/link.ts';
@@ -20,31 +20,31 @@ import { attributeParts } from './attribute-value.ts';
 import type { DatasetParts } from './dataset-header.ts';
 import type { ObjectLoader } from './object-loader.ts';
 import {
+  type AddressSlot,
   type Attribute,
+  type FileExtent,
   type HeaderMessage,
   type HeapSlot,
   type ObjectNode,
   PROVISIONAL,
-  type Region,
   type Relocatable,
-  type TargetSlot,
   visitTargets,
 } from './object-node.ts';
 
 /** Tells every object that the message points to who points to it. */
-export function announce(message: HeaderMessage): void {
-  visitTargets(message, (node) => node.incoming.add(message));
+export function addReferrer(message: HeaderMessage): void {
+  visitTargets(message, (node) => node.referrers.add(message));
 }
 
 /** Takes that back, before the message changes or goes. */
-export function renounce(message: HeaderMessage): void {
-  visitTargets(message, (node) => node.incoming.delete(message));
+export function removeReferrer(message: HeaderMessage): void {
+  visitTargets(message, (node) => node.referrers.delete(message));
 }
 
 let provisionalIndex = 0;
 
 /** Gives every heap id of a new message a provisional value, so that it can be read back before it is committed. */
-export function provisionalHeapIds(message: HeaderMessage): void {
+export function assignTemporaryHeapIds(message: HeaderMessage): void {
   message.heapPending = message.heap.length > 0;
   mark(message);
 }
@@ -60,18 +60,18 @@ function mark(item: Relocatable): void {
 }
 
 /** Every object that has to be written because it, or something it points to, changed. */
-export function movingWith(changed: Iterable<ObjectNode>, regions: Iterable<Region> = []): Set<ObjectNode> {
+export function withReferrers(changed: Iterable<ObjectNode>, extents: Iterable<FileExtent> = []): Set<ObjectNode> {
   const moving = new Set(changed);
-  for (const region of regions) for (const message of region.incoming) moving.add(message.owner);
-  for (const node of moving) for (const message of node.incoming) moving.add(message.owner);
+  for (const extent of extents) for (const message of extent.referrers) moving.add(message.owner);
+  for (const node of moving) for (const message of node.referrers) moving.add(message.owner);
   return moving;
 }
 
 /** Loads every object that can be reached from the root and finds out who points to whom. `pinned` gets those that cannot move. */
-export function* connectAll(
+export function* trackReferences(
   loader: ObjectLoader,
   root: ObjectNode,
-  heap: HeapReader,
+  heap: GlobalHeap,
   pinned: Set<number>,
 ): Io<ObjectNode[]> {
   const all = new Set<ObjectNode>([root]);
@@ -91,17 +91,17 @@ export function* connectAll(
 function* connect(
   loader: ObjectLoader,
   node: ObjectNode,
-  heap: HeapReader,
-  contentOf: HeapContents,
+  heap: GlobalHeap,
+  contentOf: HeapLookup,
   pinned: Set<number>,
 ): Io<void> {
   for (const link of node.links.values()) {
     if (!link.node) continue;
     const { addressAt } = parseLink(new Cursor(link.message.bytes, 0), loader.file.addressSize);
     link.message.targets = [{ at: addressAt, node: link.node }];
-    announce(link.message);
+    addReferrer(link.message);
   }
-  for (const message of node.rest) {
+  for (const message of node.otherMessages) {
     const slot = sharedSlot(
       loader,
       message.bytes,
@@ -111,7 +111,7 @@ function* connect(
     );
     if (!slot) continue;
     message.targets = [slot];
-    announce(message);
+    addReferrer(message);
   }
   for (const attribute of node.attributes.values()) {
     try {
@@ -129,7 +129,7 @@ function sharedSlot(
   from: number,
   to: number,
   isShared: boolean,
-): TargetSlot | null {
+): AddressSlot | null {
   if (!isShared) return null;
   const record = parseShared(new Cursor(bytes, 0, from, to), loader.file);
   if (record.kind !== 'object') return null;
@@ -141,12 +141,12 @@ function sharedSlot(
 function* connectAttribute(
   loader: ObjectLoader,
   attribute: Attribute,
-  heap: HeapReader,
-  contentOf: HeapContents,
+  heap: GlobalHeap,
+  contentOf: HeapLookup,
   pinned: Set<number>,
 ): Io<void> {
   const { message } = attribute;
-  const targets: TargetSlot[] = [];
+  const targets: AddressSlot[] = [];
   if (attribute.sharedType || attribute.sharedSpace) {
     const parsed = parseAttribute(new Cursor(message.content, 0), loader.file.lengthSize);
     for (const part of [parsed.type, parsed.space]) {
@@ -166,14 +166,14 @@ function* connectAttribute(
     slots = found.heap.map(({ at, content }) => ({ at: at + parts.dataAt, content }));
   }
   if (targets.length === 0 && slots.length === 0) return;
-  if (message.content !== message.bytes || message.owner.keptAttributeInfo) {
+  if (message.content !== message.bytes || message.owner.denseAttributeInfo) {
     // The attribute lies in the file's shared message heap, or in one with others too large for a header: never rewritten.
     visitTargets({ bytes: message.content, owned: false, targets, heap: slots }, (node) => pinned.add(node.address));
     return;
   }
   message.targets = targets;
   message.heap = slots;
-  announce(message);
+  addReferrer(message);
 }
 
 /** Which places of some elements hold addresses of known objects, and which heap contents do. */
@@ -182,9 +182,9 @@ function relocations(
   dtype: DType,
   bytes: Uint8Array,
   count: number,
-  contentOf: HeapContents,
+  contentOf: HeapLookup,
 ): Relocatable {
-  const targets: TargetSlot[] = [];
+  const targets: AddressSlot[] = [];
   const slots: HeapSlot[] = [];
   visitReferences(
     dtype,
@@ -195,7 +195,7 @@ function relocations(
       if (node) targets.push({ at, node });
     },
     (at, address, index) => {
-      // A region: the heap holds the object's address and a selection.
+      // A region reference: the heap holds the object's address and a selection.
       const content = contentOf(address, index);
       const node = content && content.length >= 8 ? loader.nodes.get(new Cursor(content, 0).address(8)) : undefined;
       if (content && node)
@@ -228,7 +228,7 @@ export type RawReferences = typeof rawReferences;
 export function* rawReferences(
   file: FileBytes,
   parts: DatasetParts,
-  heap: HeapReader,
+  heap: GlobalHeap,
   budget: Budget,
 ): Io<Set<number> | string> {
   const found = new Set<number>();
@@ -242,7 +242,7 @@ export function* rawReferences(
     collect(dtype, bytes, elements, heap.contents());
   };
   const regions: [number, number][] = [];
-  const collect = (inner: typeof dtype, bytes: Uint8Array, elements: number, contentOf: HeapContents): void => {
+  const collect = (inner: typeof dtype, bytes: Uint8Array, elements: number, contentOf: HeapLookup): void => {
     visitReferences(
       inner,
       bytes,

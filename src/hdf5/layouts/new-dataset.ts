@@ -2,7 +2,7 @@ import { H5LogError } from '../../base/errors.ts';
 import { type DType, fullType } from '../../dtype/model.ts';
 import { UNDEFINED } from '../format/cursor.ts';
 import { committedType } from '../graph/dataset-header.ts';
-import { type HeapSlot, type ObjectNode, Region, type TargetSlot } from '../graph/object-node.ts';
+import { type AddressSlot, FileExtent, type HeapSlot, type ObjectNode } from '../graph/object-node.ts';
 import { type Dataspace, elementCount, encodeDataspace } from '../messages/dataspace.ts';
 import { encodeDatatype } from '../messages/datatype.ts';
 import { type AllocationTime, encodeFill, type FillMessage } from '../messages/fill-value.ts';
@@ -25,13 +25,13 @@ export interface NewDataset {
   readonly plain?: boolean;
 }
 
-/** The messages of a new dataset and the regions that go with it. `fanout` is that of the file's chunk trees. */
-export function draftDataset(dataset: NewDataset, fanout: number): { drafts: MessageDraft[]; regions: Region[] } {
+/** The messages of a new dataset and the extents that go with it. `fanout` is that of the file's chunk trees. */
+export function draftDataset(dataset: NewDataset, fanout: number): { drafts: MessageDraft[]; extents: FileExtent[] } {
   const { space, filters = [] } = dataset;
   const committed =
     typeof dataset.dtype === 'object' && 'links' in dataset.dtype ? (dataset.dtype as ObjectNode) : null;
   const dtype = committed ? committedType(committed) : (dataset.dtype as DType);
-  const { draft, regions } = dataset.layout.draft({
+  const { draft, extents } = dataset.layout.draft({
     space,
     elementSize: fullType(dtype).size,
     filtered: filters.length > 0,
@@ -49,7 +49,7 @@ export function draftDataset(dataset: NewDataset, fanout: number): { drafts: Mes
   ];
   if (filters.length > 0)
     drafts.push({ type: MESSAGE.filters, flags: MESSAGE_FLAG.constant, bytes: encodeFilters(filters) });
-  return { drafts, regions };
+  return { drafts, extents };
 }
 
 export function draftType(dtype: DType, committed: ObjectNode | null): MessageDraft {
@@ -67,12 +67,12 @@ export interface MessageDraft {
   readonly type: number;
   readonly flags: number;
   readonly bytes: Uint8Array;
-  readonly targets?: readonly TargetSlot[];
+  readonly targets?: readonly AddressSlot[];
   readonly heap?: readonly HeapSlot[];
 }
 
 /** What a layout has to know of its dataset. */
-export interface LaidOut {
+export interface LayoutContext {
   readonly space: Dataspace;
   readonly elementSize: number;
   readonly filtered: boolean;
@@ -84,8 +84,8 @@ export interface LaidOut {
 export interface NewLayout {
   readonly kind: Layout['kind'];
   readonly allocation: AllocationTime;
-  /** The message, and regions that are appended with the commit that first writes the dataset. */
-  draft(dataset: LaidOut): { readonly draft: MessageDraft; readonly regions: Region[] };
+  /** The message, and extents that are appended with the commit that first writes the dataset. */
+  draft(dataset: LayoutContext): { readonly draft: MessageDraft; readonly extents: FileExtent[] };
 }
 
 export function draftLayout(bytes: Uint8Array, points: Pick<MessageDraft, 'targets' | 'heap'> = {}): MessageDraft {
@@ -95,11 +95,11 @@ export function draftLayout(bytes: Uint8Array, points: Pick<MessageDraft, 'targe
 export const unallocated: NewLayout = {
   kind: 'contiguous',
   allocation: 'late',
-  draft: (dataset) => ({ draft: draftLayout(encodeContiguous(UNDEFINED, sizeOf(dataset))), regions: [] }),
+  draft: (dataset) => ({ draft: draftLayout(encodeContiguous(UNDEFINED, sizeOf(dataset))), extents: [] }),
 };
 
-/** Data at an address, or in a region that gets one. */
-export function contiguous(data: number | Region): NewLayout {
+/** Data at an address, or in an extent that gets one. */
+export function contiguous(data: number | FileExtent): NewLayout {
   return {
     kind: 'contiguous',
     allocation: 'late',
@@ -107,14 +107,14 @@ export function contiguous(data: number | Region): NewLayout {
       const size = sizeOf(dataset);
       // libhdf5 1.14 refuses an address for data of no size.
       if (size === 0) return unallocated.draft(dataset);
-      if (typeof data === 'number') return { draft: draftLayout(encodeContiguous(data, size)), regions: [] };
+      if (typeof data === 'number') return { draft: draftLayout(encodeContiguous(data, size)), extents: [] };
       const targets = [{ at: 2, node: data }];
-      return { draft: draftLayout(encodeContiguous(data.address, size), { targets }), regions: [data] };
+      return { draft: draftLayout(encodeContiguous(data.address, size), { targets }), extents: [data] };
     },
   };
 }
 
-function sizeOf({ space, elementSize }: LaidOut): number {
+function sizeOf({ space, elementSize }: LayoutContext): number {
   return elementCount(space) * elementSize;
 }
 
@@ -128,7 +128,7 @@ export function compact(data: Uint8Array): NewLayout {
     draft: () => {
       if (data.length > 0xfff0)
         throw new H5LogError('SHAPE', `compact data of ${data.length} bytes; a header holds less than 64 KiB`);
-      return { draft: draftLayout(encodeLayout({ kind: 'compact', data })), regions: [] };
+      return { draft: draftLayout(encodeLayout({ kind: 'compact', data })), extents: [] };
     },
   };
 }
@@ -140,12 +140,12 @@ export function chunked(chunk: readonly number[], chunks: readonly ChunkEntry[])
     draft: ({ space, elementSize, filtered, fanout }) => {
       if (space.kind !== 'simple') throw new H5LogError('SHAPE', 'only a dataset with dimensions can have chunks');
       const grid = { shape: space.shape, maxShape: space.maxShape, chunk, elementSize, filtered, fanout };
-      const { index, region } = buildChunkIndex(grid, chunks);
+      const { index, extent } = buildChunkIndex(grid, chunks);
       const bytes = encodeLayout({ kind: 'chunked', chunk, elementSize, index });
-      const targets = region ? [{ at: index.kind === 'btree1' ? 3 : bytes.length - 8, node: region }] : [];
-      const regions = chunks.flatMap(({ address }) => (address instanceof Region ? [address] : []));
-      if (region && !regions.includes(region)) regions.push(region);
-      return { draft: draftLayout(bytes, { targets }), regions };
+      const targets = extent ? [{ at: index.kind === 'btree1' ? 3 : bytes.length - 8, node: extent }] : [];
+      const extents = chunks.flatMap(({ address }) => (address instanceof FileExtent ? [address] : []));
+      if (extent && !extents.includes(extent)) extents.push(extent);
+      return { draft: draftLayout(bytes, { targets }), extents };
     },
   };
 }
@@ -157,7 +157,7 @@ export function virtual(mappings: readonly Mapping[]): NewLayout {
     draft: () => {
       const content = { bytes: encodeMappings(mappings), owned: true, targets: [], heap: [] };
       const bytes = encodeLayout({ kind: 'virtual', heap: 0, index: 0 });
-      return { draft: draftLayout(bytes, { heap: [{ at: 2, content }] }), regions: [] };
+      return { draft: draftLayout(bytes, { heap: [{ at: 2, content }] }), extents: [] };
     },
   };
 }

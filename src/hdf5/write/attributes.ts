@@ -24,7 +24,7 @@ export function setEncodedAttribute(
   value: Relocatable,
 ): void {
   const committed = type instanceof ObjectNode ? type : null;
-  if (committed) structure.mayChange(committed); // its count of uses grows
+  if (committed) structure.checkMutable(committed); // its count of uses grows
   const described = type instanceof ObjectNode ? encodeSharedObject(type.address) : type;
   const { body, typeAt, dataAt } = encodeTypedAttribute(name, described, committed !== null, space, value.bytes);
   const targets = value.targets.map(({ at, node: target }) => ({ at: at + dataAt, node: target }));

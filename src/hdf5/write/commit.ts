@@ -2,30 +2,30 @@ import { allocate } from '../../base/buffers.ts';
 import type { Io } from '../../storage/io.ts';
 import { ByteWriter, putU64 } from '../format/byte-writer.ts';
 import { UNDEFINED } from '../format/cursor.ts';
-import { GlobalHeapWriter, type HeapPlace } from '../format/global-heap.ts';
+import { GlobalHeapWriter, type HeapId } from '../format/global-heap.ts';
 import {
-  type HeaderBlock,
+  type ContinuationBlock,
+  type FileExtent,
   type HeaderMessage,
-  loosen,
+  moveToFirstChunk,
   type ObjectNode,
   PROVISIONAL,
-  type Region,
   type Relocatable,
 } from '../graph/object-node.ts';
-import { movingWith } from '../graph/references.ts';
+import { withReferrers } from '../graph/references.ts';
 import { encodeAttributeInfo } from '../messages/attribute.ts';
 import { encodeLinkInfo } from '../messages/link.ts';
 import { MESSAGE } from '../messages/message-types.ts';
 import type { Append, Appender } from './appender.ts';
 import {
-  arrange,
   blockSize,
   encodeBlock,
   encodeFirstChunk,
   firstChunkSize,
   type GeneratedMessage,
   generatedBytes,
-  unwritten,
+  packHeader,
+  unwrittenBlocks,
 } from './object-header.ts';
 import type { Structure } from './structure.ts';
 
@@ -56,18 +56,18 @@ export class Committer {
 
   /** Whether a commit would change the file. */
   get pending(): boolean {
-    return this.structure.dirty.size > 0 || this.structure.regions.size > 0;
+    return this.structure.dirty.size > 0 || this.structure.extents.size > 0;
   }
 
   plan(): PlannedCommit {
     const { structure, appender } = this;
     const changed = new Set(structure.dirty);
     if (this.#extension && !this.#extensionPlanned) changed.add(this.#extension);
-    const plan = planStructure(changed, [...structure.regions], appender.position, structure.tick++);
+    const plan = planStructure(changed, [...structure.extents], appender.position, structure.commitNumber++);
     this.#extensionPlanned = true;
     appender.position = plan.end;
     structure.dirty.clear();
-    structure.regions.clear();
+    structure.extents.clear();
     const extension = this.#extension ? this.#extension.address : UNDEFINED;
     const append = { at: plan.at, parts: plan.parts, end: plan.end, root: structure.root.address, extension };
     return { plan, append, bytes: plan.end - plan.at };
@@ -86,19 +86,19 @@ export class Committer {
       if (node === this.#extension) this.#extensionPlanned = false;
       else if (node.linkCount > 0) this.structure.dirty.add(node);
     }
-    for (const region of planned.plan.regions) if (region.incoming.size > 0) this.structure.regions.add(region);
+    for (const extent of planned.plan.extents) if (extent.referrers.size > 0) this.structure.extents.add(extent);
   }
 }
 
 /** The structure of one commit, ready to be written at `at`. */
 export interface StructurePlan {
   readonly at: number;
-  /** What to write at `at`, one after the other: the regions, then the structure. */
+  /** What to write at `at`, one after the other: the extents, then the structure. */
   readonly parts: readonly Uint8Array[];
   readonly end: number;
-  readonly regions: readonly Region[];
+  readonly extents: readonly FileExtent[];
   readonly nodes: readonly ObjectNode[];
-  readonly blocks: readonly HeaderBlock[];
+  readonly blocks: readonly ContinuationBlock[];
   readonly messages: readonly HeaderMessage[];
 }
 
@@ -108,28 +108,28 @@ export interface StructurePlan {
  */
 export function planStructure(
   changed: Iterable<ObjectNode>,
-  regions: readonly Region[],
+  extents: readonly FileExtent[],
   at: number,
   commit: number,
 ): StructurePlan {
-  const nodes = [...movingWith(changed, regions)];
+  const nodes = [...withReferrers(changed, extents)];
   const messages = new Set<HeaderMessage>();
-  for (const placed of [...regions, ...nodes]) for (const message of placed.incoming) messages.add(message);
-  for (const node of nodes) for (const message of node.hot) if (message.heapPending) messages.add(message);
+  for (const placed of [...extents, ...nodes]) for (const message of placed.referrers) messages.add(message);
+  for (const node of nodes) for (const message of node.firstChunk) if (message.heapPending) messages.add(message);
   for (const message of messages) {
-    loosen(message);
+    moveToFirstChunk(message);
     message.changed = commit;
     // The heap contents may belong to a page of the file or to an earlier commit: never patch those in place.
     own(message);
   }
 
   const heap = new GlobalHeapWriter();
-  const places: { item: Relocatable; at: number; place: HeapPlace }[] = [];
+  const places: { item: Relocatable; at: number; place: HeapId }[] = [];
   for (const message of messages) if (message.heapPending || message.heap.length > 0) placeHeap(message, heap, places);
   let end = at;
-  for (const region of regions) {
-    region.address = region.size === 0 ? -1 : end;
-    end += region.size;
+  for (const extent of extents) {
+    extent.address = extent.size === 0 ? -1 : end;
+    end += extent.size;
   }
   const structureAt = end;
   const heapSizes = heap.sizes();
@@ -140,14 +140,14 @@ export function planStructure(
   });
 
   const generated = new Map<ObjectNode, GeneratedMessage[]>();
-  const blocks: HeaderBlock[] = [];
+  const blocks: ContinuationBlock[] = [];
   const firstSizes: number[] = [];
   for (const node of nodes) {
     const made = generatedFor(node);
     const madeBytes = generatedBytes(node, made);
     generated.set(node, made);
-    arrange(node, madeBytes);
-    for (const block of unwritten(node.blocks)) {
+    packHeader(node, madeBytes);
+    for (const block of unwrittenBlocks(node.blocks)) {
       block.address = end;
       block.size = blockSize(node, block);
       end += block.size;
@@ -171,7 +171,7 @@ export function planStructure(
     bytes.set(heap.encode(i), address - structureAt);
   });
   nodes.forEach((node, i) => {
-    for (const block of unwritten(node.blocks)) {
+    for (const block of unwrittenBlocks(node.blocks)) {
       encodeBlock(node, block, bytes.subarray(block.address - structureAt, block.address - structureAt + block.size));
     }
     const from = node.address - structureAt;
@@ -180,19 +180,19 @@ export function planStructure(
   });
   for (const block of blocks) block.written = true;
   for (const message of messages) message.heapPending = false;
-  const parts = [...regions.flatMap((region) => region.parts()), bytes];
-  return { at, parts, end, regions, nodes, blocks, messages: [...messages] };
+  const parts = [...extents.flatMap((extent) => extent.parts()), bytes];
+  return { at, parts, end, extents, nodes, blocks, messages: [...messages] };
 }
 
 /** The commit failed: everything in it differs from the file again. */
 export function undoPlan(plan: StructurePlan): void {
   for (const node of plan.nodes) node.dirty = true;
   for (const first of plan.blocks)
-    for (let block: HeaderBlock | null = first; block; block = block.parent) block.written = false;
+    for (let block: ContinuationBlock | null = first; block; block = block.parent) block.written = false;
   for (const message of plan.messages) {
     // Dropped or replaced since the commit was planned: it must not come back.
-    if (message.block === null && !message.owner.hot.has(message)) continue;
-    loosen(message);
+    if (message.block === null && !message.owner.firstChunk.has(message)) continue;
+    moveToFirstChunk(message);
     message.heapPending = message.heap.length > 0;
   }
 }
@@ -213,7 +213,7 @@ function ownBytes(item: Relocatable): void {
 function placeHeap(
   item: Relocatable,
   heap: GlobalHeapWriter,
-  places: { item: Relocatable; at: number; place: HeapPlace }[],
+  places: { item: Relocatable; at: number; place: HeapId }[],
 ): void {
   for (const slot of item.heap) {
     placeHeap(slot.content, heap, places);
@@ -238,7 +238,7 @@ function generatedFor(node: ObjectNode): GeneratedMessage[] {
     made.push({ type: MESSAGE.linkInfo, bytes: encodeLinkInfo({ tracked, indexed, nextOrder: next }) });
     made.push({ type: MESSAGE.groupInfo, bytes: node.groupInfo });
   }
-  if (node.keptAttributeInfo) made.push({ type: MESSAGE.attributeInfo, bytes: node.keptAttributeInfo.bytes });
+  if (node.denseAttributeInfo) made.push({ type: MESSAGE.attributeInfo, bytes: node.denseAttributeInfo.bytes });
   else if (node.attributes.size > 0) {
     const { tracked, indexed, next } = node.attributeOrder;
     made.push({

@@ -1,6 +1,6 @@
 import { lookup3 } from '../../base/checksum.ts';
 import { putU64 } from '../format/byte-writer.ts';
-import { HeaderBlock, type HeaderMessage, type ObjectNode, PROVISIONAL } from '../graph/object-node.ts';
+import { ContinuationBlock, type HeaderMessage, type ObjectNode, PROVISIONAL } from '../graph/object-node.ts';
 import { MESSAGE } from '../messages/message-types.ts';
 
 /*
@@ -25,10 +25,10 @@ const messageSize = (node: ObjectNode, message: HeaderMessage): number => headSi
 const continuationSize = (node: ObjectNode): number => headSize(node) + 16;
 
 /** Decides which messages stay in the first chunk and packs the others into blocks. */
-export function arrange(node: ObjectNode, generatedSize: number): void {
+export function packHeader(node: ObjectNode, generatedSize: number): void {
   node.blocks = prune(node, node.blocks);
   let bytes = generatedSize;
-  for (const message of node.hot) bytes += messageSize(node, message);
+  for (const message of node.firstChunk) bytes += messageSize(node, message);
   const isNew = node.address >= PROVISIONAL;
   const limit = isNew ? WHOLE_LIMIT : FIRST_CHUNK_LIMIT;
   if (bytes > limit) spill(node, generatedSize);
@@ -36,8 +36,8 @@ export function arrange(node: ObjectNode, generatedSize: number): void {
 }
 
 /** Blocks that have lost most of their messages are emptied: their messages are packed again. */
-function prune(node: ObjectNode, blocks: HeaderBlock[]): HeaderBlock[] {
-  const kept: HeaderBlock[] = [];
+function prune(node: ObjectNode, blocks: ContinuationBlock[]): ContinuationBlock[] {
+  const kept: ContinuationBlock[] = [];
   for (const block of blocks) {
     if (!block.written) {
       block.children = prune(node, block.children);
@@ -46,7 +46,7 @@ function prune(node: ObjectNode, blocks: HeaderBlock[]): HeaderBlock[] {
       if (block.children.length === 0 && bytes < BLOCK_LIMIT / 4) {
         for (const message of block.messages) {
           message.block = null;
-          node.hot.add(message);
+          node.firstChunk.add(message);
         }
         block.messages.clear();
         continue;
@@ -59,7 +59,7 @@ function prune(node: ObjectNode, blocks: HeaderBlock[]): HeaderBlock[] {
 
 /** Keeps the latest changes in the first chunk and moves the others, in their order, into new blocks. */
 function spill(node: ObjectNode, generatedSize: number): void {
-  const latest = [...node.hot].sort((a, b) => b.changed - a.changed);
+  const latest = [...node.firstChunk].sort((a, b) => b.changed - a.changed);
   const staying = new Set<HeaderMessage>();
   let bytes = generatedSize;
   for (const message of latest) {
@@ -67,13 +67,13 @@ function spill(node: ObjectNode, generatedSize: number): void {
     if (bytes > FIRST_CHUNK_LIMIT / 2) break;
     staying.add(message);
   }
-  let block: HeaderBlock | null = null;
+  let block: ContinuationBlock | null = null;
   let filled = 0;
-  for (const message of node.hot) {
+  for (const message of node.firstChunk) {
     if (staying.has(message)) continue;
     const size = messageSize(node, message);
     if (!block || filled + size > BLOCK_LIMIT) {
-      block = new HeaderBlock();
+      block = new ContinuationBlock();
       node.blocks.push(block);
       filled = 0;
     }
@@ -81,7 +81,7 @@ function spill(node: ObjectNode, generatedSize: number): void {
     block.messages.add(message);
     filled += size;
   }
-  node.hot = staying;
+  node.firstChunk = staying;
 }
 
 /** Puts eight blocks of a level behind one of the next, so that the first chunk never points to many. */
@@ -89,10 +89,10 @@ function gatherBlocks(node: ObjectNode): void {
   for (let level = 0; node.blocks.length >= FANOUT; level++) {
     const same = node.blocks.filter((block) => block.level === level);
     const whole = Math.floor(same.length / FANOUT) * FANOUT;
-    const gathered = new Set<HeaderBlock>();
-    const parents: HeaderBlock[] = [];
+    const gathered = new Set<ContinuationBlock>();
+    const parents: ContinuationBlock[] = [];
     for (let i = 0; i < whole; i += FANOUT) {
-      const parent = new HeaderBlock();
+      const parent = new ContinuationBlock();
       parent.level = level + 1;
       parent.children = same.slice(i, i + FANOUT);
       for (const child of parent.children) {
@@ -107,15 +107,15 @@ function gatherBlocks(node: ObjectNode): void {
 }
 
 /** Blocks that must be written, children before the blocks that point to them. */
-export function* unwritten(blocks: readonly HeaderBlock[]): Iterable<HeaderBlock> {
+export function* unwrittenBlocks(blocks: readonly ContinuationBlock[]): Iterable<ContinuationBlock> {
   for (const block of blocks) {
     if (block.written) continue;
-    yield* unwritten(block.children);
+    yield* unwrittenBlocks(block.children);
     yield block;
   }
 }
 
-export function blockSize(node: ObjectNode, block: HeaderBlock): number {
+export function blockSize(node: ObjectNode, block: ContinuationBlock): number {
   let size = 8 + block.children.length * continuationSize(node);
   for (const message of block.messages) size += messageSize(node, message);
   return size;
@@ -123,7 +123,7 @@ export function blockSize(node: ObjectNode, block: HeaderBlock): number {
 
 export function firstChunkSize(node: ObjectNode, generatedSize: number): number {
   let size = generatedSize + node.blocks.length * continuationSize(node);
-  for (const message of node.hot) size += messageSize(node, message);
+  for (const message of node.firstChunk) size += messageSize(node, message);
   return 5 + 1 + node.extras.length + sizeBytes(size) + size + 4;
 }
 
@@ -185,7 +185,7 @@ class HeaderWriter {
     this.raw(body);
   }
 
-  continuation(block: HeaderBlock): void {
+  continuation(block: ContinuationBlock): void {
     this.#head(MESSAGE.continuation, 16, 0, 0);
     putU64(this.#view, this.at, block.address);
     putU64(this.#view, this.at + 8, block.size);
@@ -198,7 +198,7 @@ class HeaderWriter {
 }
 
 /** The bytes of a continuation block, written into `bytes`, which has its size. */
-export function encodeBlock(node: ObjectNode, block: HeaderBlock, bytes: Uint8Array): void {
+export function encodeBlock(node: ObjectNode, block: ContinuationBlock, bytes: Uint8Array): void {
   const out = new HeaderWriter(bytes, (node.flags & 4) !== 0);
   out.raw(OCHK);
   for (const child of block.children) out.continuation(child);
@@ -217,6 +217,6 @@ export function encodeFirstChunk(node: ObjectNode, generated: readonly Generated
   out.uint(rest - width, width);
   for (const message of generated) out.message(message.type, 0, 0, message.bytes);
   for (const block of node.blocks) out.continuation(block);
-  for (const message of node.hot) out.message(message.type, message.flags, message.order, message.bytes);
+  for (const message of node.firstChunk) out.message(message.type, message.flags, message.order, message.bytes);
   out.checksum();
 }

@@ -1,8 +1,15 @@
 import { H5LogError } from '../../base/errors.ts';
 import { ByteWriter, textLength } from '../format/byte-writer.ts';
 import { Cursor } from '../format/cursor.ts';
-import { drop, HeaderMessage, type HeapSlot, loosen, type ObjectNode, type TargetSlot } from '../graph/object-node.ts';
-import { announce, provisionalHeapIds, renounce } from '../graph/references.ts';
+import {
+  type AddressSlot,
+  HeaderMessage,
+  type HeapSlot,
+  moveToFirstChunk,
+  type ObjectNode,
+  removeMessage,
+} from '../graph/object-node.ts';
+import { addReferrer, assignTemporaryHeapIds, removeReferrer } from '../graph/references.ts';
 import { draftDataset, type MessageDraft, type NewDataset } from '../layouts/new-dataset.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
 import { MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
@@ -17,10 +24,10 @@ export type Rewritten = Omit<NewDataset, 'dtype' | 'plain'>;
  */
 export function rewriteDataset(structure: Structure, node: ObjectNode, dataset: Rewritten): void {
   const { dtype } = structure.dataset(node);
-  const { drafts, regions } = draftDataset({ ...dataset, dtype }, structure.chunkFanout);
-  structure.touch(node);
+  const { drafts, extents } = draftDataset({ ...dataset, dtype }, structure.chunkFanout);
+  structure.markDirty(node);
   for (const draft of drafts) if (draft.type !== MESSAGE.datatype) put(structure, node, draft);
-  for (const region of regions) structure.regions.add(region);
+  for (const extent of extents) structure.extents.add(extent);
 }
 
 function put(structure: Structure, node: ObjectNode, draft: MessageDraft): void {
@@ -29,29 +36,29 @@ function put(structure: Structure, node: ObjectNode, draft: MessageDraft): void 
   const message = known ?? new HeaderMessage(node, draft.type, draft.flags, 0, draft.bytes, true);
   message.targets = draft.targets ?? [];
   message.heap = draft.heap ?? [];
-  provisionalHeapIds(message);
-  announce(message);
+  assignTemporaryHeapIds(message);
+  addReferrer(message);
   if (known) return;
-  message.changed = structure.tick;
-  node.rest.push(message);
-  node.hot.add(message);
+  message.changed = structure.commitNumber;
+  node.otherMessages.push(message);
+  node.firstChunk.add(message);
 }
 
 /** Replaces a message of the rest, for example a datatype by the one that the input has. */
 export function replaceMessage(structure: Structure, node: ObjectNode, type: number, bytes: Uint8Array): void {
   const message = node.message(type);
   if (!message) throw new H5LogError('UNSUPPORTED', `the object has no message of type ${type}`);
-  structure.refuseShared(message);
-  structure.touch(node);
-  loosen(message);
-  renounce(message);
+  structure.refuseInSharedTable(message);
+  structure.markDirty(node);
+  moveToFirstChunk(message);
+  removeReferrer(message);
   Object.assign(message, {
     bytes,
     content: bytes,
     owned: true,
     targets: [],
     heap: [],
-    changed: structure.tick,
+    changed: structure.commitNumber,
     flags: message.flags & ~MESSAGE_FLAG.shared,
   });
 }
@@ -67,7 +74,7 @@ export function renameLink(
   const link = group.links.get(name);
   if (!link) throw new H5LogError('NOT_FOUND', `${name} does not exist`);
   if (newName !== name && group.links.has(newName)) throw new H5LogError('EXISTS', `${newName} exists already`);
-  structure.touch(group);
+  structure.markDirty(group);
   const { node, order } = link;
   const target: LinkTarget =
     link.target.kind === 'soft' && path !== null
@@ -78,7 +85,7 @@ export function renameLink(
   const bytes = encodeLink(newName, order, target);
   const message = successor(structure, link.message, bytes, 0);
   if (node) message.targets = [{ at: bytes.length - 8, node }];
-  announce(message);
+  addReferrer(message);
   group.links.delete(name);
   group.links.set(newName, { name: newName, order, target, node, message });
 }
@@ -89,29 +96,29 @@ export function renameAttribute(structure: Structure, node: ObjectNode, name: st
   if (!attribute) throw new H5LogError('NOT_FOUND', `there is no attribute ${name}`);
   if (node.attributes.has(newName)) throw new H5LogError('EXISTS', `there is an attribute ${newName} already`);
   const old = attribute.message;
-  structure.refuseShared(old);
-  if (node.keptAttributeInfo)
+  structure.refuseInSharedTable(old);
+  if (node.denseAttributeInfo)
     throw new H5LogError('UNSUPPORTED', `${name} cannot be renamed: the object has attributes of more than 64 KiB`);
-  structure.touch(node);
+  structure.markDirty(node);
   const { bytes, shift } = renamed(old.bytes, newName);
   if (bytes.length > 0xffff)
     throw new H5LogError('UNSUPPORTED', `attribute ${newName} needs ${bytes.length} bytes in an object header`);
   const message = successor(structure, old, bytes, attribute.order);
-  message.targets = old.targets.map(({ at, node: target }): TargetSlot => ({ at: at + shift, node: target }));
+  message.targets = old.targets.map(({ at, node: target }): AddressSlot => ({ at: at + shift, node: target }));
   message.heap = old.heap.map(({ at, content }): HeapSlot => ({ at: at + shift, content }));
   message.heapPending = message.heap.length > 0;
-  announce(message);
+  addReferrer(message);
   node.attributes.delete(name);
   node.attributes.set(newName, { ...attribute, name: newName, message });
 }
 
 /** A message that takes the place of another one. */
 function successor(structure: Structure, old: HeaderMessage, bytes: Uint8Array, order: number): HeaderMessage {
-  renounce(old);
-  drop(old);
+  removeReferrer(old);
+  removeMessage(old);
   const message = new HeaderMessage(old.owner, old.type, old.type === MESSAGE.link ? 0 : old.flags, order, bytes, true);
-  message.changed = structure.tick;
-  message.owner.hot.add(message);
+  message.changed = structure.commitNumber;
+  message.owner.firstChunk.add(message);
   return message;
 }
 

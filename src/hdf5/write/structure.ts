@@ -4,18 +4,24 @@ import type { DType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
 import { DEFAULT_K } from '../format/superblock.ts';
 import {
+  type AddressSlot,
   type Attribute,
-  drop,
+  type FileExtent,
   HeaderMessage,
   type HeapSlot,
   type Link,
-  loosen,
+  moveToFirstChunk,
   ObjectNode,
-  type Region,
-  type TargetSlot,
+  removeMessage,
 } from '../graph/object-node.ts';
 import { ObjectTree } from '../graph/object-tree.ts';
-import { announce, inSharedTable, movingWith, provisionalHeapIds, renounce } from '../graph/references.ts';
+import {
+  addReferrer,
+  assignTemporaryHeapIds,
+  inSharedTable,
+  removeReferrer,
+  withReferrers,
+} from '../graph/references.ts';
 import { draftDataset, type MessageDraft, type NewDataset } from '../layouts/new-dataset.ts';
 import { encodeAttribute } from '../messages/attribute.ts';
 import { type Dataspace, elementCount } from '../messages/dataspace.ts';
@@ -32,22 +38,22 @@ const isKnown = (type: number): boolean => type <= MESSAGE.cacheImage;
 export class Structure extends ObjectTree {
   /** Objects that differ from the file, and raw bytes that wait for the next commit. */
   readonly dirty = new Set<ObjectNode>();
-  readonly regions = new Set<Region>();
+  readonly extents = new Set<FileExtent>();
   /** Addresses that raw data refers to: objects that must not move. The value names who refers to them. */
   readonly pinned = new Map<number, string>();
   /** Why nothing at all may move, if so. */
   frozen: string | null = null;
   writable = false;
   /** Told of every object that loses its last link. */
-  released: ((node: ObjectNode) => void) | null = null;
+  onRelease: ((node: ObjectNode) => void) | null = null;
   /** Children of a node in the file's version 1 B-trees of chunks. */
   chunkFanout = 2 * DEFAULT_K.chunk;
   /** Number of the commit being prepared; tells lately changed messages from old ones. */
-  tick = 1;
+  commitNumber = 1;
 
   /** Makes sure that the object may be changed, before anything is. */
-  touch(node: ObjectNode): void {
-    this.mayChange(node);
+  markDirty(node: ObjectNode): void {
+    this.checkMutable(node);
     if (node.dirty) return;
     node.dirty = true;
     this.dirty.add(node);
@@ -56,20 +62,20 @@ export class Structure extends ObjectTree {
   /** Somebody else writes what was changed here. */
   forgetChanges(): void {
     this.dirty.clear();
-    this.regions.clear();
+    this.extents.clear();
   }
 
   /** Raw bytes that go before all others that wait. */
-  putFirst(region: Region): void {
-    const waiting = [...this.regions];
-    this.regions.clear();
-    for (const each of [region, ...waiting]) this.regions.add(each);
+  prepend(extent: FileExtent): void {
+    const waiting = [...this.extents];
+    this.extents.clear();
+    for (const each of [extent, ...waiting]) this.extents.add(each);
   }
 
-  mayChange(node: ObjectNode): void {
+  checkMutable(node: ObjectNode): void {
     if (!this.writable) throw new H5LogError('READ_ONLY', 'the file is open for reading only');
     if (node.dirty) return;
-    for (const message of node.rest) {
+    for (const message of node.otherMessages) {
       if (!isKnown(message.type) && message.flags & (MESSAGE_FLAG.failIfUnknownOnWrite | MESSAGE_FLAG.failIfUnknown)) {
         throw new H5LogError(
           'UNSUPPORTED',
@@ -79,7 +85,7 @@ export class Structure extends ObjectTree {
     }
     if (this.frozen) throw new H5LogError('UNSUPPORTED', this.frozen);
     if (this.pinned.size === 0) return;
-    for (const moving of movingWith([node])) {
+    for (const moving of withReferrers([node])) {
       const holder = this.pinned.get(moving.address);
       if (holder !== undefined) {
         throw new H5LogError(
@@ -95,20 +101,20 @@ export class Structure extends ObjectTree {
   }
 
   createDataset(parent: ObjectNode, name: string, dataset: NewDataset): ObjectNode {
-    const { drafts, regions } = draftDataset(dataset, this.chunkFanout);
+    const { drafts, extents } = draftDataset(dataset, this.chunkFanout);
     for (const { bytes } of drafts) checkMessage(bytes, name);
-    if (dataset.dtype instanceof ObjectNode) this.mayChange(dataset.dtype); // its count of uses grows
+    if (dataset.dtype instanceof ObjectNode) this.checkMutable(dataset.dtype); // its count of uses grows
     const node = new ObjectNode('dataset');
-    if (dataset.plain) keepNoOrder(node);
+    if (dataset.plain) untrackOrder(node);
     this.create(parent, name, node, drafts);
-    for (const region of regions) this.regions.add(region);
+    for (const extent of extents) this.extents.add(extent);
     return node;
   }
 
   /** Puts a new object of these messages into a group. */
   create(parent: ObjectNode, name: string, node: ObjectNode, drafts: readonly MessageDraft[]): ObjectNode {
     this.#mayLink(parent, name);
-    for (const draft of drafts) this.addRest(node, draft);
+    for (const draft of drafts) this.addMessage(node, draft);
     node.dirty = true;
     this.dirty.add(node);
     this.addLink(parent, name, { kind: 'hard', address: node.address }, node);
@@ -120,21 +126,21 @@ export class Structure extends ObjectTree {
     if (group.links.has(name)) throw new H5LogError('EXISTS', `${name} exists already`);
     // Shorter ones surely fit; a character has at most three bytes per unit of its length.
     if (name.length > MAX_MESSAGE / 4) checkMessage(encodeLink(name, 0, { kind: 'hard', address: 0 }), name);
-    this.mayChange(group);
+    this.checkMutable(group);
   }
 
   /** Adds a message to an object that is new. */
-  addRest(node: ObjectNode, draft: MessageDraft): void {
+  addMessage(node: ObjectNode, draft: MessageDraft): void {
     const message = new HeaderMessage(node, draft.type, draft.flags, 0, draft.bytes, true);
     if (draft.targets) message.targets = draft.targets;
     if (draft.heap) {
       message.heap = draft.heap;
-      provisionalHeapIds(message);
+      assignTemporaryHeapIds(message);
     }
-    announce(message);
+    addReferrer(message);
     this.#countShared(message, 1);
-    node.rest.push(message);
-    node.hot.add(message);
+    node.otherMessages.push(message);
+    node.firstChunk.add(message);
   }
 
   /** libhdf5 counts every use of a committed datatype as a link to it. */
@@ -145,10 +151,10 @@ export class Structure extends ObjectTree {
 
   #countUse(type: ObjectNode, by: 1 | -1): void {
     type.linkCount += by;
-    if (type.linkCount > 0) this.touch(type);
+    if (type.linkCount > 0) this.markDirty(type);
   }
 
-  refuseShared(message: HeaderMessage): void {
+  refuseInSharedTable(message: HeaderMessage): void {
     if (inSharedTable(message, this.loader)) {
       throw new H5LogError(
         'UNSUPPORTED',
@@ -158,10 +164,10 @@ export class Structure extends ObjectTree {
   }
 
   addLink(group: ObjectNode, name: string, target: LinkTarget, node: ObjectNode | null): void {
-    if (node) this.mayChange(node);
+    if (node) this.checkMutable(node);
     this.#insertLink(group, name, target, node);
     if (!node) return;
-    this.touch(node);
+    this.markDirty(node);
     node.linkCount++;
   }
 
@@ -170,13 +176,13 @@ export class Structure extends ObjectTree {
     const order = group.linkOrder.tracked ? group.linkOrder.next : -1;
     const bytes = encodeLink(name, order, target);
     checkMessage(bytes, name);
-    this.touch(group);
+    this.markDirty(group);
     group.linkOrder.next++;
     const message = new HeaderMessage(group, MESSAGE.link, 0, 0, bytes, true);
-    message.changed = this.tick;
+    message.changed = this.commitNumber;
     if (node) message.targets = [{ at: bytes.length - 8, node }];
-    announce(message);
-    group.hot.add(message);
+    addReferrer(message);
+    group.firstChunk.add(message);
     group.links.set(name, { name, order, target, node, message });
   }
 
@@ -186,8 +192,8 @@ export class Structure extends ObjectTree {
     if (!link) throw new H5LogError('NOT_FOUND', `${name} does not exist`);
     const node = link.node;
     if (node) this.#refuseRelease(node);
-    this.touch(group);
-    if (node && node.linkCount > 1) this.touch(node);
+    this.markDirty(group);
+    if (node && node.linkCount > 1) this.markDirty(node);
     this.#unlink(group, link);
   }
 
@@ -195,11 +201,11 @@ export class Structure extends ObjectTree {
   moveLink(from: ObjectNode, name: string, to: ObjectNode, newName: string): void {
     const link = from.links.get(name);
     if (!link) throw new H5LogError('NOT_FOUND', `${name} does not exist`);
-    this.mayChange(from);
+    this.checkMutable(from);
     // The object itself stays where it is, unless something else moves it.
     const target: LinkTarget = link.node ? { kind: 'hard', address: link.node.address } : link.target;
     this.#insertLink(to, newName, target, link.node);
-    this.touch(from);
+    this.markDirty(from);
     this.#takeOut(from, link);
   }
 
@@ -207,15 +213,15 @@ export class Structure extends ObjectTree {
   #refuseRelease(first: ObjectNode): void {
     const losing = new Set([first]);
     for (const node of losing) {
-      this.mayChange(node);
+      this.checkMutable(node);
       if (node.linkCount > 1) continue;
-      for (const message of node.rest) {
-        this.refuseShared(message);
-        for (const { node: target } of message.targets) if (target instanceof ObjectNode) this.mayChange(target);
+      for (const message of node.otherMessages) {
+        this.refuseInSharedTable(message);
+        for (const { node: target } of message.targets) if (target instanceof ObjectNode) this.checkMutable(target);
       }
       for (const { message, committed } of node.attributes.values()) {
-        this.refuseShared(message);
-        if (committed) this.mayChange(committed);
+        this.refuseInSharedTable(message);
+        if (committed) this.checkMutable(committed);
       }
       for (const link of node.links.values()) if (link.node) losing.add(link.node);
     }
@@ -223,8 +229,8 @@ export class Structure extends ObjectTree {
 
   #takeOut(group: ObjectNode, link: Link): void {
     group.links.delete(link.name);
-    renounce(link.message);
-    drop(link.message);
+    removeReferrer(link.message);
+    removeMessage(link.message);
   }
 
   #unlink(group: ObjectNode, link: Link): void {
@@ -239,24 +245,24 @@ export class Structure extends ObjectTree {
     const node = link.node;
     if (!node) return;
     node.linkCount--;
-    if (node.linkCount > 0) this.touch(node);
+    if (node.linkCount > 0) this.markDirty(node);
     else released.push(node);
   }
 
   #release(node: ObjectNode, released: ObjectNode[]): void {
-    this.released?.(node);
+    this.onRelease?.(node);
     this.dirty.delete(node);
     node.dirty = true; // nothing that happens to it from now on is written
     for (const link of [...node.links.values()]) this.#cut(node, link, released);
-    for (const message of node.rest) {
-      renounce(message);
+    for (const message of node.otherMessages) {
+      removeReferrer(message);
       this.#countShared(message, -1);
       for (const { node: placed } of message.targets) {
-        if (!(placed instanceof ObjectNode) && placed.incoming.size === 0) this.regions.delete(placed as Region);
+        if (!(placed instanceof ObjectNode) && placed.referrers.size === 0) this.extents.delete(placed as FileExtent);
       }
     }
     for (const { message, committed } of node.attributes.values()) {
-      renounce(message);
+      removeReferrer(message);
       if (committed) this.#countUse(committed, -1);
     }
   }
@@ -273,7 +279,7 @@ export class Structure extends ObjectTree {
       return;
     }
     const { body, dataAt } = encodeAttribute(name, dtype, space, encoded.bytes);
-    const targets: TargetSlot[] = [];
+    const targets: AddressSlot[] = [];
     const heap: HeapSlot[] = [];
     yield* this.#slots(encoded, dataAt, targets, heap);
     this.putAttribute(node, name, body, targets, heap);
@@ -289,7 +295,7 @@ export class Structure extends ObjectTree {
     node: ObjectNode,
     name: string,
     body: Uint8Array,
-    targets: readonly TargetSlot[],
+    targets: readonly AddressSlot[],
     heap: readonly HeapSlot[],
     committed: ObjectNode | null = null,
   ): void {
@@ -297,25 +303,25 @@ export class Structure extends ObjectTree {
     this.#makeRoom(node);
     const old = node.attributes.get(name);
     if (old) this.#mayDrop(old);
-    this.touch(node);
+    this.markDirty(node);
     const order = old ? old.order : this.#nextAttributeOrder(node);
     if (old) this.#retire(old);
     const message = new HeaderMessage(node, MESSAGE.attribute, 0, order, body, true);
-    message.changed = this.tick;
+    message.changed = this.commitNumber;
     message.targets = targets;
     message.heap = heap;
-    provisionalHeapIds(message);
+    assignTemporaryHeapIds(message);
     for (const { at, node: target } of targets)
       new DataView(body.buffer, body.byteOffset + at).setBigUint64(0, BigInt(target.address), true);
-    announce(message);
-    node.hot.add(message);
+    addReferrer(message);
+    node.firstChunk.add(message);
     const sharedType = committed?.message(MESSAGE.datatype)?.content ?? null;
     node.attributes.set(name, { name, order, message, sharedType, sharedSpace: null, committed });
     if (committed) this.#countUse(committed, 1);
   }
 
   /** Turns paths into objects and heap items into slots, all the way down. */
-  *#slots(encoded: Encoded, shift: number, targets: TargetSlot[], heap: HeapSlot[]): Io<void> {
+  *#slots(encoded: Encoded, shift: number, targets: AddressSlot[], heap: HeapSlot[]): Io<void> {
     for (const { at, path } of encoded.references) {
       const node = yield* this.lookup(this.root, this.paths.stored(path));
       if (!node) throw new H5LogError('NOT_FOUND', `a reference to ${path}, which does not exist`, { object: path });
@@ -329,7 +335,7 @@ export class Structure extends ObjectTree {
         heap.push({ at: slot, content: { bytes, owned: true, targets: NONE, heap: NONE } });
         continue;
       }
-      const inner = { bytes, owned: true, targets: [] as TargetSlot[], heap: [] as HeapSlot[] };
+      const inner = { bytes, owned: true, targets: [] as AddressSlot[], heap: [] as HeapSlot[] };
       yield* this.#slots(content, 0, inner.targets, inner.heap);
       heap.push({ at: slot, content: inner });
     }
@@ -340,25 +346,25 @@ export class Structure extends ObjectTree {
     if (!attribute) throw new H5LogError('NOT_FOUND', `there is no attribute ${name}`);
     this.#makeRoom(node);
     this.#mayDrop(attribute);
-    this.touch(node);
+    this.markDirty(node);
     node.attributes.delete(name);
     this.#retire(attribute);
   }
 
   #mayDrop(attribute: Attribute): void {
-    this.refuseShared(attribute.message);
-    if (attribute.committed) this.mayChange(attribute.committed);
+    this.refuseInSharedTable(attribute.message);
+    if (attribute.committed) this.checkMutable(attribute.committed);
   }
 
   /** Its message goes; a new one takes its place, or it is gone. */
   #retire({ message, committed }: Attribute): void {
-    renounce(message);
-    drop(message);
+    removeReferrer(message);
+    removeMessage(message);
     if (committed) this.#countUse(committed, -1);
   }
 
   #makeRoom(node: ObjectNode): void {
-    if (node.keptAttributeInfo) {
+    if (node.denseAttributeInfo) {
       throw new H5LogError(
         'UNSUPPORTED',
         'the object has attributes of more than 64 KiB; its attributes cannot be changed',
@@ -373,7 +379,7 @@ export class Structure extends ObjectTree {
     if (ordering.next > 0xfffe) {
       ordering.next = 0;
       for (const attribute of node.attributes.values()) {
-        loosen(attribute.message);
+        moveToFirstChunk(attribute.message);
         attribute.order = attribute.message.order = ordering.next++;
       }
       if (ordering.next > 0xfffe) throw new H5LogError('UNSUPPORTED', 'an object can have at most 65,535 attributes');
@@ -383,7 +389,7 @@ export class Structure extends ObjectTree {
 }
 
 /** For objects that are not the user's: creation order costs bytes in every message. */
-export function keepNoOrder(node: ObjectNode): void {
+export function untrackOrder(node: ObjectNode): void {
   node.flags = 0;
   for (const order of [node.linkOrder, node.attributeOrder]) order.tracked = order.indexed = false;
 }

@@ -1,7 +1,7 @@
 import { allocate } from '../../base/buffers.ts';
 import { formatError } from '../../base/errors.ts';
 import { T } from '../../dtype/construct.ts';
-import { Region } from '../../hdf5/graph/object-node.ts';
+import { FileExtent } from '../../hdf5/graph/object-node.ts';
 import { contiguous } from '../../hdf5/layouts/new-dataset.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import type { Committer, PlannedCommit } from '../../hdf5/write/commit.ts';
@@ -67,7 +67,7 @@ export function planStore(log: Log, store: LogStore, addition: Addition, rewrite
   };
   writeCounts(store.structure, store.counts);
   const planned = committer.plan();
-  const item = (region: Region, bytes: Uint8Array | null): TierItem => {
+  const item = (region: FileExtent, bytes: Uint8Array | null): TierItem => {
     const address = committer.appender.base + region.address;
     return { store: store.index, address, size: region.size, weight: region.size, bytes };
   };
@@ -75,7 +75,7 @@ export function planStore(log: Log, store: LogStore, addition: Addition, rewrite
   if (change.log) logs.push({ store: store.index, ...change.log, bytes: EMPTY });
   const tables = before.tables.slice(0, change.keptTables);
   change.tables.forEach(({ index, bytes, size }, i) => {
-    tables[index] = item(regions.tables[i] as Region, size <= SMALL ? bytes : null);
+    tables[index] = item(regions.tables[i] as FileExtent, size <= SMALL ? bytes : null);
   });
   const records = [...before.records.slice(0, change.keptRecords), item(regions.record, change.record)];
   const after = { logs, tables, records };
@@ -147,7 +147,7 @@ function changeLogGroup(
   committer: Committer,
   change: SeriesChange,
   addition: Addition,
-): { tables: Region[]; record: Region } {
+): { tables: FileExtent[]; record: FileExtent } {
   const { structure, state } = store;
   const known = store.known(SERIES.logs);
   if (known) {
@@ -158,30 +158,30 @@ function changeLogGroup(
     for (let i = from; i < to; i++) structure.removeLink(store.group(prefix), `${prefix}${i}`);
   };
   drop(SERIES.tables, change.keptTables, state.tables.length);
-  let fresh: Region | null = null;
+  let fresh: FileExtent | null = null;
   const tables = change.tables.map(({ index, bytes, size, isFresh }) => {
     if (index < change.keptTables) drop(SERIES.tables, index, index + 1);
-    const region = new Region(size, () => (bytes ? [bytes] : []));
+    const region = new FileExtent(size, () => (bytes ? [bytes] : []));
     addMember(store, SERIES.tables, index, size, region);
     if (isFresh) fresh = region;
     return region;
   });
   // The append begins with the data, then the new table: all ranks know their offsets before the rest is planned.
-  if (fresh) structure.putFirst(fresh);
+  if (fresh) structure.prepend(fresh);
   if (change.log) {
     drop(SERIES.logs, change.keptLogs, state.logs.length);
-    structure.putFirst(new Region(addition.dataSize, () => addition.data));
+    structure.prepend(new FileExtent(addition.dataSize, () => addition.data));
     const { address, size } = change.log;
     addMember(store, SERIES.logs, change.keptLogs, size, address - committer.appender.base);
   }
   drop(SERIES.records, change.keptRecords, state.records.length);
-  const record = new Region(change.record.length, () => [change.record]);
+  const record = new FileExtent(change.record.length, () => [change.record]);
   addMember(store, SERIES.records, change.keptRecords, record.size, record);
   return { tables, record };
 }
 
 /** Adds a member of a series to the log group: a dataset of bytes, at an address or in a region of the next commit. */
-function addMember(store: LogStore, prefix: string, index: number, size: number, data: number | Region): void {
+function addMember(store: LogStore, prefix: string, index: number, size: number, data: number | FileExtent): void {
   store.structure.createDataset(store.group(prefix), `${prefix}${index}`, {
     dtype: BYTES,
     space: simpleSpace([size]),

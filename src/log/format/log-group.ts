@@ -1,6 +1,6 @@
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
-import { keepNoOrder, type Structure } from '../../hdf5/write/structure.ts';
+import { type Structure, untrackOrder } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
 import * as CONFIG from './config-bits.ts';
 
@@ -61,7 +61,7 @@ export function logGroup(structure: Structure, name: string): ObjectNode {
   const known = structure.root.links.get(name)?.node;
   if (known) return known;
   const made = structure.createGroup(structure.root, name);
-  keepNoOrder(made);
+  untrackOrder(made);
   return made;
 }
 

@@ -3,19 +3,19 @@ import { containsReference, containsVlen } from '../../dtype/describe.ts';
 import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
-import { type HeapContents, readCollection } from '../../hdf5/format/global-heap.ts';
+import { type HeapLookup, readCollection } from '../../hdf5/format/global-heap.ts';
 import { DEFAULT_K } from '../../hdf5/format/superblock.ts';
 import { attributeParts } from '../../hdf5/graph/attribute-value.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import {
+  type AddressSlot,
   type Attribute,
   type HeapSlot,
-  loosen,
+  moveToFirstChunk,
   type ObjectNode,
   type Relocatable,
-  type TargetSlot,
 } from '../../hdf5/graph/object-node.ts';
-import { announce, rawReferences, renounce } from '../../hdf5/graph/references.ts';
+import { addReferrer, rawReferences, removeReferrer } from '../../hdf5/graph/references.ts';
 import { buildChunkIndex, type ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { encodeLayout, type Layout } from '../../hdf5/messages/layout.ts';
 import { MESSAGE } from '../../hdf5/messages/message-types.ts';
@@ -77,7 +77,7 @@ export class MovedStructure {
     // Datatypes that no link leads to any more, but objects still use.
     for (const node of this.structure.loader.nodes.values()) {
       if (paths.has(node) || node.kind !== 'datatype') continue;
-      for (const message of node.incoming) {
+      for (const message of node.referrers) {
         if (!paths.has(message.owner)) continue;
         paths.set(node, `the datatype of ${paths.get(message.owner)}`);
         break;
@@ -88,17 +88,17 @@ export class MovedStructure {
   /** Every message is to be written again, with what it has in the heap. */
   *#detach(node: ObjectNode, path: string): Io<void> {
     const { structure } = this;
-    if (node.keptAttributeInfo)
+    if (node.denseAttributeInfo)
       throw new H5LogError('UNSUPPORTED', `${path} has attributes of more than 64 KiB, which cannot be moved`, {
         object: path,
       });
     if (node.message(MESSAGE.externalFiles))
       throw new H5LogError('UNSUPPORTED', `${path} cannot be moved: its data is in other files`, { object: path });
-    structure.touch(node);
-    for (const link of node.links.values()) loosen(link.message);
-    for (const message of node.rest) loosen(message);
+    structure.markDirty(node);
+    for (const link of node.links.values()) moveToFirstChunk(link.message);
+    for (const message of node.otherMessages) moveToFirstChunk(message);
     for (const attribute of node.attributes.values()) {
-      loosen(attribute.message);
+      moveToFirstChunk(attribute.message);
       yield* this.#takeAlong(attribute);
     }
   }
@@ -110,7 +110,7 @@ export class MovedStructure {
     const { dtype, data, dataAt, count } = attributeParts(attribute, loader.file.lengthSize);
     if (count === 0 || !(containsVlen(dtype) || containsReference(dtype))) return;
     yield* heap.load(dtype, data, count);
-    renounce(message);
+    removeReferrer(message);
     const shared = message.targets.filter(({ at }) => at < dataAt);
     message.bytes = message.bytes.slice();
     message.content = message.bytes;
@@ -124,13 +124,13 @@ export class MovedStructure {
     message.targets = [...shared, ...found.targets.map(({ at, node }) => ({ at: at + dataAt, node }))];
     message.heap = found.heap.map(({ at, content }) => ({ at: at + dataAt, content }));
     message.heapPending = message.heap.length > 0;
-    announce(message);
+    addReferrer(message);
   }
 
   /** `bytes` are our own: what refers to nothing that is moved becomes a null reference. */
-  #relocatable(dtype: DType, bytes: Uint8Array, count: number, contentOf: HeapContents): Relocatable {
+  #relocatable(dtype: DType, bytes: Uint8Array, count: number, contentOf: HeapLookup): Relocatable {
     const { nodes } = this.structure.loader;
-    const targets: TargetSlot[] = [];
+    const targets: AddressSlot[] = [];
     const heap: HeapSlot[] = [];
     const moved = (address: number): ObjectNode | undefined => {
       const node = nodes.get(address);
@@ -178,12 +178,12 @@ export class MovedStructure {
     const { shape, maxShape } = space;
     const fanout = this.structure.chunkFanout;
     const grid = { shape, maxShape, chunk, elementSize, filtered: parts.filters.length > 0, fanout };
-    const { index, region } = buildChunkIndex(grid, chunks);
+    const { index, extent } = buildChunkIndex(grid, chunks);
     const message = this.#layout(node, { kind: 'chunked', chunk, elementSize, index });
-    if (!message || !region) return;
-    this.structure.regions.add(region);
-    message.targets = [{ at: index.kind === 'btree1' ? 3 : message.bytes.length - 8, node: region }];
-    announce(message);
+    if (!message || !extent) return;
+    this.structure.extents.add(extent);
+    message.targets = [{ at: index.kind === 'btree1' ? 3 : message.bytes.length - 8, node: extent }];
+    addReferrer(message);
   }
 
   /** What a virtual dataset is made of is in the heap. */
@@ -203,7 +203,7 @@ export class MovedStructure {
   #layout(node: ObjectNode, layout: Layout): ReturnType<ObjectNode['message']> {
     const message = node.message(MESSAGE.layout);
     if (!message) return undefined;
-    renounce(message);
+    removeReferrer(message);
     message.bytes = encodeLayout(layout);
     message.content = message.bytes;
     message.owned = true;

@@ -2,8 +2,8 @@ import { formatError } from '../../base/errors.ts';
 import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
-import type { HeapContents } from '../../hdf5/format/global-heap.ts';
-import type { HeapSlot, ObjectNode, Relocatable, TargetSlot } from '../../hdf5/graph/object-node.ts';
+import type { HeapLookup } from '../../hdf5/format/global-heap.ts';
+import type { AddressSlot, HeapSlot, ObjectNode, Relocatable } from '../../hdf5/graph/object-node.ts';
 
 const NOTHING = new Uint8Array(0);
 
@@ -15,11 +15,11 @@ export function translated(
   dtype: DType,
   data: Uint8Array,
   count: number,
-  contentOf: HeapContents,
+  contentOf: HeapLookup,
   twin: (address: number) => ObjectNode | undefined,
 ): Relocatable {
   const bytes = data.slice();
-  const targets: TargetSlot[] = [];
+  const targets: AddressSlot[] = [];
   const heap: HeapSlot[] = [];
   visitReferences(
     dtype,
@@ -50,7 +50,7 @@ export function translated(
   return { bytes, owned: true, targets, heap };
 }
 
-function mustHave(contentOf: HeapContents, address: number, index: number): Uint8Array {
+function mustHave(contentOf: HeapLookup, address: number, index: number): Uint8Array {
   const content = contentOf(address, index);
   if (!content) throw formatError(`object ${index} of the heap at ${address} is missing`);
   return content;

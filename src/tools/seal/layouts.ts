@@ -5,7 +5,7 @@ import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { chunked, contiguous, type NewLayout, unallocated, virtual } from '../../hdf5/layouts/new-dataset.ts';
 import type { Mapping } from '../../hdf5/layouts/virtual.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
-import { keepNoOrder } from '../../hdf5/write/structure.ts';
+import { untrackOrder } from '../../hdf5/write/structure.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { BoxReader, fillWith } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
@@ -185,7 +185,7 @@ export class SealedLayouts {
     const { structure } = this.#output;
     while (structure.root.links.has(this.#piecesName)) this.#piecesName = `_${this.#piecesName}`;
     this.#pieces = structure.createGroup(structure.root, this.#piecesName);
-    keepNoOrder(this.#pieces);
+    untrackOrder(this.#pieces);
     return this.#pieces;
   }
 }

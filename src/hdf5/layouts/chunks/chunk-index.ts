@@ -8,7 +8,7 @@ import type { Io } from '../../../storage/io.ts';
 import { putU64 } from '../../format/byte-writer.ts';
 import { UNDEFINED } from '../../format/cursor.ts';
 import { Budget, type FileBytes } from '../../format/file-bytes.ts';
-import { type Placed, Region } from '../../graph/object-node.ts';
+import { type Addressable, FileExtent } from '../../graph/object-node.ts';
 import type { ChunkIndex } from '../../messages/layout.ts';
 import { readBtree2, walkBtree1 } from '../../read/btree.ts';
 import { readExtensibleArray, type VisitElement } from './extensible-array.ts';
@@ -23,7 +23,7 @@ export interface StoredChunk {
 }
 
 /** A chunk for a new index; its address may still be assigned by the commit that writes the index. */
-export type ChunkEntry = Omit<StoredChunk, 'address'> & { readonly address: number | Placed };
+export type ChunkEntry = Omit<StoredChunk, 'address'> & { readonly address: number | Addressable };
 
 /** What an index has to know of its dataset. */
 export interface ChunkGrid {
@@ -161,10 +161,10 @@ function* readChunkBtree2(file: FileBytes, address: number, grid: ChunkGrid): Io
 
 // ------------------------------------------------------------------ building
 
-/** An index for a layout message. Its address is assigned with that of `region`; without a region it is complete. */
+/** An index for a layout message. Its address is assigned with that of `extent`; without an extent it is complete. */
 export interface BuiltIndex {
   readonly index: ChunkIndex;
-  readonly region: Region | null;
+  readonly extent: FileExtent | null;
 }
 
 /**
@@ -184,19 +184,19 @@ export function buildChunkIndex(grid: NewChunkGrid, chunks: readonly ChunkEntry[
   const total = sizeOf(counts);
   if (total === 1 && grid.shape.every((size, d) => size === grid.maxShape[d])) return singleChunk(grid, chunks[0]);
   const first = firstInSequence(grid, chunks, counts);
-  if (first !== null) return { index: { kind: 'implicit', address: first }, region: null };
+  if (first !== null) return { index: { kind: 'implicit', address: first }, extent: null };
   if (total > LARGE_ARRAY && total > ELEMENTS_PER_CHUNK * chunks.length) return buildBtree1(grid, chunks);
   const numbers = chunks.map(({ cell }) => numberOf(cell, counts));
   const array = { total, filtered: grid.filtered, chunkBytes: chunkBytes(grid) };
-  const region = buildFixedArray(array, numbers, chunks);
-  return { index: { kind: 'fixedArray', address: UNDEFINED, pageBits: PAGE_BITS }, region };
+  const extent = buildFixedArray(array, numbers, chunks);
+  return { index: { kind: 'fixedArray', address: UNDEFINED, pageBits: PAGE_BITS }, extent };
 }
 
 function singleChunk({ filtered }: NewChunkGrid, chunk: ChunkEntry | undefined): BuiltIndex {
   const { address, size, mask } = chunk ?? { address: UNDEFINED, size: 0, mask: 0 };
   return {
     index: { kind: 'single', address: addressOf(address), filtered: filtered ? { size, mask } : null },
-    region: address instanceof Region ? address : null,
+    extent: address instanceof FileExtent ? address : null,
   };
 }
 
@@ -216,7 +216,7 @@ function numberOf(cell: readonly number[], counts: readonly number[]): number {
   return cell.reduce((sum, c, d) => sum * (counts[d] as number) + c, 0);
 }
 
-function addressOf(address: number | Placed): number {
+function addressOf(address: number | Addressable): number {
   return typeof address === 'number' ? address : address.address;
 }
 
@@ -231,7 +231,7 @@ function compareChunks(a: ChunkEntry, b: ChunkEntry): number {
 }
 
 function buildBtree1(grid: NewChunkGrid, chunks: readonly ChunkEntry[]): BuiltIndex {
-  if (chunks.length === 0) return { index: { kind: 'btree1', address: UNDEFINED }, region: null };
+  if (chunks.length === 0) return { index: { kind: 'btree1', address: UNDEFINED }, extent: null };
   const { fanout } = grid;
   for (const chunk of chunks) {
     if (chunk.size > 0xffffffff)
@@ -244,12 +244,12 @@ function buildBtree1(grid: NewChunkGrid, chunks: readonly ChunkEntry[]): BuiltIn
   while ((levels[levels.length - 1] as number) > 1)
     levels.push(Math.ceil((levels[levels.length - 1] as number) / fanout));
   const nodes = levels.reduce((sum, n) => sum + n, 0);
-  const region: Region = new Region(nodes * nodeSize, () => [encode()]);
+  const extent: FileExtent = new FileExtent(nodes * nodeSize, () => [encode()]);
 
   function encode(): Uint8Array {
     const bytes = new Uint8Array(nodes * nodeSize);
     const view = new DataView(bytes.buffer);
-    // The root comes first, so that the region's address is the tree's; below it level by level.
+    // The root comes first, so that the extent's address is the tree's; below it level by level.
     let nodeAt = 0;
     const firstOf: number[] = new Array(levels.length).fill(0);
     for (let level = levels.length - 1; level >= 0; level--) {
@@ -257,7 +257,7 @@ function buildBtree1(grid: NewChunkGrid, chunks: readonly ChunkEntry[]): BuiltIn
       nodeAt += levels[level] as number;
     }
     const addressOfNode = (level: number, i: number): number =>
-      region.address + ((firstOf[level] as number) + i) * nodeSize;
+      extent.address + ((firstOf[level] as number) + i) * nodeSize;
     for (let level = 0; level < levels.length; level++) {
       const perChild = fanout ** level;
       const count = levels[level] as number;
@@ -284,7 +284,7 @@ function buildBtree1(grid: NewChunkGrid, chunks: readonly ChunkEntry[]): BuiltIn
     }
     return bytes;
   }
-  return { index: { kind: 'btree1', address: UNDEFINED }, region };
+  return { index: { kind: 'btree1', address: UNDEFINED }, extent };
 }
 
 /** Writes the key of a chunk, or with `beyond` 1 a key behind it. Gives the position behind the key. */

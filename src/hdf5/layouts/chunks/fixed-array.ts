@@ -7,7 +7,7 @@ import type { Io } from '../../../storage/io.ts';
 import { ByteWriter, putU64 } from '../../format/byte-writer.ts';
 import { type Cursor, checkSum, UNDEFINED } from '../../format/cursor.ts';
 import type { FileBytes } from '../../format/file-bytes.ts';
-import { type Placed, Region } from '../../graph/object-node.ts';
+import { type Addressable, FileExtent } from '../../graph/object-node.ts';
 import type { VisitElement } from './extensible-array.ts';
 
 /** 2^10 elements to a page, as libhdf5 chooses. */
@@ -71,7 +71,7 @@ export function* readFixedArray(
 
 /** What an element says of its chunk. */
 export interface ArrayElement {
-  readonly address: number | Placed;
+  readonly address: number | Addressable;
   readonly size: number;
   readonly mask: number;
 }
@@ -88,7 +88,7 @@ export function buildFixedArray(
   { total, filtered, chunkBytes }: FixedArray,
   numbers: readonly number[],
   elements: readonly ArrayElement[],
-): Region {
+): FileExtent {
   // libhdf5 keeps one byte more than the unfiltered size needs, because filters may make a chunk larger.
   const sizeBytes = Math.min(8, 1 + Math.floor((Math.floor(Math.log2(chunkBytes)) + 8) / 8));
   const entry = filtered ? 8 + sizeBytes + 4 : 8;
@@ -97,11 +97,11 @@ export function buildFixedArray(
   const header = 4 + 1 + 1 + 1 + 1 + 8 + 8 + 4;
   const prefix = 4 + 1 + 1 + 8 + (pages > 0 ? Math.ceil(pages / 8) : 0);
   const body = pages > 0 ? prefix + 4 + total * entry + pages * 4 : prefix + total * entry + 4;
-  const region: Region = new Region(header + body, () => [encode()]);
-  return region;
+  const extent: FileExtent = new FileExtent(header + body, () => [encode()]);
+  return extent;
 
   function encode(): Uint8Array {
-    const at = region.address;
+    const at = extent.address;
     const head = new ByteWriter(header)
       .text('FAHD')
       .u8(0)
