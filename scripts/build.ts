@@ -3,7 +3,7 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { type BuildOptions, build, type Plugin } from 'esbuild';
+import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
 import { readManifest, root, tsc } from './root.ts';
 
 /**
@@ -37,13 +37,16 @@ const shared: BuildOptions = {
 
 /** Writes the bundles for `platform` into a folder. */
 export async function bundle(platform: 'node' | 'browser', outdir: string): Promise<void> {
+  const options = { ...shared, platform, outdir } satisfies BuildOptions;
   const entryPoints = entriesFor(platform);
-  if (platform === 'browser') await build({ ...shared, platform, outdir, entryPoints });
-  else {
-    // Without ignoreAnnotations esbuild drops the imports that `fewChunks` adds: package.json says that no module has side effects.
-    const options: BuildOptions = { plugins: [fewChunks], ignoreAnnotations: true };
-    await build({ ...shared, ...options, platform, outdir, entryPoints: { ...entryPoints, ...programs } });
+  if (platform === 'browser') {
+    await build({ ...options, entryPoints });
+    return;
   }
+  Object.assign(entryPoints, programs);
+  const { metafile } = await build({ ...options, entryPoints, write: false, metafile: true });
+  // Without ignoreAnnotations esbuild drops the imports that are added: package.json says that modules have no side effects.
+  await build({ ...options, entryPoints, plugins: [fewChunks(metafile)], ignoreAnnotations: true });
 }
 
 /** The entry points that package.json names for a platform: file name without extension to source. */
@@ -57,27 +60,47 @@ function entriesFor(platform: 'node' | 'browser'): Record<string, string> {
   return entries;
 }
 
+/** Entry points, and modules that they import when they need them, that do not read or write files themselves. */
+const light = /^src\/(cli\/.*|mpi|threads|comm\/threads\/worker)\.ts$/;
+const core = 'src/index.ts';
+
 /**
- * esbuild makes a chunk for every set of entries that share a module: 13 for `import 'h5log'`, which take Node 8 ms to load. These
- * imports leave two: what everything needs, and what everything needs that reads or writes files.
+ * esbuild makes a chunk for every set of entries that share a module: 13 for `import 'h5log'`, which take Node 8 ms to load. Added
+ * imports leave two of them: everything that `h5log` needs, but for what light entries need too.
  */
-const fewChunks: Plugin = {
-  name: 'few chunks',
-  setup({ onLoad }) {
-    const add = (filter: RegExp, imports: readonly string[]) => {
-      onLoad({ filter }, ({ path }) => {
-        const added = imports.map((to) => `import ${JSON.stringify(join(root, 'src', to))};`).join('');
-        return {
-          contents: readFileSync(path, 'utf8').replace(/^(#!.*\n)?/, (first) => `${first}${added}`),
-          loader: 'ts',
-        };
+function fewChunks({ inputs }: Metafile): Plugin {
+  const needs = (path: string, found = new Set<string>()): Set<string> => {
+    if (found.has(path)) return found;
+    found.add(path);
+    for (const { path: other, kind } of inputs[path]?.imports ?? [])
+      if (kind === 'import-statement') needs(other, found);
+    return found;
+  };
+  const ofCore = needs(core);
+  const ofLight = new Set(
+    Object.keys(inputs)
+      .filter((path) => light.test(path))
+      .flatMap((path) => [...needs(path)]),
+  );
+  const inBoth = [...ofCore].filter((path) => ofLight.has(path) && path in inputs);
+  return {
+    name: 'few chunks',
+    setup({ onLoad }) {
+      onLoad({ filter: /\.ts$/ }, (module) => {
+        const path = relative(root, module.path).replaceAll('\\', '/');
+        if (ofCore.has(path) || (ofLight.has(path) && !light.test(path))) return undefined;
+        const added = (light.test(path) ? inBoth : [core]).map(
+          (other) => `import ${JSON.stringify(join(root, other))};`,
+        );
+        const contents = readFileSync(module.path, 'utf8').replace(
+          /^(#!.*\n)?/,
+          (first) => `${first}${added.join('')}`,
+        );
+        return { contents, loader: 'ts' };
       });
-    };
-    const small = ['base/errors.ts', ...['communicator', 'error', 'launcher', 'solo'].map((name) => `comm/${name}.ts`)];
-    add(/src\/((tools|bench)\/.*|tools|native|storage)\.ts$/, ['index.ts']);
-    add(/src\/(cli\/.*|mpi|threads|comm\/threads\/worker)\.ts$/, small);
-  },
-};
+    },
+  };
+}
 
 function declarations(outDir: string): void {
   const { ok, output } = tsc(['-p', 'tsconfig.build.json', '--outDir', outDir]);
