@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { E3smReport } from '../src/bench/e3sm.ts';
-import { median } from '../src/bench/times.ts';
+import { median } from '../src/bench/workload.ts';
 import { runCommand } from './built.ts';
 import { report } from './report.ts';
 

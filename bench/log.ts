@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { File } from 'h5log';
 import { flushes } from '../src/bench/flushes.ts';
 import { open } from '../src/bench/open.ts';
-import { shuffled } from '../src/bench/shuffled.ts';
+import { shuffled } from '../src/bench/random.ts';
 import { small } from '../src/bench/small.ts';
 import { stream } from '../src/bench/stream.ts';
 import { best, report } from './report.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { File } from 'h5log';
-import { peakMemory } from '../src/bench/peak-memory.ts';
+import { peakMemory } from '../src/bench/workload.ts';
 import { report } from './report.ts';
 
 const BLOCKS = 4_000_000;

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { type Communicator, File } from 'h5log';
-import { plainWrites } from '../src/bench/plain-writes.ts';
+import { plainWrites } from '../src/bench/workload.ts';
 
 const MIB = 2 ** 20;
 

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { File } from 'h5log';
 import { replay as replayFile } from 'h5log/tools';
-import { peakMemory } from '../src/bench/peak-memory.ts';
 import { replay as workload } from '../src/bench/replay.ts';
 import { seal } from '../src/bench/seal.ts';
+import { peakMemory } from '../src/bench/workload.ts';
 import { report } from './report.ts';
 import { shipped } from './shipped.ts';
 

@@ -1,4 +1,4 @@
-export { median } from '../src/bench/times.ts';
+export { median } from '../src/bench/workload.ts';
 
 export const best = (rates: readonly number[]): number => Math.max(...rates);
 

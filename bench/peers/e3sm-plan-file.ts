@@ -2,8 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CdlAttribute } from '../../src/bench/cdl.ts';
 import type { Decomposition, Runs } from '../../src/bench/decomposition.ts';
-import { type PlannedFile, TEXT_LENGTH } from '../../src/bench/e3sm-plan.ts';
-import { seedOf } from '../../src/bench/e3sm-values.ts';
+import { type PlannedFile, seedOf, TEXT_LENGTH } from '../../src/bench/e3sm-plan.ts';
 
 /** A decomposition on some ranks. */
 export interface Dealt {

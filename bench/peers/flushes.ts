@@ -1,5 +1,4 @@
-import { scaledSize } from '../../src/bench/workload.ts';
-import { wrongValue } from '../../src/bench/wrong-value.ts';
+import { scaledSize, wrongValue } from '../../src/bench/workload.ts';
 import { type PeerFigure, type PeerTask, partOf, timed } from './peer.ts';
 
 export const FLUSHES = 100_000;

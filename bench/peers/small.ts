@@ -1,8 +1,7 @@
 import { rmSync } from 'node:fs';
-import { shuffled } from '../../src/bench/shuffled.ts';
+import { shuffled } from '../../src/bench/random.ts';
 import { COLUMNS, checkRows } from '../../src/bench/small-rows.ts';
-import { scaledSize } from '../../src/bench/workload.ts';
-import { wrongValue } from '../../src/bench/wrong-value.ts';
+import { scaledSize, wrongValue } from '../../src/bench/workload.ts';
 import { type PeerFigure, type PeerTask, partOf, timed } from './peer.ts';
 
 export const ROWS = 1_000_000;

@@ -1,7 +1,6 @@
 import { H5LogError } from '../base/errors.ts';
 import type { TypedArray } from '../dtype/model.ts';
-import { attributeValue, type CdlType, isCdlType } from './cdl-constant.ts';
-import { cdlError, plainName, type Token, tokensOf } from './cdl-tokens.ts';
+import { attributeValue, type CdlType, cdlError, isCdlType, plainName, type Token, tokensOf } from './cdl-tokens.ts';
 
 export interface CdlAttribute {
   readonly name: string;

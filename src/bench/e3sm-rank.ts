@@ -2,10 +2,8 @@ import { nodeStorage } from '#platform';
 import { H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import type { Decomposition } from './decomposition.ts';
-import type { PlannedFile } from './e3sm-plan.ts';
-import { type Checked, FileReader } from './e3sm-read.ts';
-import type { WrongValue } from './e3sm-values.ts';
-import { FileWriter, type Phases, RankSelections } from './e3sm-write.ts';
+import { type Checked, FileReader, FileWriter, type Phases, RankSelections } from './e3sm-files.ts';
+import type { PlannedFile, WrongValue } from './e3sm-plan.ts';
 
 /** What every rank is told. */
 export interface E3smTask {

@@ -1,9 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { File } from '../api/file.ts';
-import { median, secondsSince } from './times.ts';
-import { scaledSize, steps, type Workload } from './workload.ts';
-import { wrongValue } from './wrong-value.ts';
+import { median, scaledSize, secondsSince, steps, type Workload, wrongValue } from './workload.ts';
 
 const FLUSHES = 100_000;
 /** Float64 of a row: 1 KiB. */

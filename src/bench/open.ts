@@ -1,11 +1,9 @@
 import { join } from 'node:path';
 import { File } from '../api/file.ts';
 import { logOf } from '../tools/inside.ts';
-import { shuffled } from './shuffled.ts';
+import { shuffled } from './random.ts';
 import { readRow, writeRows } from './small-rows.ts';
-import { Best, secondsSince } from './times.ts';
-import { scaledSize, steps, type Workload } from './workload.ts';
-import { wrongValue } from './wrong-value.ts';
+import { Best, scaledSize, secondsSince, steps, type Workload, wrongValue } from './workload.ts';
 
 const ROWS = 4_000_000;
 

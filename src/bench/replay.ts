@@ -1,12 +1,10 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { replay as replayFile } from '../tools/replay/replay.ts';
-import { OrdinaryTable } from './ordinary-table.ts';
-import { shuffled } from './shuffled.ts';
+import { shuffled } from './random.ts';
 import { COLUMNS, valueAt, writeRows } from './small-rows.ts';
-import { TILE, Tiles } from './tiles.ts';
-import { type Figure, scaledSize, steps, type Workload, type WorkloadOptions } from './workload.ts';
-import { wrongValue } from './wrong-value.ts';
+import { OrdinaryTable, TILE, Tiles } from './tiles.ts';
+import { type Figure, scaledSize, steps, type Workload, type WorkloadOptions, wrongValue } from './workload.ts';
 
 const ROWS = 1_000_000;
 const KINDS = 3;

@@ -2,8 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { seal as sealFile } from '../tools/seal/seal.ts';
 import { TILE, Tiles } from './tiles.ts';
-import { Best, secondsSince } from './times.ts';
-import { steps, type Workload } from './workload.ts';
+import { Best, secondsSince, steps, type Workload } from './workload.ts';
 
 /** Steps of a round: it is written, sealed to a copy, sealed. */
 const PARTS = 3;

@@ -1,7 +1,6 @@
 import type { Dataset } from '../api/dataset.ts';
 import { File } from '../api/file.ts';
-import { secondsSince } from './times.ts';
-import { wrongValue } from './wrong-value.ts';
+import { secondsSince, wrongValue } from './workload.ts';
 
 /*
  * A table of three columns whose row r holds r, r + 0.5 and -r, written a row at a time: the smallest block that is still a block.

@@ -2,12 +2,10 @@ import { join } from 'node:path';
 import { File } from '../api/file.ts';
 import { runThreads } from '../threads.ts';
 import { rankModule } from '../tools/rank-module.ts';
-import { Random } from './random.ts';
-import { shuffled } from './shuffled.ts';
+import { Random, shuffled } from './random.ts';
 import type { HeapReport, HeapTask } from './small-heap.ts';
 import { COLUMNS, checkRows, createRows, manyRows, postRows, readRow } from './small-rows.ts';
-import { Best, secondsSince } from './times.ts';
-import { type Figure, scaledSize, steps, type Workload } from './workload.ts';
+import { Best, type Figure, scaledSize, secondsSince, steps, type Workload } from './workload.ts';
 
 const ROWS = 1_000_000;
 const HEAP_POSTS = 10_000_000;

@@ -1,10 +1,16 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { File } from '../api/file.ts';
-import { plainWrites } from './plain-writes.ts';
-import { Best, secondsSince } from './times.ts';
-import { type Figure, scaledSize, steps, type Workload } from './workload.ts';
-import { wrongValue } from './wrong-value.ts';
+import {
+  Best,
+  type Figure,
+  plainWrites,
+  scaledSize,
+  secondsSince,
+  steps,
+  type Workload,
+  wrongValue,
+} from './workload.ts';
 
 const MIB = 2 ** 20;
 const BLOCKS = 1024;

@@ -1,4 +1,6 @@
+import { closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
+import { H5LogError } from '../base/errors.ts';
 
 /** One measured number. */
 export interface Figure {
@@ -40,4 +42,61 @@ export function steps(total: number, onProgress: WorkloadOptions['onProgress']):
     onProgress?.(Math.min(1, done / total));
     return setImmediate();
   };
+}
+
+/** Seconds since a moment of `performance.now()`. */
+export function secondsSince(begun: number): number {
+  return (performance.now() - begun) / 1000;
+}
+
+export function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
+}
+
+/** The shortest time of each of several things: whoever else uses the machine only makes it longer. */
+export class Best {
+  readonly #seconds = new Map<string, number>();
+
+  add(id: string, seconds: number): void {
+    this.#seconds.set(id, Math.min(seconds, this.of(id)));
+  }
+
+  /** Infinite if there is none. */
+  of(id: string): number {
+    return this.#seconds.get(id) ?? Number.POSITIVE_INFINITY;
+  }
+}
+
+/** The most memory that this process has had, in bytes. resourceUsage() may go on from the maximum of the process that started this one. */
+export function peakMemory(): number {
+  try {
+    const [, kilobytes] = /VmHWM:\s*(\d+)/.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
+    if (kilobytes !== undefined) return Number(kilobytes) * 1024;
+  } catch {
+    // Another system than Linux.
+  }
+  return process.resourceUsage().maxRSS * 1024;
+}
+
+const PIECE = 8 * 2 ** 20;
+
+/** Seconds of writing the same values some times over, in pieces of 8 MiB: what the machine can do without us. */
+export function plainWrites(path: string, values: Float64Array, times = 1): number {
+  const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+  const begun = performance.now();
+  const handle = openSync(path, 'w');
+  for (let at = 0; at < bytes.length * times; at += PIECE) {
+    const from = at % bytes.length;
+    writeSync(handle, bytes, from, Math.min(PIECE, bytes.length - from), at);
+  }
+  closeSync(handle);
+  const seconds = secondsSince(begun);
+  rmSync(path);
+  return seconds;
+}
+
+/** What was read is not what was written: its times are worth nothing. */
+export function wrongValue(file: string, where: readonly number[], found: unknown, expected: unknown): H5LogError {
+  const text = `${file}: element ${where.join(', ')} is ${String(found)}, but ${String(expected)} was written`;
+  return new H5LogError('MISMATCH', text, { file });
 }

@@ -1,6 +1,6 @@
 // Replays a file in a process of its own and prints the peak of its memory, before and after.
 import { replay } from 'h5log/tools';
-import { peakMemory } from '../../../src/bench/peak-memory.ts';
+import { peakMemory } from '../../../src/bench/workload.ts';
 
 const [, , input = '', output = '', memory = ''] = process.argv;
 const idle = peakMemory();
