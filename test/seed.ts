@@ -1,3 +1,5 @@
+import { count } from './counts.ts';
+
 /** True in `npm run test:full`: every case of a list is tried, not a fixed selection. */
 export const full = process.env.H5LOG_FULL === '1';
 
@@ -20,12 +22,14 @@ export function repeats(most: number): number {
 }
 
 /**
- * Parameters of a fast-check property: its seed and the number of its runs.
+ * Parameters of a fast-check property: its seed and the number of its runs, which is counted.
  *
  * @example fc.assert(property, runs('superblock round trip', 10_000))
  */
 export function runs(name: string, most: number): { seed: number; numRuns: number } {
-  return { seed: seed(name), numRuns: repeats(most) };
+  const numRuns = repeats(most);
+  count(name, { runs: numRuns });
+  return { seed: seed(name), numRuns };
 }
 
 /** All of them in `npm run test:full`, otherwise every fifth from one that the seed chooses, and those that are always wanted. */

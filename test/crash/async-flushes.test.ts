@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { File } from '../../src/index.ts';
+import { count } from '../counts.ts';
 import { full, random, repeats, seed } from '../seed.ts';
 import { type FaultyStorage, faultyStorage } from '../storage/faulty.ts';
 import { commitIn } from './images.ts';
@@ -153,9 +154,9 @@ describe('asynchronous flushes', () => {
   test.each(['power', 'process'] as const)(
     '%s: on a disk that fails now and then, nothing is lost and nothing comes half',
     async (durability) => {
-      const count = repeats(40);
+      const trials = repeats(40);
       let [commits, failures] = [0, 0];
-      for (let trial = 0; trial < count; trial++) {
+      for (let trial = 0; trial < trials; trial++) {
         const chance = random(chosen + trial);
         const disk = faultyStorage({ seed: chosen + trial, delays: true });
         let file = await File.create(disk, { durability });
@@ -202,7 +203,7 @@ describe('asynchronous flushes', () => {
         expect(commitIn(disk.processImage())).toBe(60);
         commits += 60;
       }
-      console.log(`a disk that fails now and then (${durability}): ${commits} states, ${failures} failed flushes`);
+      count(`a disk that fails now and then, ${durability}`, { states: commits, 'failed flushes': failures });
       expect(failures).toBeGreaterThan(0);
     },
   );

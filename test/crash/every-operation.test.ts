@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { File } from '../../src/index.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
+import { count } from '../counts.ts';
+import { keepInput } from '../failures.ts';
 import { h5dump, oracle, pythonSync, withOracle } from '../oracles.ts';
 import { full, seed, some } from '../seed.ts';
 import { type Fault, type FaultyStorage, faultyStorage, variants } from '../storage/faulty.ts';
@@ -121,8 +123,8 @@ describe('a crash after every single operation', () => {
   const chosen = seed('crash after every operation');
   const commits = full ? 27 : 11;
 
-  /** Every image of every moment. Gives the figures. */
-  async function powerLoss(commits: number, given?: Given): Promise<string> {
+  /** Every image of every moment. */
+  async function powerLoss(name: string, commits: number, given?: Given): Promise<void> {
     const disk = faultyStorage({ seed: chosen, delays: true, ...(given ? { bytes: given } : {}) });
     const reports = await workload(disk, 'power', commits, given);
     const last = Math.max(...reports.map(({ n }) => n));
@@ -138,6 +140,7 @@ describe('a crash after every single operation', () => {
           n = open(image);
         } catch (error) {
           if (reported < 0) continue;
+          keepInput(`after-${k}-variant-${variant}.h5`, image);
           throw new Error(`after operation ${k} (${describeOperation(disk, k)}), variant ${variant}`, { cause: error });
         }
         expect(n, `after operation ${k}, variant ${variant}`).toBeGreaterThanOrEqual(reported);
@@ -148,16 +151,20 @@ describe('a crash after every single operation', () => {
     }
     expect(open(disk.image('none'))).toBe(last);
     if (!given) expect(disk.log.length).toBeGreaterThanOrEqual(200);
-    return (
-      `${disk.log.length} operations, ${disk.injected} of them failed, ${images} images, ${known.size} of them different, ${ahead} at a commit not yet reported, ` +
-      `${last} commits`
-    );
+    count(name, {
+      operations: disk.log.length,
+      failed: disk.injected,
+      images,
+      'different images': known.size,
+      'images ahead of the report': ahead,
+      commits: last,
+    });
   }
 
   test('power loss: every commit reported survives, every image opens', { timeout: 600_000 }, async () => {
     samples = 0;
-    const figures = await powerLoss(commits);
-    console.log(`power loss: ${figures}, ${samples} images shown to h5dump`);
+    await powerLoss('power loss', commits);
+    count('power loss', { 'images shown to h5dump': samples });
   });
 
   withOracle('python', 'power loss while appending to a file of h5py', () => {
@@ -178,7 +185,7 @@ with h5py.File(sys.argv[1], 'w', ${options}) as f:
         f.create_dataset(f'${FOREIGN}/d{i}', data=list(range(i))).attrs['text'] = 'h5py ' * i`,
           [path],
         );
-        console.log(`power loss, file of h5py ${name}: ${await powerLoss(full ? 9 : 4, readFileSync(path))}`);
+        await powerLoss(`power loss, file of h5py ${name}`, full ? 9 : 4, readFileSync(path));
       },
     );
   });
@@ -199,11 +206,12 @@ with h5py.File(sys.argv[1], 'w', ${options}) as f:
           expect(open(image)).toBeGreaterThanOrEqual(reported);
         } catch (error) {
           if (reported < 0) continue;
+          keepInput(`after-${k}.h5`, image);
           throw new Error(`after operation ${k} (${describeOperation(disk, k)})`, { cause: error });
         }
       }
     }
-    console.log(`kill -9: ${disk.log.length} operations, ${disk.injected} of them failed, ${images} images`);
+    count('kill -9 after every operation', { operations: disk.log.length, failed: disk.injected, images });
   });
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { File } from '../../src/index.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
+import { count } from '../counts.ts';
 import { full, seed } from '../seed.ts';
 import { type Fault, faultyStorage, type Operation } from '../storage/faulty.ts';
 import { commitIn } from './images.ts';
@@ -98,7 +99,7 @@ describe('a failure at every operation', () => {
           }
         }
       }
-      console.log(`failing operations (${durability}): ${failures} failures, each made good by the next flush`);
+      count(`failing operations, ${durability}`, { failures });
       expect(failures).toBeGreaterThan((durability === 'power' ? 200 : 100) / (full ? 1 : 2));
     },
   );

@@ -2,6 +2,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSyn
 import { basename, dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { File } from '../../src/index.ts';
+import { count } from '../counts.ts';
 import { pythonSync, run, withOracle } from '../oracles.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -174,6 +175,7 @@ withOracle(['h5dump', 'python'], 'a writer killed with SIGKILL', () => {
     };
     // Three, so that the two cores have work while one of them waits.
     await Promise.all([one(), one(), one()]);
+    count('kill -9', { trials: totals.trials, commits: totals.commits });
     console.log(
       `kill -9: ${totals.trials} trials, ${totals.early} before the first commit, ${totals.unpublished} before the file was open, ` +
         `${totals.commits} commits reported, ${totals.ahead} files one ahead of the report, ` +

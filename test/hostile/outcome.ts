@@ -1,6 +1,8 @@
 import { File } from '../../src/api/file.ts';
 import { isH5LogError } from '../../src/base/errors.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
+import { count } from '../counts.ts';
+import { keepInput } from '../failures.ts';
 import { full } from '../seed.ts';
 import { allocations, resetAllocations, watchAllocations } from './allocations.ts';
 import { Walk } from './walk.ts';
@@ -61,12 +63,15 @@ export class Cases {
   readonly #files = new Set<string>();
   readonly #noted = new Set<string>();
   #cases = 0;
+  /** The file of the case that was run last. */
+  #bytes: Uint8Array = new Uint8Array(0);
   #slowest = 0;
   #largest = 0;
 
   run(file: string, what: string, bytes: Uint8Array, use: Use = 'read'): Ending {
     this.#files.add(file);
     this.#cases++;
+    this.#bytes = bytes;
     resetAllocations();
     // Of the processor: what others do meanwhile does not count.
     const from = process.cpuUsage();
@@ -79,12 +84,12 @@ export class Cases {
     const name = `${file}, ${what}, ${use}`;
     for (const error of errors) {
       const problem = problemOf(error, use);
-      if (problem) this.#note(`${name}: ${problem}`, problem);
+      if (problem) this.#note(name, problem, problem);
     }
-    if (ms > MOST_MS) this.#note(`${name}: took ${ms.toFixed(0)} ms`);
+    if (ms > MOST_MS) this.#note(name, `took ${ms.toFixed(0)} ms`);
     const most = use === 'append' ? GROWTH : Math.max(PAGE, 4 * bytes.length);
-    if (largest > most) this.#note(`${name}: asked for ${largest} bytes at once`);
-    if (total > 16 * most) this.#note(`${name}: asked for ${total} bytes in all`);
+    if (largest > most) this.#note(name, `asked for ${largest} bytes at once`);
+    if (total > 16 * most) this.#note(name, `asked for ${total} bytes in all`);
     const codes = new Set(errors.map((error) => (isH5LogError(error) ? error.code : 'FORMAT')));
     const ending = (['FORMAT', 'UNSUPPORTED', 'LOCKED'] as const).find((code) => codes.has(code)) ?? 'opened';
     this.#counts[ending]++;
@@ -93,15 +98,16 @@ export class Cases {
 
   /** Notes a case that ended in an allowed way, but not in the one that it must. */
   expect(ending: Ending, wanted: Ending, name: string): void {
-    if (ending !== wanted) this.#note(`${name}: ${ending}, expected ${wanted}`);
+    if (ending !== wanted) this.#note(name, `${ending}, expected ${wanted}`);
   }
 
-  /** One of each kind is enough to see what is wrong. */
-  #note(problem: string, kind = problem): void {
+  /** Notes what is wrong with the case that was run last; one of each kind is enough. */
+  #note(name: string, problem: string, kind = `${name}: ${problem}`): void {
     const same = kind.replace(/\d+/g, '#');
     if (this.#noted.has(same) || this.problems.length >= 20) return;
     this.#noted.add(same);
-    this.problems.push(problem);
+    this.problems.push(`${name}: ${problem}`);
+    keepInput(`${name}.h5`, this.#bytes);
   }
 
   /** Prints the line of figures and returns the problems. */
@@ -110,6 +116,7 @@ export class Cases {
     const endings = `${opened} opened, ${FORMAT} FORMAT, ${UNSUPPORTED} UNSUPPORTED${LOCKED ? `, ${LOCKED} LOCKED` : ''}`;
     const most = `slowest ${this.#slowest.toFixed(1)} ms, largest allocation ${this.#largest} bytes`;
     process.stdout.write(`hostile, ${title}: ${this.#files.size} files, ${this.#cases} cases: ${endings}; ${most}\n`);
+    count(`hostile, ${title}`, { cases: this.#cases, opened, FORMAT, UNSUPPORTED, ...(LOCKED ? { LOCKED } : {}) });
     return this.problems;
   }
 }

@@ -191,6 +191,10 @@ export class Tally {
     }
   }
 
+  get figures(): { files: number; objects: number; values: number } {
+    return { files: this.files, objects: this.objects, values: this.values };
+  }
+
   toString(): string {
     return `${this.files} files, ${this.objects} objects, ${this.values} values`;
   }

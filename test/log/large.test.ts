@@ -1,6 +1,7 @@
 import { File, type Filter, select } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
+import { count } from '../counts.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { faultyStorage } from '../storage/faulty.ts';
 import { below, chance, type Random } from './model/types.ts';
@@ -135,7 +136,7 @@ describe('large datasets', () => {
         expect(same(await file.dataset('d', 'int32').read(), model)).toBe(true);
         await file.close();
       }
-      process.stdout.write(`large log ${name}: ${blocks} blocks, ${read} elements compared\n`);
+      count(`large log ${name}`, { blocks, 'elements compared': read });
     });
   }
 });

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type Dataset, File, isH5LogError } from 'h5log';
 import { beforeAll, expect, test } from 'vitest';
+import { count } from '../counts.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { full, random, repeats, seed } from '../seed.ts';
 import { position, product, range } from '../space/model.ts';
@@ -86,11 +87,15 @@ withOracle('python', 'files in the layout of the original, made by other code', 
     // A file in merge mode is refused as a whole when one of its entries cannot be told; many can be read.
     const inMergeMode = files.filter(({ merged }) => merged).length;
     expect(refused.size).toBeLessThan(inMergeMode);
-    process.stdout.write(
-      `files in the layout of the original: ${files.length} files, ${datasets} datasets, ${boxes} boxes, ${bytes} bytes, ` +
-        `${Object.values(flags).reduce((a, b) => a + b, 0)} entries of ${kinds.length} kinds; ` +
-        `${inMergeMode} files in merge mode, ${refused.size} of them refused\n`,
-    );
+    count('files in the layout of the original', {
+      files: files.length,
+      datasets,
+      boxes,
+      bytes,
+      entries: Object.values(flags).reduce((a, b) => a + b, 0),
+      'files in merge mode': inMergeMode,
+      'files refused': refused.size,
+    });
   });
 
   test('hold the same after appends that merge their tables with ours, and after a deletion', () => {

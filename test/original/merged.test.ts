@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
 import { Table } from '../../src/log/format/table-read.ts';
+import { count } from '../counts.ts';
 import { full, runs } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { folder } from './fixtures.ts';
@@ -175,7 +176,7 @@ describe('an entry of merge mode', () => {
       runs('merged entries', 20_000),
     );
     expect([unique > 0, several > 0 || !full, none > 0]).toEqual([true, true, true]);
-    process.stdout.write(`merged entries: ${unique} with one way, ${several} with several, ${none} with none\n`);
+    count('merged entries', { 'with one way': unique, 'with several': several, 'with none': none });
   });
 
   test('costs little, whatever a file claims', () => {

@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { File } from 'h5log';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { H5LogError } from '../../src/base/errors.ts';
+import { count } from '../counts.ts';
 import { full, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { type Appending, copyTo, type Making } from './crash-rank.ts';
@@ -120,7 +121,7 @@ describe('a crash between the commits of subfiles', () => {
       const wrong = await runRanks<string[]>(ranks, program, { work: 'append', files });
       expect(wrong.flat()).toEqual([]);
     }
-    process.stdout.write(`${left.length} states after a crash between subfiles, all read and appended to\n`);
+    count('a crash between subfiles', { states: left.length });
   }, 300_000);
 
   test('asOf finds every earlier state in each of them', () => {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
 import { type MpiResult, runMpi, withEachMpi } from '../comm/mpi/job.ts';
+import { count } from '../counts.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { checkRows } from './rows.ts';
@@ -103,9 +104,8 @@ withEachMpi('ranks that are killed', (mpi) => {
           expect(code).not.toBe(0);
           rows += mustStand(place);
         }
-        console.log(
-          `${mpi}, ${whom} killed ${each} times: ${rows} rows checked, ended within ${Math.round(slowest)} ms`,
-        );
+        count(`kill -9 of ${whom}, ${mpi}`, { jobs: each, rows });
+        process.stdout.write(`${mpi}, ${whom} killed: ended within ${Math.round(slowest)} ms\n`);
       },
       1_200_000,
     );

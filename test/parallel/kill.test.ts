@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { File } from 'h5log';
 import { expect, test } from 'vitest';
+import { count } from '../counts.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { startRanks } from './run-ranks.ts';
@@ -47,5 +48,5 @@ test('kill -9 at any moment leaves every returned flush of all ranks, whole, and
     again.closeSync();
     flushes += k;
   }
-  process.stdout.write(`${runs} processes of ${RANKS} ranks killed after ${flushes} flushes\n`);
+  count('ranks that are killed', { processes: runs, flushes });
 });

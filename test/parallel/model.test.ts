@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import { File } from 'h5log';
 import { runThreads } from 'h5log/threads';
 import { afterAll, expect, test } from 'vitest';
+import { count } from '../counts.ts';
 import { checkLogFile, readAsOriginal, seenByH5py } from '../log/format/check-log.ts';
 import { checkSums } from '../log/format/check-sums.ts';
 import { h5dump, pythonSync, withOracle } from '../oracles.ts';
@@ -112,11 +113,7 @@ function checkFiles(paths: readonly string[]): void {
   });
 }
 
-const listed = (numbers: Readonly<Record<string, number>>): string =>
-  Object.entries(numbers)
-    .map(([name, n]) => `${n} ${name}`)
-    .join(', ');
-
 afterAll(() => {
-  process.stdout.write(`log model of 2 to 5 ranks: ${listed(totals)}; read by others: ${listed(others)}\n`);
+  count('log model of 2 to 5 ranks', totals);
+  count('log model of 2 to 5 ranks, read by others', others);
 });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { File } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { count } from '../counts.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { full, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -86,7 +87,7 @@ describe('files of several ranks', () => {
     programs.forEach(({ path }, i) => {
       states += expectStates(path, results[i] as States);
     });
-    process.stdout.write(`${programs.length} files of several ranks, ${states} states of them read back\n`);
+    count('sessions of several ranks', { files: programs.length, states });
     expect(states).toBeGreaterThan(programs.length * 10);
   });
 });

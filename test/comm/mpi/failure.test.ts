@@ -8,7 +8,7 @@ const bounded = 90_000;
 vi.setConfig({ testTimeout: 120_000 });
 
 withEachMpi('an MPI job', (mpi) => {
-  // Not every way to fail on every MPI, unless everything is run: others each time.
+  // Not every way to fail on every MPI, unless everything is run: a fifth of them.
   let ways = seed(`ways to fail on ${mpi}`);
   const sometimes = (name: string, check: () => Promise<void>): void =>
     test.runIf(full || ways++ % 5 === 0)(name, check);

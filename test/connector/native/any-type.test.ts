@@ -9,6 +9,7 @@ import { describeType } from '../../../src/dtype/describe.ts';
 import type { DType } from '../../../src/dtype/model.ts';
 import { unallocated } from '../../../src/hdf5/layouts/new-dataset.ts';
 import { simpleSpace } from '../../../src/hdf5/messages/dataspace.ts';
+import { count } from '../../counts.ts';
 import { anyType, elements } from '../../dtype/generate.ts';
 import { Draft } from '../../interop/driver.ts';
 import { runs } from '../../seed.ts';
@@ -73,7 +74,7 @@ test('values of any type are written and read through h5wasm, and are what lies 
     }),
     runs('native values of any type', 200),
   );
-  process.stdout.write(`native: values of ${tally.types} random types in ${tally.files} files\n`);
+  count('native values of any type', tally);
 }, 300_000);
 
 test('references of HDF5 1.12, whose memory holds pointers, and those of files with short addresses are refused', () => {

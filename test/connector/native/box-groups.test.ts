@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { cutBox, groupBoxes, PIECE } from '../../../src/connector/native/box-groups.ts';
 import { resolve, select } from '../../../src/space/select.ts';
+import { count } from '../../counts.ts';
 import { random, repeats, seed } from '../../seed.ts';
 
 const volume = (count: readonly number[]): number => count.reduce((product, n) => product * n, 1);
@@ -37,7 +38,7 @@ test('a box is cut into pieces that cover it once, fit, and end at borders of ch
     expect(total).toBe(volume(count));
     expect(covered.size).toBeGreaterThan(0);
   }
-  process.stdout.write(`native: ${pieces} pieces\n`);
+  count('pieces of a box', { boxes: repeats(1000), pieces });
 });
 
 function sameCell(start: number, count: number, side: number): boolean {

@@ -6,6 +6,7 @@ import type { Library } from '../../../src/connector/native/library.ts';
 import { NativeFile } from '../../../src/connector/native/native-file.ts';
 import { unpack } from '../../../src/connector/native/packed.ts';
 import { memoryStorage } from '../../../src/storage/memory.ts';
+import { count } from '../../counts.ts';
 import { withOracle } from '../../oracles.ts';
 import { random, repeats, seed } from '../../seed.ts';
 import { codeOf, library, makeRegularFiles, plainData, withFile } from './regular.ts';
@@ -62,7 +63,7 @@ withOracle('python', 'damaged regular files', () => {
       }
       expect(after).toEqual(control);
     }
-    process.stdout.write(`native: damaged files: ${JSON.stringify(outcomes)}\n`);
+    count('damaged regular files', outcomes);
     expect(Object.keys(outcomes).sort()).not.toContain('undefined');
   });
 });

@@ -1,6 +1,7 @@
 import { File, select } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
+import { count } from '../../counts.ts';
 import { repeats, seed } from '../../seed.ts';
 import { type FaultyStorage, faultyStorage } from '../../storage/faulty.ts';
 import { checkSums } from '../format/check-sums.ts';
@@ -59,6 +60,7 @@ describe('checksums of commits', () => {
       await file.close();
       expect(checkSums(disk.processImage())).toBeGreaterThan(3);
     }
+    count('log checksums', { programs: repeats(60) });
   });
 
   test('are left out with checksum: false', () => {

@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { File } from 'h5log';
 import { afterAll, test } from 'vitest';
+import { count } from '../../counts.ts';
+import { keepInput } from '../../failures.ts';
 import { h5dump, withOracle } from '../../oracles.ts';
 import { runs } from '../../seed.ts';
 import { temporaryDirectory } from '../../temporary.ts';
@@ -84,11 +86,21 @@ const KEPT = 15;
 const kept: string[] = [];
 const folder = temporaryDirectory();
 
-test('random programs do to a file what they do to arrays in memory', { timeout: 3_600_000 }, async () => {
-  const property = fc.asyncProperty(programs, async ({ setup, steps }) => {
+/** Runs a program to its end; gives the bytes of the file. */
+async function run(setup: Setup, steps: readonly Step[]): Promise<Uint8Array> {
+  try {
     const machine = await Machine.start(setup, folder);
     for (const step of steps) await machine.step(step);
-    const bytes = await machine.end();
+    return await machine.end();
+  } catch (error) {
+    keepInput('program.json', JSON.stringify({ setup, steps }, null, 1));
+    throw error;
+  }
+}
+
+test('random programs do to a file what they do to arrays in memory', { timeout: 3_600_000 }, async () => {
+  const property = fc.asyncProperty(programs, async ({ setup, steps }) => {
+    const bytes = await run(setup, steps);
     if (figures.programs % KEPT > 0) return;
     kept.push(join(folder, `kept-${kept.length}.h5`));
     writeFileSync(kept.at(-1) as string, bytes);
@@ -123,11 +135,7 @@ withOracle(['h5dump', 'python'], 'files of random programs', () => {
   });
 });
 
-const listed = (numbers: Readonly<Record<string, number>>): string =>
-  Object.entries(numbers)
-    .map(([name, n]) => `${n} ${name}`)
-    .join(', ');
-
 afterAll(() => {
-  process.stdout.write(`log model: ${listed(figures)}; read by others: ${listed(others)}\n`);
+  count('log model', figures);
+  count('log model, read by others', others);
 });

@@ -1,6 +1,7 @@
 import { type CreateOptions, type Dataset, File, type OpenOptions, select } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
+import { count } from '../../counts.ts';
 import { random, repeats, seed } from '../../seed.ts';
 import { below, chance } from '../model/types.ts';
 
@@ -217,5 +218,5 @@ test('hundreds of flushes of overlapping blocks, with tables merged, closed and 
       expect(reader.dataset('d', 'int32').readSync()).toEqual(model);
     }
   }
-  process.stdout.write(`later wins: ${programs} programs, ${flushes} flushes, ${merges} tables merged away\n`);
+  count('later wins', { programs, flushes, 'tables merged away': merges });
 });

@@ -1,6 +1,7 @@
 import { type DType, File, T } from 'h5log';
 import { expect, test } from 'vitest';
 import { memoryStorage } from '../../../src/storage/memory.ts';
+import { count } from '../../counts.ts';
 import { random, repeats, seed } from '../../seed.ts';
 
 const next = random(seed('runs'));
@@ -80,4 +81,5 @@ test('boxes out of many parts of rows are what was written last', () => {
     file.discard();
   }
   expect(reads).toBe(5 * repeats(300));
+  count('runs', { reads });
 });

@@ -7,6 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { acquireLock, type Holder, here, lockPathFor } from '../../../src/storage/node/lock.ts';
+import { count } from '../../counts.ts';
 import { random, repeats, seed } from '../../seed.ts';
 import { canDropRights, errorOf, scratchDirectory, withoutRights } from '../scratch.ts';
 
@@ -14,9 +15,9 @@ const directory = fs.realpathSync(scratchDirectory());
 fs.chmodSync(directory, 0o755);
 const program = join(directory, 'lock-child.mjs');
 const children = new Set<ChildProcess>();
-let count = 0;
+let cases = 0;
 const fresh = (): string => {
-  const own = join(directory, `case-${count++}`);
+  const own = join(directory, `case-${cases++}`);
   fs.mkdirSync(own);
   return join(own, 'run.h5');
 };
@@ -271,6 +272,7 @@ describe('eight processes', () => {
     await Promise.all(crowd.map(end));
     expect(violations).toEqual([]);
     expect(entered).toBeGreaterThan(100);
+    count('lock storm', { kills: repeats(400), entered });
     // Whatever was left by the killed is no obstacle.
     const lock = acquireLock(path);
     lock.release();

@@ -4,6 +4,7 @@ import { File, solo } from 'h5log';
 import { runThreads } from 'h5log/threads';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { compact, verify } from '../../../src/tools.ts';
+import { count } from '../../counts.ts';
 import { Machine } from '../../log/model/machine.ts';
 import { type StepKind, WEIGHTS } from '../../log/model/program.ts';
 import { h5dump, pythonSync, withOracle } from '../../oracles.ts';
@@ -173,7 +174,7 @@ describe('what is in a file', () => {
       before += sizeOf(path);
       after += sizeOf(out);
     }
-    process.stdout.write(`compact: ${programs} random programs, ${before} to ${after} bytes\n`);
+    count('compact of random programs', { programs, 'bytes before': before, 'bytes after': after });
   });
 
   function chosen(weights: Readonly<Record<StepKind, number>>, at: number): StepKind {

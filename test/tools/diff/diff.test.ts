@@ -6,6 +6,7 @@ import { type Diff, diff, list, replay } from 'h5log/tools';
 import { describe, expect, test } from 'vitest';
 import { sameBytes } from '../../../src/tools/diff/compare-values.ts';
 import { h5log, intoHead, onTerminal, slow } from '../../cli/command.ts';
+import { count } from '../../counts.ts';
 import { oracle, pythonSync, withOracle } from '../../oracles.ts';
 import { folder, misread, readable } from '../../original/fixtures.ts';
 import { runNode } from '../../process.ts';
@@ -255,9 +256,9 @@ withOracle(['python', 'h5diff'], 'diff beside h5diff', () => {
   test('the same exit codes and counts, logs or regular files, whatever is tolerated', slow, async () => {
     const from = seed('random pairs');
     const script = readFileSync(new URL('./pair.py', import.meta.url), 'utf8');
-    const count = repeats(30);
+    const pairs = repeats(30);
     let compared = 0;
-    for (let n = 0; n < count; n++) {
+    for (let n = 0; n < pairs; n++) {
       const [a, b] = [fresh('a.h5'), fresh('b.h5')];
       pythonSync(script, [a, b, String(from + n)]);
       const [logA, logB] = [await logged(a), await logged(b)];
@@ -291,7 +292,7 @@ withOracle(['python', 'h5diff'], 'diff beside h5diff', () => {
         }
       }
     }
-    process.stdout.write(`diff: ${compared} comparisons count what h5diff counts\n`);
+    count('diff as h5diff', { pairs, comparisons: compared });
   });
 
   function lettersThatDiffer(a: string, b: string): number {

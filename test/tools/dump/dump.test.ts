@@ -5,6 +5,7 @@ import { type Dump, datasetLines, dump, fileKind, replay } from 'h5log/tools';
 import { describe, expect, test } from 'vitest';
 import { fullType } from '../../../src/dtype/model.ts';
 import { h5log, intoHead, onTerminal, slow } from '../../cli/command.ts';
+import { count } from '../../counts.ts';
 import { h5dump, pythonSync, withOracle } from '../../oracles.ts';
 import { expectedOf, folder, hex, littleEndian, readable } from '../../original/fixtures.ts';
 import { random, repeats, seed, some } from '../../seed.ts';
@@ -190,18 +191,18 @@ withOracle(['python', 'h5dump'], 'values beside h5dump', () => {
     });
     await file.close();
     await replay(path, replayed);
-    const count = repeats(300);
-    for (let n = 0; n < count; n++) {
+    const parts = repeats(300);
+    for (let n = 0; n < parts; n++) {
       const i = n % shapes.length;
-      const parts = (shapes[i] as number[]).map((size) => {
+      const dimensions = (shapes[i] as number[]).map((size) => {
         const block = 1 + whole(2);
         const stride = block + whole(2);
         const start = whole(size - block);
         return { start, stride, block, count: 1 + whole(Math.floor((size - start - block) / stride)) };
       });
-      const text = (key: keyof (typeof parts)[0]): string => parts.map((part) => part[key]).join(',');
+      const text = (key: keyof (typeof dimensions)[0]): string => dimensions.map((part) => part[key]).join(',');
       const slab = Object.fromEntries(
-        (['start', 'stride', 'count', 'block'] as const).map((key) => [key, parts.map((part) => part[key])]),
+        (['start', 'stride', 'count', 'block'] as const).map((key) => [key, dimensions.map((part) => part[key])]),
       );
       const lines: string[] = [];
       for await (const line of datasetLines(path, { datasets: [`/d${i}`], slab })) lines.push(line);
@@ -231,7 +232,7 @@ withOracle(['python', 'h5dump'], 'values beside h5dump', () => {
         expect(Number.parseInt(first, 10)).toBe((flat * 7919) % 20_011);
       }
     }
-    process.stdout.write(`dump: ${count} parts of datasets as h5dump prints them\n`);
+    count('dump as h5dump', { 'parts of datasets': parts });
   });
 
   test('a regular file has no log to take apart', slow, async () => {

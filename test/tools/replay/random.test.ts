@@ -6,6 +6,7 @@ import { replay } from 'h5log/tools';
 import { afterAll, expect, test } from 'vitest';
 import { rowBoxes } from '../../../src/space/box.ts';
 import { guessChunks } from '../../../src/tools/chunk-shape.ts';
+import { count } from '../../counts.ts';
 import { Machine } from '../../log/model/machine.ts';
 import { type Setup, type Step, type StepKind, WEIGHTS } from '../../log/model/program.ts';
 import { withOracle } from '../../oracles.ts';
@@ -16,9 +17,7 @@ import { checkReplayed, expectedOf, tally } from './check.ts';
 const folder = temporaryDirectory();
 const number = fc.noShrink(fc.nat(2 ** 31 - 1));
 
-afterAll(() => {
-  process.stdout.write(`random programs replayed: ${tally}\n`);
-});
+afterAll(() => count('random programs replayed', tally.figures));
 
 const setups: fc.Arbitrary<Setup> = fc.record({
   storage: fc.constant('memory' as const),

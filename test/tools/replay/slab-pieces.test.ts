@@ -6,6 +6,7 @@ import {
   slabPieces,
   slabShape,
 } from '../../../src/tools/replay/slab-pieces.ts';
+import { count } from '../../counts.ts';
 import { random, repeats, seed } from '../../seed.ts';
 
 /** The elements of a slab in row-major order, each as its coordinates. */
@@ -23,9 +24,9 @@ function elements({ start, stride, count, block }: FullSlab): string[] {
 test('the pieces of a slab, one after the other, are the slab, and none is larger than allowed', () => {
   const rng = random(seed('pieces of slabs'));
   const whole = (most: number): number => Math.floor(rng() * (most + 1));
-  const count = repeats(3000);
+  const slabs = repeats(3000);
   let pieces = 0;
-  for (let n = 0; n < count; n++) {
+  for (let n = 0; n < slabs; n++) {
     const parts = Array.from({ length: 1 + whole(2) }, () => {
       const block = 1 + whole(3);
       return { start: whole(3), block, stride: block + whole(2), count: whole(5), more: whole(3) };
@@ -53,7 +54,7 @@ test('the pieces of a slab, one after the other, are the slab, and none is large
     const corner = sizes.map((size, d) => slabCoordinate(slab, d, size - 1));
     if (expected.length > 0) expect(corner.join(',')).toBe(expected.at(-1));
   }
-  process.stdout.write(`dump: ${count} slabs in ${pieces} pieces\n`);
+  count('pieces of slabs', { slabs, pieces });
 });
 
 test('what is missing in a slab is from the beginning up to the end', () => {

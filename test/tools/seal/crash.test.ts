@@ -5,6 +5,7 @@ import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
 import { memoryStorage } from '../../../src/storage/memory.ts';
 import { sealFile } from '../../../src/tools/seal/file.ts';
+import { count } from '../../counts.ts';
 import { h5dump, oracle } from '../../oracles.ts';
 import { full, seed } from '../../seed.ts';
 import { faultyStorage, variants } from '../../storage/faulty.ts';
@@ -113,9 +114,7 @@ describe('a seal that is interrupted', () => {
       expect(names.map((name) => seen[name]?.sha).join()).toBe(expected);
       h5dump(path);
     }
-    console.log(
-      `seal, ${disk.log.length} operations: ${found.log} images with the log, ${found.ordinary} ordinary, ${known.size} different`,
-    );
+    count('interrupted seal', { operations: disk.log.length, ...found, 'different images': known.size });
   });
 
   test.each(['blocking', 'asynchronous'])(
@@ -150,7 +149,7 @@ describe('a seal that is interrupted', () => {
         expect(stateOf(disk.processImage(), expected)).toBe('ordinary');
       }
       expect(failures).toBeGreaterThan(10);
-      console.log(`seal, ${way}: ${failures} failures of one operation each`);
+      count(`failed seal, ${way}`, { failures });
     },
   );
 });

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { type Dataset, type DType, File, T } from 'h5log';
 import { expect, test } from 'vitest';
+import { count } from '../../counts.ts';
 import { withOracle } from '../../oracles.ts';
 import { random, repeats, seed } from '../../seed.ts';
 import { temporaryDirectory } from '../../temporary.ts';
@@ -133,6 +134,6 @@ withOracle('python', 'whatever was written', () => {
       moved += result.moved;
     }
     expect(Object.keys(ways).sort()).toEqual(['chunked', 'contiguous', 'copied', 'empty', 'virtual']);
-    console.log(`random seals: ${JSON.stringify(ways)}, ${moved} bytes moved`);
+    count('random seals', { files: repeats(200), ...ways, 'bytes moved': moved });
   });
 });

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { File, T } from 'h5log';
 import { runThreads } from 'h5log/threads';
 import { expect, test } from 'vitest';
+import { count } from '../../counts.ts';
 import { h5dump, pythonSync, withOracle } from '../../oracles.ts';
 import { random, repeats, seed } from '../../seed.ts';
 import { temporaryDirectory } from '../../temporary.ts';
@@ -169,7 +170,7 @@ withOracle(['python', 'h5dump'], 'a sealed dataset is read by h5py and h5dump as
       for (const { way } of result.datasets) kinds[way] = (kinds[way] ?? 0) + 1;
     }
     expect(kinds.virtual).toBeGreaterThan(0);
-    console.log(`overlapping blocks: ${JSON.stringify(kinds)}`);
+    count('seals of overlapping blocks', { files: repeats(60), ...kinds });
   });
 
   test('thousands of pieces, of several datasets: virtual', async () => {

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { BlockIndex } from '../../../src/log/read/index.ts';
 import { visibleElements } from '../../../src/tools/stat/visible-elements.ts';
 import { h5log, intoHead, onTerminal, slow } from '../../cli/command.ts';
+import { count } from '../../counts.ts';
 import { pythonSync, withOracle } from '../../oracles.ts';
 import { folder, misread, readable } from '../../original/fixtures.ts';
 import { random, repeats, seed, some } from '../../seed.ts';
@@ -37,9 +38,9 @@ describe('elements that can be seen', () => {
   test('are those of a plain array in which later blocks replace earlier ones', () => {
     const rng = random(seed('visible elements'));
     const whole = (most: number): number => Math.floor(rng() * (most + 1));
-    const count = repeats(600);
+    const arrays = repeats(600);
     let blocks = 0;
-    for (let n = 0; n < count; n++) {
+    for (let n = 0; n < arrays; n++) {
       const rank = 1 + whole(2);
       const shape = Array.from({ length: rank }, () => 1 + whole(rank === 1 ? 400 : rank === 2 ? 40 : 12));
       const index = new BlockIndex(rank);
@@ -75,7 +76,7 @@ describe('elements that can be seen', () => {
       expect(Array.from(visibleElements(index, shape))).toEqual(expected);
       blocks += many;
     }
-    process.stdout.write(`stat: what can be seen of ${blocks} blocks in ${count} arrays\n`);
+    count('visible elements', { arrays, blocks });
   });
 
   test('are found in time, however often the same elements are written and however many blocks there are', () => {

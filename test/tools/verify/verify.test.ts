@@ -5,6 +5,7 @@ import { memoryStorage } from 'h5log/storage';
 import { runThreads } from 'h5log/threads';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { verify } from '../../../src/tools.ts';
+import { count } from '../../counts.ts';
 import { pythonSync, withOracle } from '../../oracles.ts';
 import { folder as fixtures, readable } from '../../original/fixtures.ts';
 import { WORKERS } from '../../parallel/scripted.ts';
@@ -76,10 +77,8 @@ describe('a single flipped bit', () => {
       const { sound, problems } = await verify(memoryStorage(flipped(bytes, at, Math.floor(numbers() * 8))));
       if (sound || problems.length === 0) missed.push(at);
     }
-    process.stdout.write(
-      `verify: found ${trials - missed.length} of ${trials} flipped bits in ${bytes.length} bytes\n`,
-    );
     expect(missed).toEqual([]);
+    count('verify: flipped bits', { found: trials });
   });
 
   test('in any byte of a small file is found, and the commits that are called good read as they did', {
@@ -105,7 +104,7 @@ describe('a single flipped bit', () => {
         compared++;
       }
     }
-    process.stdout.write(`verify: ${looked} of ${bytes.length} bytes flipped, ${compared} good commits compared\n`);
+    count('verify: every byte', { 'bytes flipped': looked, 'good commits compared': compared });
   });
 
   function contents(bytes: Uint8Array, asOf: number): string {
@@ -252,16 +251,17 @@ describe('files of several ranks', () => {
     expect(clean.problems).toEqual([]);
     expect(clean).toMatchObject({ sound: true, checksums: true });
     const numbers = random(seed('verify: files of ranks'));
-    const count = filesOf(path).length;
+    const files = filesOf(path).length;
     for (let n = 0; n < repeats(60); n++) {
       const copy = copyOf(path);
-      const file = filesOf(copy)[n % count] as string;
+      const file = filesOf(copy)[n % files] as string;
       const at = Math.floor(numbers() * statSync(file).size);
       flipInFile(file, at, Math.floor(numbers() * 8));
       const { sound } = await verify(copy);
       expect(sound, `${file}, byte ${at}`).toBe(false);
       for (const each of filesOf(copy)) rmSync(each);
     }
+    count('verify: files of ranks', { 'flipped bits found': repeats(60) });
   });
 
   test('with subfiles: a destroyed superblock, of the file or of a subfile, loses nothing', async () => {
