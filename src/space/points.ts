@@ -1,5 +1,6 @@
 import { BoxList, joinNeighbours } from './box-list.ts';
 import { copyCoordinates, isCoordinate, isList, MAX_RANK, selectionError, sizeOf, stridesOf } from './shape.ts';
+import { sortByKeys } from './sort.ts';
 
 /** A list of points in the caller's order. */
 export interface PointList {
@@ -115,50 +116,16 @@ function sortedIndices({ at, rank, length }: PointList): Uint32Array<ArrayBuffer
   // Points that no dataset could hold still have an order, but no exact position in it.
   if (length < 2048 || size > Number.MAX_SAFE_INTEGER) return indices.sort((a, b) => compare(at, rank, a, b) || a - b);
   const strides = stridesOf(extent);
-  const keys = new Float64Array(length);
+  // The position in row-major order, in two halves.
+  const low = new Uint32Array(length);
+  const high = new Uint32Array(length);
   for (let i = 0, k = 0; i < length; i++) {
     let key = 0;
     for (let d = 0; d < rank; d++, k++) key += (at[k] as number) * (strides[d] as number);
-    keys[i] = key;
+    high[i] = key / 2 ** 32;
+    low[i] = key - (high[i] as number) * 2 ** 32;
   }
-  return radixSort(keys, indices, size);
-}
-
-const DIGIT_BITS = 11;
-const DIGITS = 2 ** DIGIT_BITS;
-
-/** Stable, by 11 bits at a time: 1 M points in 50 to 100 ms, where a sort with a comparison takes a second. */
-function radixSort(
-  keys: Float64Array<ArrayBuffer>,
-  indices: Uint32Array<ArrayBuffer>,
-  size: number,
-): Uint32Array<ArrayBuffer> {
-  const { length } = keys;
-  let fromKeys = keys;
-  let from = indices;
-  let toKeys = new Float64Array(length);
-  let to = new Uint32Array(length);
-  const begin = new Uint32Array(DIGITS);
-  for (let unit = 1; unit < size; unit *= DIGITS) {
-    begin.fill(0);
-    for (let i = 0; i < length; i++) {
-      const digit = Math.floor((fromKeys[i] as number) / unit) % DIGITS;
-      begin[digit] = (begin[digit] as number) + 1;
-    }
-    for (let digit = 0, sum = 0; digit < DIGITS; digit++) {
-      const n = begin[digit] as number;
-      begin[digit] = sum;
-      sum += n;
-    }
-    for (let i = 0; i < length; i++) {
-      const key = fromKeys[i] as number;
-      const digit = Math.floor(key / unit) % DIGITS;
-      const place = begin[digit] as number;
-      begin[digit] = place + 1;
-      toKeys[place] = key;
-      to[place] = from[i] as number;
-    }
-    [fromKeys, toKeys, from, to] = [toKeys, fromKeys, to, from];
-  }
-  return from;
+  const bits = Math.floor(Math.log2(size)) + 1;
+  const byLow = sortByKeys(low, indices, Math.min(bits, 32));
+  return bits > 32 ? sortByKeys(high, byLow, bits - 32) : byLow;
 }

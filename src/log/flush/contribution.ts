@@ -1,10 +1,9 @@
-import { halves } from '../../space/box.ts';
+import { boxSize, halves } from '../../space/box.ts';
 import { type EntryBlocks, MOST_DATA_BYTES, mostBlocks } from '../format/table.ts';
 import { TableWriter } from '../format/table-write.ts';
 import type { Log } from '../log.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import type { DatasetStage, Stage } from '../post/stage.ts';
-import { blockBytes } from '../read/index.ts';
 import { filteredPieces } from './filtered-pieces.ts';
 import type { Addition } from './store-commit.ts';
 
@@ -91,7 +90,7 @@ export class Contribution {
         let to = from;
         let bytes = 0;
         for (; to < run.to; to++) {
-          const next = blockBytes(counts, to * rank, rank, dataset.elements.size);
+          const next = boxSize(counts, to * rank, rank, dataset.elements.size);
           if (to > from && (single || bytes + next > MOST_DATA_BYTES || to - from === most)) break;
           bytes += next;
         }
@@ -114,14 +113,14 @@ export class Contribution {
   #addLarge(dataset: LogDataset, { rank, starts, counts, from }: EntryBlocks, offset: number): void {
     const start = starts.slice(from * rank, (from + 1) * rank);
     const count = counts.slice(from * rank, (from + 1) * rank);
-    const bytes = blockBytes(count, 0, rank, dataset.elements.size);
+    const bytes = boxSize(count, 0, rank, dataset.elements.size);
     if (bytes <= MOST_DATA_BYTES) {
       this.#entry(dataset, { rank, starts: start, counts: count, from: 0, to: 1 }, null, offset, bytes, 0);
       return;
     }
     const { first, later, second } = halves(start, count);
     this.#addLarge(dataset, { rank, starts: start, counts: first, from: 0, to: 1 }, offset);
-    const behind = offset + blockBytes(first, 0, rank, dataset.elements.size);
+    const behind = offset + boxSize(first, 0, rank, dataset.elements.size);
     this.#addLarge(dataset, { rank, starts: later, counts: second, from: 0, to: 1 }, behind);
   }
 
@@ -135,7 +134,7 @@ export class Contribution {
       for (let i = run.from; i < run.to; i++) {
         const start = starts.slice(i * rank, (i + 1) * rank);
         const count = counts.slice(i * rank, (i + 1) * rank);
-        const bytes = blockBytes(count, 0, rank, dataset.elements.size);
+        const bytes = boxSize(count, 0, rank, dataset.elements.size);
         const data = arena.slice(at, bytes);
         at += bytes;
         for (const piece of filteredPieces(

@@ -1,11 +1,11 @@
 import { attempt, type Failure } from '../../comm/agreement.ts';
 import type { Communicator } from '../../comm/communicator.ts';
+import { boxSize } from '../../space/box.ts';
 import type { Io } from '../../storage/io.ts';
 import type { SubfileState } from '../format/commit-record.ts';
 import type { Log } from '../log.ts';
 import { clipReturned } from '../post/resize.ts';
 import { Stage } from '../post/stage.ts';
-import { blockBytes } from '../read/index.ts';
 import { Contribution } from './contribution.ts';
 import { agreeOnPending, layOutRanks, type RankOptions, writeRanks } from './ranks.ts';
 import { type Addition, commitDone, commitFailed, nextOffset, planStore, type StoreCommit } from './store-commit.ts';
@@ -104,7 +104,7 @@ export function flushDone(log: Log, plan: FlushPlan, { states }: Flushed, overta
     let at = offset;
     for (let i = from; i < to; i++) {
       index.add(at, stored);
-      at += blockBytes(blocks.counts, i * rank, rank, dataset.elements.size);
+      at += boxSize(blocks.counts, i * rank, rank, dataset.elements.size);
     }
   }
   for (const dataset of log.resized) dataset.lowest = null;

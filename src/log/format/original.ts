@@ -5,6 +5,8 @@
  * the original accepts such writes, so that alone makes nothing impossible. If more than one is left, nobody can say what was written.
  */
 
+import { boxSize } from '../../space/box.ts';
+
 /** What a decoded entry has to fit. */
 export interface MergedFit {
   /** Elements of data that belong to the entry. */
@@ -55,8 +57,7 @@ export class MergedEntry {
     this.#volumes = new Float64Array(2 * count + 1);
     this.#noCounts = new Uint32Array(2 * count + 1);
     for (let v = 0; v < 2 * count; v++) {
-      let volume = 1;
-      for (let d = 0; d < rank; d++) volume *= numbers[v * rank + d] as number;
+      const volume = boxSize(numbers, v * rank, rank);
       const mayBeCount = volume >= 1 && volume <= fit.elements;
       this.#volumes[v + 1] = (this.#volumes[v] as number) + (mayBeCount ? volume : 0);
       this.#noCounts[v + 1] = (this.#noCounts[v] as number) + (mayBeCount ? 0 : 1);

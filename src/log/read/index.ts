@@ -173,13 +173,6 @@ export class BlockIndex {
   }
 }
 
-/** Bytes of a block whose counts begin at index `k` of a list. */
-export function blockBytes(counts: Float64Array, k: number, rank: number, size: number): number {
-  let bytes = size;
-  for (let d = 0; d < rank; d++) bytes *= counts[k + d] as number;
-  return bytes;
-}
-
 function grown(list: Float64Array, size: number): Float64Array {
   const larger = new Float64Array(size);
   larger.set(list);

@@ -1,4 +1,5 @@
 import { overlaps } from '../../space/box.ts';
+import { sortByKeys } from '../../space/sort.ts';
 
 const NODE = 16;
 
@@ -174,32 +175,9 @@ function curveOrder(list: BlockList, from: number, to: number): Uint32Array {
       keys[i] = key >>> 0;
     }
   }
-  return radixSort(keys, from);
-}
-
-/** Positions of the keys in ascending order, counted from `base`. */
-function radixSort(keys: Uint32Array, base: number): Uint32Array {
-  const count = keys.length;
-  let order = new Uint32Array(count);
+  const order = new Uint32Array(count);
   for (let i = 0; i < count; i++) order[i] = i;
-  let spare = new Uint32Array(count);
-  const tally = new Uint32Array(1025);
-  for (let shift = 0; shift < 30; shift += 10) {
-    tally.fill(0);
-    for (let i = 0; i < count; i++) {
-      const digit = ((keys[i] as number) >>> shift) & 1023;
-      tally[digit + 1] = (tally[digit + 1] as number) + 1;
-    }
-    for (let i = 1; i <= 1024; i++) tally[i] = (tally[i] as number) + (tally[i - 1] as number);
-    for (let i = 0; i < count; i++) {
-      const item = order[i] as number;
-      const digit = ((keys[item] as number) >>> shift) & 1023;
-      const to = tally[digit] as number;
-      tally[digit] = to + 1;
-      spare[to] = item;
-    }
-    [order, spare] = [spare, order];
-  }
-  for (let i = 0; i < count; i++) order[i] = (order[i] as number) + base;
-  return order;
+  const sorted = sortByKeys(keys, order, 30);
+  for (let i = 0; i < count; i++) sorted[i] = (sorted[i] as number) + from;
+  return sorted;
 }

@@ -1,11 +1,12 @@
 import { inflate } from '#platform';
+import { boxSize } from '../../space/box.ts';
 import type { Io } from '../../storage/io.ts';
 import { type RawEntry, Table } from '../format/table-read.ts';
 import type { Log } from '../log.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import type { TierItem } from '../store.ts';
 import type { LogData } from './boxes.ts';
-import { BlockIndex, blockBytes, type Coverage } from './index.ts';
+import { BlockIndex, type Coverage } from './index.ts';
 import { SharedSelections } from './shared-selections.ts';
 import type { WriteOrder } from './write-order.ts';
 
@@ -228,7 +229,7 @@ function addEntry(entry: RawEntry, dataset: LogDataset, index: BlockIndex): numb
   for (let i = 0; i < entry.count; i++) {
     const k = index.length * rank;
     index.add(entry.offset + at, filtered ? entry.size : 0);
-    at += blockBytes(index.counts, k, rank, size);
+    at += boxSize(index.counts, k, rank, size);
   }
   return at;
 }
@@ -242,7 +243,7 @@ function addStream(entry: RawEntry, dataset: LogDataset, index: BlockIndex, whol
     const k = index.length * rank;
     index.add(entry.offset, entry.size);
     index.inStream(at, whole);
-    at += blockBytes(index.counts, k, rank, size);
+    at += boxSize(index.counts, k, rank, size);
   }
 }
 
