@@ -1,5 +1,5 @@
 import { createNative, loadLibrary, openNative, readyLibrary } from '#native';
-import { watchProcess } from '#platform';
+import { registerExitHooks } from '#platform';
 import { H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import type { Commit, FileSession } from '../connector/file-session.ts';
@@ -26,7 +26,7 @@ export class File extends Group {
     session.makeRoom = () => this.flushSync();
     if (session.mode !== 'r+') return;
     const { rank, size } = session.comm;
-    this.#unwatch = watchProcess({
+    this.#unwatch = registerExitHooks({
       describe: () => ({ name: session.storage.name, rank, size, sequence: this.sequence, ...this.pending }),
       close: () => this.closeSync(),
       end: () => this.#end(),

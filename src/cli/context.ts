@@ -1,5 +1,5 @@
 import type { Communicator } from '../comm/communicator.ts';
-import { type Launcher, launcher } from '../comm/launcher.ts';
+import { findLauncher, type Launcher } from '../comm/launcher.ts';
 import { solo } from '../comm/solo.ts';
 import { noProgress, type Progress, progressOn } from './print.ts';
 
@@ -15,7 +15,7 @@ export interface CommandContext {
 
 /** The MPI launcher that started this process as one of several; mind that Slurm without MPI is none. */
 export function launcherOfSeveral(): Launcher | undefined {
-  const found = launcher((name) => process.env[name]);
+  const found = findLauncher((name) => process.env[name]);
   return found && found.size > 1 ? found : undefined;
 }
 

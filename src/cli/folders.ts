@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { together } from '../comm/agreement.ts';
+import { onAllRanks } from '../comm/agreement.ts';
 import type { Communicator } from '../comm/communicator.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -22,14 +22,14 @@ export function temporaryFolder(): string {
 
 /** A folder of the first rank's for all of them, which it removes when it ends. */
 export function sharedFolder(comm: Communicator): string {
-  const path = together(comm, () => (comm.rank === 0 ? temporaryFolder() : ''));
+  const path = onAllRanks(comm, () => (comm.rank === 0 ? temporaryFolder() : ''));
   const bytes = comm.bcast(comm.rank === 0 ? new TextEncoder().encode(path) : null, 0);
   return new TextDecoder().decode(bytes);
 }
 
 /** Makes a folder unless it is there; the first rank does it for all. */
 export function makeFolder(comm: Communicator, path: string): void {
-  together(comm, () => {
+  onAllRanks(comm, () => {
     if (comm.rank === 0) mkdirSync(path, { recursive: true });
   });
 }

@@ -19,12 +19,12 @@ export function attempt<T>(work: () => T): Attempt<T> {
 }
 
 /** Does something on every rank; when it fails on one, the same error is thrown on all. */
-export function together<T>(comm: Communicator, work: () => T): T {
-  return comm.size === 1 ? work() : agreed(comm, attempt(work));
+export function onAllRanks<T>(comm: Communicator, work: () => T): T {
+  return comm.size === 1 ? work() : agreeOn(comm, attempt(work));
 }
 
 /** Called by all ranks, each with its own outcome: the result, or the error of the first rank that failed. */
-export function agreed<T>(comm: Communicator, outcome: Attempt<T>): T {
+export function agreeOn<T>(comm: Communicator, outcome: Attempt<T>): T {
   const failed = 'error' in outcome;
   const anywhere = comm.allreduce(Float64Array.of(failed ? 1 : 0), 'max')[0] !== 0;
   if (!anywhere && !failed) return outcome.result;
@@ -40,11 +40,11 @@ export function agreedError(comm: Communicator, failed: boolean, error: unknown)
 /** The first error of those that ranks sent; ranks without one send nothing. */
 export function firstError(messages: readonly Uint8Array[]): Error | undefined {
   const rank = messages.findIndex((bytes) => bytes.length > 0);
-  return rank < 0 ? undefined : ofRank(decodeError(messages[rank] as Uint8Array), rank);
+  return rank < 0 ? undefined : withRank(decodeError(messages[rank] as Uint8Array), rank);
 }
 
 /** Says in its text whose error it is. */
-export function ofRank(error: Error, rank: number): Error {
+export function withRank(error: Error, rank: number): Error {
   const known = error instanceof H5LogError ? error : undefined;
   const whose = known?.rank ?? rank;
   const message = /^rank \d+: /.test(error.message) ? error.message : `rank ${whose}: ${error.message}`;

@@ -15,13 +15,13 @@ export interface Communicator {
 }
 
 /** What the communicators of this package can do beyond that. */
-export interface BoundedCommunicator extends Communicator {
+export interface TimeoutCommunicator extends Communicator {
   /** Milliseconds that a collective waits for the other ranks before it gives up; Infinity unless somebody sets it. Inherited by split. */
   timeout: number;
 }
 
-export function canBeBounded(comm: Communicator): comm is BoundedCommunicator {
-  return typeof (comm as Partial<BoundedCommunicator>).timeout === 'number';
+export function hasTimeout(comm: Communicator): comm is TimeoutCommunicator {
+  return typeof (comm as Partial<TimeoutCommunicator>).timeout === 'number';
 }
 
 /** A file that the ranks of a communicator write together. */

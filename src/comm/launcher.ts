@@ -9,7 +9,7 @@ export interface Launcher {
  * The launcher that the environment speaks of; ask before MPI_Init, which sets PMIX_RANK itself. `srun` means tasks without any
  * MPI wiring. A launcher of one rank is reported as well, except for Slurm, whose variables are in every batch job.
  */
-export function launcher(environment: (name: string) => string | undefined): Launcher | undefined {
+export function findLauncher(environment: (name: string) => string | undefined): Launcher | undefined {
   const count = (name: string) => wholeNumber(environment(name));
   const found = (kind: Launcher['kind'], sizeName: string, rankName: string): Launcher | undefined => {
     const size = count(sizeName);

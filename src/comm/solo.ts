@@ -1,6 +1,5 @@
 import { H5LogError } from '../base/errors.ts';
 import {
-  type BoundedCommunicator,
   type Communicator,
   problemOfBytes,
   problemOfColor,
@@ -9,10 +8,11 @@ import {
   problemOfTimeout,
   problemOfValues,
   type Reduction,
+  type TimeoutCommunicator,
 } from './communicator.ts';
 
 /** One rank, alone: every collective is done at once. It is as strict as the others, so that mistakes show before there are many ranks. */
-class Solo implements BoundedCommunicator {
+class Solo implements TimeoutCommunicator {
   readonly rank = 0;
   readonly size = 1;
   readonly kind = 'solo' as const;
@@ -63,7 +63,7 @@ class Solo implements BoundedCommunicator {
     return [new Uint8Array(bytes)];
   }
 
-  split(color: number): BoundedCommunicator {
+  split(color: number): TimeoutCommunicator {
     this.#check('split', problemOfColor(color));
     return new Solo(this.#timeout);
   }

@@ -1,4 +1,4 @@
-import { asked, createdSource, openedSource } from '#platform';
+import { createSource, environmentOptions, openSource } from '#platform';
 import { H5LogError, inFile } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
@@ -20,7 +20,7 @@ import type { SessionOptions } from './state.ts';
 
 /** Whether the native connector was asked for. Without being asked, an ordinary file is opened with our own structure. */
 export function wantsNative(options: CommonOptions): boolean {
-  return (options?.connector ?? asked.connector) === 'native';
+  return (options?.connector ?? environmentOptions.connector) === 'native';
 }
 
 type Choices = Omit<SessionOptions, keyof Source | 'ranks'>;
@@ -105,7 +105,7 @@ export function beginCreate(target: string | URL | ByteStorage, options: CreateO
     const choices = choicesOf(options, subfiles);
     if (isPath(target))
       return new Opening(
-        createdSource(target, ranks.leads, options.exclusive ?? false),
+        createSource(target, ranks.leads, options.exclusive ?? false),
         { storage: true, name: true },
         ranks,
         choices,
@@ -132,7 +132,7 @@ export function beginOpen(source: string | URL | Blob | ByteStorage, options: Op
     if (remote && writing) throw new H5LogError('READ_ONLY', `${remote.name} cannot be written`, { file: remote.name });
     if (remote) return new Opening(plain(remote, false), { storage: true, name: false }, ranks, choices);
     if (isPath(source))
-      return new Opening(openedSource(source, writing, ranks.leads), { storage: true, name: false }, ranks, choices);
+      return new Opening(openSource(source, writing, ranks.leads), { storage: true, name: false }, ranks, choices);
     checkStorage(source);
     if (writing) ranks.mustBeAlone();
     return new Opening(plain(source as ByteStorage, writing), { storage: false, name: false }, ranks, choices);

@@ -1,4 +1,4 @@
-import { asked } from '#platform';
+import { environmentOptions } from '#platform';
 import { H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import type { TableOptions } from '../log/format/table.ts';
@@ -84,23 +84,23 @@ export function tableOptions(options: CreateOptions): TableOptions {
       throw new H5LogError('OPTION', `table.${name} cannot be ${String(value)}`);
     }
   }
-  const compress = table.compress ?? asked.compress ?? true;
+  const compress = table.compress ?? environmentOptions.compress ?? true;
   return {
-    merge: table.merge ?? asked.merge ?? true,
-    encode: table.encode ?? asked.encode ?? true,
-    share: table.share ?? asked.share ?? true,
+    merge: table.merge ?? environmentOptions.merge ?? true,
+    encode: table.encode ?? environmentOptions.encode ?? true,
+    share: table.share ?? environmentOptions.share ?? true,
     compressFrom: typeof compress === 'number' ? Math.max(2, compress) : compress ? COMPRESS_FROM : Infinity,
   };
 }
 
 /** Bytes of memory that indexes may take. */
 export function indexLimit(options: CommonOptions): number {
-  return options.indexLimit ?? asked.indexLimit ?? Infinity;
+  return options.indexLimit ?? environmentOptions.indexLimit ?? Infinity;
 }
 
 /** How many subfiles a new file gets: 0 none, 'node' one a machine. */
 export function subfileCount({ subfiles }: CreateOptions): number | 'node' {
-  if (subfiles === undefined) return asked.subfiles ?? 0;
+  if (subfiles === undefined) return environmentOptions.subfiles ?? 0;
   if (subfiles === 'node' || (Number.isInteger(subfiles) && subfiles >= 0)) return subfiles;
   throw new H5LogError('OPTION', `subfiles must be a number that is not negative, or 'node', got ${String(subfiles)}`);
 }

@@ -1,8 +1,8 @@
 import { environment } from '#platform';
 import { H5LogError } from '../base/errors.ts';
-import { type Attempt, agreed, agreedError, together } from '../comm/agreement.ts';
-import { type CollectiveFile, type Communicator, canBeBounded, canOpenFiles } from '../comm/communicator.ts';
-import { launcher } from '../comm/launcher.ts';
+import { type Attempt, agreedError, agreeOn, onAllRanks } from '../comm/agreement.ts';
+import { type CollectiveFile, type Communicator, canOpenFiles, hasTimeout } from '../comm/communicator.ts';
+import { findLauncher } from '../comm/launcher.ts';
 import { sameCall } from '../comm/same-call.ts';
 import { solo } from '../comm/solo.ts';
 import type { Log } from '../log/log.ts';
@@ -95,7 +95,7 @@ export function checkStorage(options: CommonOptions, { kind }: Communicator): vo
 
 /** Who writes without a communicator means one rank, but not by accident under a launcher of many. */
 export function mustMeanOneRank(): void {
-  const found = launcher(environment);
+  const found = findLauncher(environment);
   if (!found || found.size === 1) return;
   throw new H5LogError(
     'COMM',
@@ -111,7 +111,7 @@ export function severalRanks(given: Communicator, options: CommonOptions): Ranks
 /** Bounded from here on: that all ranks come to open the file is waited for no longer than for what they do with it. */
 function ownComm(given: Communicator, { timeout }: CommonOptions): Communicator {
   // One that cannot be used is complained of when all ranks can hear it.
-  if (typeof timeout !== 'number' || !(timeout > 0) || !canBeBounded(given)) return given.split(0);
+  if (typeof timeout !== 'number' || !(timeout > 0) || !hasTimeout(given)) return given.split(0);
   const usual = given.timeout;
   given.timeout = timeout;
   try {
@@ -177,7 +177,7 @@ class SeveralRanks implements Ranks {
   }
 
   collective<T>(work: () => T): T {
-    return together(this.comm, work);
+    return onAllRanks(this.comm, work);
   }
 
   *collectiveIo<T>(io: Io<T>): Io<T> {
@@ -187,7 +187,7 @@ class SeveralRanks implements Ranks {
     } catch (error) {
       outcome = { error };
     }
-    return agreed(this.comm, outcome);
+    return agreeOn(this.comm, outcome);
   }
 
   onAny(holds: boolean): boolean {

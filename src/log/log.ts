@@ -1,7 +1,7 @@
 import { H5LogError } from '../base/errors.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
-import { complete, type Io } from '../storage/io.ts';
+import { type Io, runInMemory } from '../storage/io.ts';
 import { type Anchor, ID, readAnchor } from './format/anchor.ts';
 import type { SubfileState } from './format/commit-record.ts';
 import * as CONFIG from './format/config-bits.ts';
@@ -76,8 +76,8 @@ export class Log {
     const { structure, main } = this;
     let { datasets } = main.counts;
     if (!structure.writable || main.history().at(-1)?.root === structure.root.address) return datasets;
-    for (const [node] of complete(this.#objects())) {
-      const id = node.kind === 'dataset' ? complete(structure.attribute(node, ID)) : undefined;
+    for (const [node] of runInMemory(this.#objects())) {
+      const id = node.kind === 'dataset' ? runInMemory(structure.attribute(node, ID)) : undefined;
       if (id instanceof Int32Array) datasets = Math.max(datasets, (id[0] ?? -1) + 1);
     }
     return datasets;
@@ -128,7 +128,7 @@ export class Log {
   shapeOf(id: number): { shape: readonly number[]; records: boolean } | undefined {
     if (id >= this.#searched && !this.#byId.has(id)) {
       // A file that is being written has its whole structure in memory.
-      complete(this.everyDataset());
+      runInMemory(this.everyDataset());
       this.#searched = this.datasets;
     }
     const dataset = this.#byId.get(id);

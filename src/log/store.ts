@@ -4,7 +4,7 @@ import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { openStructure } from '../hdf5/open.ts';
 import type { Committer } from '../hdf5/write/commit.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
-import { type Io, within } from '../storage/io.ts';
+import { type Io, onStorage } from '../storage/io.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import { type CommitRecord, parseRecords, type SubfileState } from './format/commit-record.ts';
 import * as CONFIG from './format/config-bits.ts';
@@ -109,7 +109,7 @@ export class LogStore {
 
   /** Runs code on the store's own file. */
   run<T>(io: Io<T>): Io<T> {
-    return this.storage ? within(this.storage, io) : io;
+    return this.storage ? onStorage(this.storage, io) : io;
   }
 
   get base(): number {

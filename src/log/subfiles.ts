@@ -8,7 +8,7 @@ import { newStructure, openStructure, prepareWriting } from '../hdf5/open.ts';
 import { Appender } from '../hdf5/write/appender.ts';
 import { Committer } from '../hdf5/write/commit.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
-import { type Io, within } from '../storage/io.ts';
+import { type Io, onStorage } from '../storage/io.ts';
 import type { ByteStorage, Subfiles } from '../storage/storage.ts';
 import type { SubfileState } from './format/commit-record.ts';
 import { beginLog, type LogCounts, readCounts } from './format/log-group.ts';
@@ -178,9 +178,9 @@ function* whyForeign(storage: ByteStorage, g: number, { token, count }: SubfileO
   let theirs: Token | null;
   let counts: LogCounts | undefined;
   try {
-    const { structure } = yield* within(storage, openStructure());
-    theirs = yield* within(storage, readToken(structure));
-    counts = yield* within(storage, readCounts(structure));
+    const { structure } = yield* onStorage(storage, openStructure());
+    theirs = yield* onStorage(storage, readToken(structure));
+    counts = yield* onStorage(storage, readCounts(structure));
   } catch (error) {
     return `cannot be read: ${(error as Error).message}`;
   }

@@ -1,7 +1,7 @@
 import { mixedSum } from '../base/checksum.ts';
 import { H5LogError } from '../base/errors.ts';
 import { inflateZlib, storeZlib } from '../filter/zlib.ts';
-import type { Asked } from './environment.ts';
+import type { EnvironmentOptions } from './environment.ts';
 
 // What a page cannot do says so; what it can is done without anything of Node.
 
@@ -10,14 +10,14 @@ function needsPath(_path: string | URL, ..._more: readonly unknown[]): never {
 }
 
 export {
-  needsPath as createdSource,
+  needsPath as createSource,
   needsPath as createTarget,
   needsPath as joinTarget,
   needsPath as nodeStorage,
-  needsPath as openedSource,
+  needsPath as openSource,
   needsPath as openTarget,
   needsPath as pathOf,
-  needsPath as readTarget,
+  needsPath as openForReading,
   needsPath as realFile,
   needsPath as subfilesOf,
 };
@@ -42,9 +42,9 @@ export function environment(_name: string): string | undefined {
   return undefined;
 }
 
-export const asked: Asked = {};
+export const environmentOptions: EnvironmentOptions = {};
 
 /** A page ends without asking. */
-export function watchProcess(_file: object): () => void {
+export function registerExitHooks(_file: object): () => void {
   return () => {};
 }

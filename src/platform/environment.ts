@@ -1,7 +1,7 @@
 import { H5LogError } from '../base/errors.ts';
 
 /** What the environment asks for; undefined where it says nothing. Looked at when it is needed. */
-export interface Asked {
+export interface EnvironmentOptions {
   readonly connector?: 'log' | 'native' | undefined;
   readonly merge?: boolean | undefined;
   readonly encode?: boolean | undefined;
@@ -13,7 +13,7 @@ export interface Asked {
 }
 
 /** By the variables of the original. */
-export function askedBy(environment: (name: string) => string | undefined): Asked {
+export function readEnvironment(environment: (name: string) => string | undefined): EnvironmentOptions {
   /** On with "1" and off with anything else, as in the original. */
   const flag = (name: string): boolean | undefined => {
     const value = environment(name);

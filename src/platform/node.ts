@@ -2,17 +2,17 @@ import { createCipheriv } from 'node:crypto';
 import { hostname } from 'node:os';
 import { deflateSync, inflateSync } from 'node:zlib';
 import { formatError } from '../base/errors.ts';
-import { askedBy } from './environment.ts';
+import { readEnvironment } from './environment.ts';
 
 export {
-  createdSource,
+  createSource,
   createTarget,
   joinTarget,
-  openedSource,
+  openForReading,
+  openSource,
   openTarget,
-  readTarget,
 } from '../storage/node/create.ts';
-export { watchProcess } from '../storage/node/exit.ts';
+export { registerExitHooks } from '../storage/node/exit.ts';
 export { nodeStorage } from '../storage/node/file.ts';
 export { pathOf, realFile } from '../storage/node/path.ts';
 export { subfilesOf } from '../storage/node/subfiles.ts';
@@ -63,7 +63,7 @@ export function environment(name: string): string | undefined {
   return process.env[name];
 }
 
-export const asked = askedBy(environment);
+export const environmentOptions = readEnvironment(environment);
 
 /** Ranks with the same one share a machine. */
 export function hostName(): string {

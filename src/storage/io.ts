@@ -6,7 +6,7 @@ import type { BlockingStorage, ByteStorage } from './storage.ts';
  * `flip`, `truncate`, `size` and reads marked `now` go through the blocking half whenever there is one, also when driven
  * asynchronously: an asynchronous write of an older superblock, or a change of size, can land after a newer one.
  */
-export type Wish = (
+export type Operation = (
   | { readonly op: 'read'; readonly into: Uint8Array; readonly offset: number; readonly now?: boolean }
   | {
       readonly op: 'write' | 'flip';
@@ -23,7 +23,7 @@ export type Wish = (
 };
 
 /** Code written once for both worlds: it yields wishes and gets their answers. */
-export type Io<T> = Generator<Wish, T, number>;
+export type Io<T> = Generator<Operation, T, number>;
 
 /** Runs to the end without returning to the event loop. */
 export function driveSync<T>(storage: ByteStorage, io: Io<T>): T {
@@ -77,7 +77,7 @@ export async function driveAsync<T>(
   return step.value;
 }
 
-function grantSync(storage: ByteStorage, blocking: BlockingStorage, wish: Wish): number {
+function grantSync(storage: ByteStorage, blocking: BlockingStorage, wish: Operation): number {
   switch (wish.op) {
     case 'read':
       return blocking.read(wish.into, wish.offset);
@@ -99,7 +99,7 @@ function grantSync(storage: ByteStorage, blocking: BlockingStorage, wish: Wish):
   }
 }
 
-async function grantAsync(storage: ByteStorage, wish: Wish): Promise<number> {
+async function grantAsync(storage: ByteStorage, wish: Operation): Promise<number> {
   const { blocking } = storage;
   switch (wish.op) {
     case 'read':
@@ -131,7 +131,7 @@ async function writeMeanwhile(written: Promise<void>, meanwhile: (() => void) | 
 }
 
 /** The same code, on another storage. */
-export function* within<T>(storage: ByteStorage, io: Io<T>): Io<T> {
+export function* onStorage<T>(storage: ByteStorage, io: Io<T>): Io<T> {
   let step = io.next();
   while (!step.done) {
     let answer: number;
@@ -147,7 +147,7 @@ export function* within<T>(storage: ByteStorage, io: Io<T>): Io<T> {
 }
 
 /** Runs code that has everything it needs in memory. */
-export function complete<T>(io: Io<T>): T {
+export function runInMemory<T>(io: Io<T>): T {
   const step = io.next();
   if (step.done) return step.value;
   throw new H5LogError('STORAGE', 'something was expected in memory that is only in the file');
@@ -165,7 +165,7 @@ function mustWrite(storage: ByteStorage): NonNullable<ByteStorage['write']> {
   return storage.write.bind(storage);
 }
 
-function storageError(driven: ByteStorage, wish: Wish, cause: unknown): H5LogError {
+function storageError(driven: ByteStorage, wish: Operation, cause: unknown): H5LogError {
   if (isH5LogError(cause)) return cause;
   const storage = wish.on ?? driven;
   const reason = cause instanceof Error ? cause.message : String(cause);

@@ -1,4 +1,4 @@
-import { readTarget } from '#platform';
+import { openForReading } from '#platform';
 import { Dataset } from '../api/dataset.ts';
 import type { File } from '../api/file.ts';
 import { H5LogError, isH5LogError } from '../base/errors.ts';
@@ -80,6 +80,6 @@ async function signature(source: Source): Promise<FileKind> {
 
 function storageOf(source: Source): ByteStorage {
   if (typeof source === 'string' || source instanceof URL)
-    return /^https?:\/\//i.test(String(source)) ? httpStorage(source) : readTarget(source);
+    return /^https?:\/\//i.test(String(source)) ? httpStorage(source) : openForReading(source);
   return source instanceof Blob ? blobStorage(source) : source;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { launcher } from '../../src/comm/launcher.ts';
+import { findLauncher } from '../../src/comm/launcher.ts';
 
 describe('the launcher', () => {
   test('is none in a plain environment', () => {
@@ -45,5 +45,5 @@ describe('the launcher', () => {
 });
 
 function started(environment: Record<string, string>) {
-  return launcher((name) => environment[name]);
+  return findLauncher((name) => environment[name]);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { isH5LogError } from '../../src/base/errors.ts';
-import { type Communicator, canBeBounded } from '../../src/comm/communicator.ts';
+import { type Communicator, hasTimeout } from '../../src/comm/communicator.ts';
 import { solo } from '../../src/comm/solo.ts';
 import { conform } from './conformance.ts';
 
@@ -25,7 +25,7 @@ describe('one rank alone', () => {
 
   test('has a timeout that split inherits', () => {
     const comm = solo();
-    if (!canBeBounded(comm)) throw new Error('no timeout');
+    if (!hasTimeout(comm)) throw new Error('no timeout');
     expect(comm.timeout).toBe(Number.POSITIVE_INFINITY);
     comm.timeout = 100;
     expect((comm.split(0) as typeof comm).timeout).toBe(100);

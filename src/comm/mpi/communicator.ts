@@ -1,6 +1,5 @@
 import { H5LogError } from '../../base/errors.ts';
 import {
-  type BoundedCommunicator,
   type CollectiveFile,
   type FileCommunicator,
   problemOfBytes,
@@ -10,6 +9,7 @@ import {
   problemOfTimeout,
   problemOfValues,
   type Reduction,
+  type TimeoutCommunicator,
 } from '../communicator.ts';
 import type { Handle, HandleCell } from './binding.ts';
 import { Departures, type Member } from './end.ts';
@@ -39,7 +39,7 @@ type Operation = (typeof operations)[number];
  * Collectives over MPI. All of them use the nonblocking forms and poll: a rank inside a blocking call could keep no timeout and would
  * not notice that another one has ended.
  */
-export class MpiCommunicator implements BoundedCommunicator, FileCommunicator, Member {
+export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, Member {
   readonly kind = 'mpi' as const;
   readonly rank: number;
   readonly size: number;
@@ -218,7 +218,7 @@ export class MpiCommunicator implements BoundedCommunicator, FileCommunicator, M
     return this.#allgather(bytes);
   }
 
-  split(color: number): BoundedCommunicator {
+  split(color: number): TimeoutCommunicator {
     this.#begin('split', 0, problemOfColor(color));
     const spares = this.#spares;
     // All colours are known to all before MPI_Comm_split, which blocks: whoever has not come is missed here.

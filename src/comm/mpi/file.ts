@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
-import { together } from '../agreement.ts';
+import { onAllRanks } from '../agreement.ts';
 import type { CollectiveFile, Communicator } from '../communicator.ts';
 import type { FileCalls, Handle } from './binding.ts';
 import type { Job } from './job.ts';
@@ -47,8 +47,8 @@ class OpenFile implements CollectiveFile {
     const { constants } = binding;
     this.#calls = binding.fileCalls();
     // First without MPI: where only some ranks can open the file, MPI_File_open leaves the others with one that cannot be closed.
-    together(comm, () => this.#probe());
-    together(comm, () => {
+    onAllRanks(comm, () => this.#probe());
+    onAllRanks(comm, () => {
       const handler = binding.errorsReturn();
       this.#check(this.#calls.File_set_errhandler(constants.FILE_NULL, handler), 'open');
       const { MODE_RDWR, INFO_NULL } = constants;
@@ -66,7 +66,7 @@ class OpenFile implements CollectiveFile {
     // Where a collective write fails on one rank, Open MPI leaves the others waiting for ever (seen with a full disk). Its ranks
     // write each for itself; their areas are contiguous, and so there is little to gain.
     const call = /Open MPI/i.test(binding.version) ? this.#calls.File_write_at : this.#calls.File_write_at_all;
-    together(this.#comm, () => {
+    onAllRanks(this.#comm, () => {
       let failure: unknown;
       let place = offset;
       // All ranks take part in all rounds, also one that has nothing more to write, or has failed.
@@ -88,14 +88,14 @@ class OpenFile implements CollectiveFile {
   sync(): void {
     this.#mustBeOpen();
     this.#comm.barrier();
-    together(this.#comm, () => this.#check(this.#calls.File_sync(this.#file), 'sync'));
+    onAllRanks(this.#comm, () => this.#check(this.#calls.File_sync(this.#file), 'sync'));
   }
 
   close(): void {
     if (this.#closed) return;
     this.#comm.barrier();
     this.#closed = true;
-    together(this.#comm, () => this.#check(this.#calls.File_close(this.#cell), 'close'));
+    onAllRanks(this.#comm, () => this.#check(this.#calls.File_close(this.#cell), 'close'));
   }
 
   get #file(): number {

@@ -2,7 +2,7 @@ import { fstatSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 import { H5LogError } from '../../base/errors.ts';
 import type { Communicator } from '../communicator.ts';
-import { type Launcher, launcher } from '../launcher.ts';
+import { findLauncher, type Launcher } from '../launcher.ts';
 import { type Binding, type Handle, loadBinding } from './binding.ts';
 import { MpiCommunicator } from './communicator.ts';
 import { endWith, type Member, writeAtOnce } from './end.ts';
@@ -30,7 +30,7 @@ export function mpi(options: { library?: string } = {}): Communicator {
     );
   }
   // Before MPI_Init, which sets variables of its own.
-  const started = launcher((name) => process.env[name]);
+  const started = findLauncher((name) => process.env[name]);
   if (started?.kind === 'srun') {
     throw new H5LogError('COMM', `srun started ${started.size} tasks without MPI; use srun --mpi=pmix`, {
       rank: started.rank,

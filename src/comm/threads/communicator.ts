@@ -1,6 +1,5 @@
 import { H5LogError } from '../../base/errors.ts';
 import {
-  type BoundedCommunicator,
   problemOfBytes,
   problemOfColor,
   problemOfReduction,
@@ -9,6 +8,7 @@ import {
   problemOfValues,
   type Reduction,
   reductions,
+  type TimeoutCommunicator,
 } from '../communicator.ts';
 import { any, Mailboxes, type Operation } from './mailboxes.ts';
 import { chunkSize, inlineLimit, type SharedRun } from './memory.ts';
@@ -17,7 +17,7 @@ import { chunkSize, inlineLimit, type SharedRun } from './memory.ts';
 type Receive = (rank: number, place: number, start: number, count: number) => void;
 
 /** Ranks that are threads of one process, over memory that they share. Every collective is a meeting of all its ranks. */
-class ThreadsCommunicator implements BoundedCommunicator {
+class ThreadsCommunicator implements TimeoutCommunicator {
   readonly kind = 'threads' as const;
   readonly rank: number;
   readonly size: number;
@@ -91,7 +91,7 @@ class ThreadsCommunicator implements BoundedCommunicator {
     return this.#collect('allgather', bytes, 0, true) as Uint8Array[];
   }
 
-  split(color: number): BoundedCommunicator {
+  split(color: number): TimeoutCommunicator {
     const problem = problemOfColor(color);
     if (problem) this.#boxes.refuse('split', problem);
     const boxes = this.#boxes;
@@ -227,7 +227,7 @@ function chunkPlace(member: number, half: number): number {
 }
 
 /** The communicator of all ranks of a run, as one of them sees it. */
-export function threadsCommunicator(run: SharedRun, rank: number, timeout: number): BoundedCommunicator {
+export function threadsCommunicator(run: SharedRun, rank: number, timeout: number): TimeoutCommunicator {
   const members = Array.from({ length: run.ranks }, (_, member) => member);
   const boxes = new Mailboxes(run, run.firstBlock, members, rank);
   boxes.timeout = timeout;

@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads';
 import { H5LogError } from '../../base/errors.ts';
 import { problemOfTimeout } from '../communicator.ts';
 import { restoreError } from '../error.ts';
-import { launcher } from '../launcher.ts';
+import { findLauncher } from '../launcher.ts';
 import { allocateThreads, SharedRun } from './memory.ts';
 import type { RankData, RankMessage } from './worker.ts';
 
@@ -148,7 +148,7 @@ function problemOfModule(module: unknown): string | undefined {
 }
 
 function refuseLauncher(): void {
-  const found = launcher((name) => process.env[name]);
+  const found = findLauncher((name) => process.env[name]);
   // Slurm sets its variables in every batch job; without MPI they do not say that this process is one of several.
   if (!found || found.size === 1 || found.kind === 'srun') return;
   const text =

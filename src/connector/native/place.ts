@@ -1,4 +1,4 @@
-import { createTarget, joinTarget, openTarget, readTarget } from '#platform';
+import { createTarget, joinTarget, openForReading, openTarget } from '#platform';
 import { H5LogError } from '../../base/errors.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import { ACCESS, type Library, libraryError } from './library.ts';
@@ -26,7 +26,7 @@ export function openPlace(
   const access = mode === 'r' ? ACCESS.read : ACCESS.write;
   if (typeof source !== 'string') return mountedPlace(library, source, access, check);
   const target = mode === 'r' ? null : isLocked ? joinTarget(source) : openTarget(source);
-  const storage = target?.storage ?? readTarget(source);
+  const storage = target?.storage ?? openForReading(source);
   const release = (): void => {
     storage.blocking?.close();
     target?.release();

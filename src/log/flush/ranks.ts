@@ -1,6 +1,6 @@
 import { checksummer } from '#platform';
 import { joined } from '../../base/buffers.ts';
-import { type Attempt, agreedError, ofRank } from '../../comm/agreement.ts';
+import { type Attempt, agreedError, withRank } from '../../comm/agreement.ts';
 import type { CollectiveFile, Communicator } from '../../comm/communicator.ts';
 import { decodeError, encodeError } from '../../comm/error.ts';
 import { ByteWriter } from '../../hdf5/format/byte-writer.ts';
@@ -191,7 +191,7 @@ function* conclude(
     result = error ? failure(error, comm.rank) : yield* reported(comm, encoded(commit(parts)));
   }
   const outcome = comm.bcast(result, 0);
-  if (isFailure(outcome)) throw ofRank(decodeError(outcome.subarray(1)), 0);
+  if (isFailure(outcome)) throw withRank(decodeError(outcome.subarray(1)), 0);
   return JSON.parse(new TextDecoder().decode(outcome.subarray(1))) as Outcome;
 }
 
@@ -231,7 +231,7 @@ function* reported(comm: Communicator, io: Io<Uint8Array>): Io<Uint8Array> {
 function collect(all: readonly Uint8Array[] | null): Reports | null {
   if (!all) return null;
   const bad = all.findIndex(isFailure);
-  const error = bad < 0 ? undefined : ofRank(decodeError((all[bad] as Uint8Array).subarray(1)), bad);
+  const error = bad < 0 ? undefined : withRank(decodeError((all[bad] as Uint8Array).subarray(1)), bad);
   return { error, parts: all.filter((report) => report.length > 1).map((report) => report.subarray(1)) };
 }
 

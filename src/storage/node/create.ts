@@ -12,7 +12,7 @@ import { subfilesOf } from './subfiles.ts';
 type Blocking = ByteStorage & { readonly blocking: BlockingStorage };
 
 /** Opens an existing file for reading. No lock is needed. */
-export function readTarget(path: string | URL): ByteStorage {
+export function openForReading(path: string | URL): ByteStorage {
   return readableAfterClose(nodeStorage(path, 'r'), realFile(path));
 }
 
@@ -126,15 +126,15 @@ function remove(path: string): void {
 }
 
 /** An existing file. Of several ranks that write it one has the lock. */
-export function openedSource(path: string | URL, writing: boolean, leads: boolean): Source {
+export function openSource(path: string | URL, writing: boolean, leads: boolean): Source {
   const place = { path: pathOf(path), subfiles: subfilesOf(path) };
-  if (!writing) return { ...place, storage: readTarget(path), target: null };
+  if (!writing) return { ...place, storage: openForReading(path), target: null };
   const target = leads ? openTarget(path) : joinTarget(path);
   return { ...place, storage: target.storage, target };
 }
 
 /** A new file, begun by one rank. */
-export function createdSource(path: string | URL, leads: boolean, exclusive: boolean): Source {
+export function createSource(path: string | URL, leads: boolean, exclusive: boolean): Source {
   const place = { path: pathOf(path), subfiles: subfilesOf(path) };
   const target = leads ? createTarget(path, exclusive) : joinTarget(path);
   return { ...place, storage: target.storage, target };

@@ -95,7 +95,7 @@ function print(line: string): void {
 }
 
 /** Takes part in the end of the process until the function that is returned is called. */
-export function watchProcess(file: Lifetime): () => void {
+export function registerExitHooks(file: Lifetime): () => void {
   if (!listening) {
     listening = true;
     process.on('exit', exit);

@@ -9,7 +9,7 @@ import { COMMITS_GROUP, LOG_GROUP } from '../../log/format/log-group.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { TOKEN } from '../../log/subfiles.ts';
-import { complete, driveAsync, driveSync, type Io } from '../../storage/io.ts';
+import { driveAsync, driveSync, type Io, runInMemory } from '../../storage/io.ts';
 import { copyOrdinary } from '../replay/ordinary-data.ts';
 import { copyDataset } from './dataset.ts';
 import { MovedStructure } from './moved-structure.ts';
@@ -134,13 +134,13 @@ class Compaction {
     const ordinary: { node: ObjectNode; path: string }[] = [];
     for (const { node, path } of moved.objects) {
       if (node.kind !== 'dataset') continue;
-      const id = node.attributes.has(ID) ? complete(moved.structure.attribute(node, ID)) : undefined;
+      const id = node.attributes.has(ID) ? runInMemory(moved.structure.attribute(node, ID)) : undefined;
       const dataset = id instanceof Int32Array ? byNumber.get(id[0] as number) : undefined;
       if (dataset) logged.push({ node, path, dataset });
       else ordinary.push({ node, path });
     }
     for (const [i, { node }] of logged.entries()) {
-      complete(moved.structure.setAttribute(node, ID, 'int32', simpleSpace([1]), Int32Array.of(i)));
+      runInMemory(moved.structure.setAttribute(node, ID, 'int32', simpleSpace([1]), Int32Array.of(i)));
       if (node.attributes.has(REACH)) moved.structure.deleteAttribute(node, REACH);
     }
     const table = tableOptions({});

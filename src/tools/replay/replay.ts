@@ -1,7 +1,7 @@
 import { createTarget, nodeStorage, realFile } from '#platform';
 import { File } from '../../api/file.ts';
 import { H5LogError, inFile } from '../../base/errors.ts';
-import { type Attempt, agreed } from '../../comm/agreement.ts';
+import { type Attempt, agreeOn } from '../../comm/agreement.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { solo } from '../../comm/solo.ts';
 import type { FileSession } from '../../connector/file-session.ts';
@@ -113,7 +113,7 @@ async function onAll<T>(comm: Communicator, work: () => Promise<T>): Promise<T> 
   } catch (error) {
     outcome = { error };
   }
-  return agreed(comm, outcome);
+  return agreeOn(comm, outcome);
 }
 
 /** The first rank makes the new file, the others write into it as well. */

@@ -1,4 +1,4 @@
-import { readTarget, realFile, subfilesOf } from '#platform';
+import { openForReading, realFile, subfilesOf } from '#platform';
 import { H5LogError, isH5LogError } from '../../base/errors.ts';
 import { hasSubfiles } from '../../connector/open-log.ts';
 import { readToken, tokenText } from '../../log/subfiles.ts';
@@ -69,7 +69,7 @@ export async function verify(source: string | URL | ByteStorage, options: Verify
   const isWeb = /^https?:\/\//i.test(String(source));
   const isPath = typeof source === 'string' || source instanceof URL;
   if (repairTo !== undefined) await mayWrite(repairTo, force, isPath && !isWeb ? source : null);
-  const storage = !isPath ? source : isWeb ? httpStorage(source) : readTarget(source);
+  const storage = !isPath ? source : isWeb ? httpStorage(source) : openForReading(source);
   const opened: ByteStorage[] = isPath ? [storage] : [];
   try {
     const stores = await openStores(storage, isPath && !isWeb ? subfilesOf(source) : null, opened);
@@ -99,7 +99,7 @@ async function mayWrite(to: string | URL, force: boolean, from: string | URL | n
     throw new H5LogError('OPTION', `${String(to)} is the file itself; a repair is written to another one`);
   if (force) return;
   try {
-    await readTarget(to).close();
+    await openForReading(to).close();
   } catch (error) {
     if (isH5LogError(error, 'NOT_FOUND')) return;
     throw error;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { markAsUntransferable } from 'node:worker_threads';
 import { H5LogError } from '../../../src/base/errors.ts';
-import type { BoundedCommunicator } from '../../../src/comm/communicator.ts';
+import type { TimeoutCommunicator } from '../../../src/comm/communicator.ts';
 
 export interface Case {
   readonly name: string;
@@ -19,7 +19,7 @@ export interface Seen {
   readonly after: number;
 }
 
-type Program = (comm: BoundedCommunicator, given: Case) => unknown;
+type Program = (comm: TimeoutCommunicator, given: Case) => unknown;
 
 const one = Float64Array.of(1);
 const bytes = Uint8Array.of(1, 2, 3);
@@ -129,7 +129,7 @@ const programs: Record<string, Program> = {
   },
 
   late: (comm, { who, value }) => {
-    const part = comm.split(0) as BoundedCommunicator;
+    const part = comm.split(0) as TimeoutCommunicator;
     if (comm.rank === who) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, value as number);
     const begin = performance.now();
     try {
@@ -141,7 +141,7 @@ const programs: Record<string, Program> = {
   },
   setsTimeout: (comm, { who }) => {
     comm.timeout = 80;
-    const part = comm.split(0).split(0) as BoundedCommunicator;
+    const part = comm.split(0).split(0) as TimeoutCommunicator;
     if (comm.rank !== who) return part.barrier();
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3000);
     return part.timeout;
@@ -166,12 +166,12 @@ const programs: Record<string, Program> = {
     return { seen, sum: comm.allreduce(one, 'sum')[0] };
   },
   survivesInGroup: (comm, given) => {
-    const part = comm.split(comm.rank === 0 ? 1 : 0) as BoundedCommunicator;
+    const part = comm.split(comm.rank === 0 ? 1 : 0) as TimeoutCommunicator;
     if (comm.rank === 0) return { seen: [], sum: part.allreduce(one, 'sum')[0] };
     return { seen: calls(part, given).map((call) => caught(call)), sum: part.allreduce(one, 'sum')[0] };
   },
   closesEarly: (comm, { who }) => {
-    const part = comm.split(0) as BoundedCommunicator;
+    const part = comm.split(0) as TimeoutCommunicator;
     part.barrier();
     if (comm.rank === who) part.close();
     const seen = caught(() => part.barrier());
@@ -181,7 +181,7 @@ const programs: Record<string, Program> = {
 };
 
 /** One call a mistake, on this rank: the wrong one on the rank that misbehaves, the right one on the others. */
-function calls(comm: BoundedCommunicator, { who }: Case): (() => unknown)[] {
+function calls(comm: TimeoutCommunicator, { who }: Case): (() => unknown)[] {
   const bad = comm.rank === who;
   const wrong = (value: unknown) => value as never;
   return [
@@ -204,7 +204,7 @@ function calls(comm: BoundedCommunicator, { who }: Case): (() => unknown)[] {
   ];
 }
 
-function failing(fail: (comm: BoundedCommunicator) => unknown): Program {
+function failing(fail: (comm: TimeoutCommunicator) => unknown): Program {
   return (comm, { who, value }) => {
     comm.barrier();
     if (comm.rank === who) return fail(comm);
@@ -248,7 +248,7 @@ export function notesOf(ranks: number): SharedArrayBuffer {
   return new SharedArrayBuffer(ranks * noteSize);
 }
 
-export default function rank(comm: BoundedCommunicator, given: Case): unknown {
+export default function rank(comm: TimeoutCommunicator, given: Case): unknown {
   const program = programs[given.name];
   if (!program) throw new Error(`there is no case ${given.name}`);
   return program(comm, given);

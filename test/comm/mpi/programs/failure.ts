@@ -1,10 +1,10 @@
 // One rank of an MPI job goes wrong, in the way that is named, while the others wait for it in a collective.
 
 import { mpi } from 'h5log/mpi';
-import type { BoundedCommunicator } from '../../../../src/comm/communicator.ts';
+import type { TimeoutCommunicator } from '../../../../src/comm/communicator.ts';
 
 const [how = ''] = process.argv.slice(2);
-const comm = mpi() as BoundedCommunicator;
+const comm = mpi() as TimeoutCommunicator;
 comm.barrier();
 const odd = comm.rank === 1;
 
