@@ -7,9 +7,14 @@ import { containsReference, containsVlen, describeType, sameType } from '../dtyp
 import type { ArrayOf, DType, TypedArray, ValueOf } from '../dtype/model.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { createAnchor, readAnchor } from '../log/format/anchor.ts';
+import {
+  checkFilters,
+  type DatasetShape,
+  encodeFillValue,
+  type Filter,
+  regularDataset,
+} from '../log/format/properties.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
-import { checkFilters, type DatasetShape, type Filter, regularDataset } from '../log/post/dataset-shape.ts';
-import { encodeFillValue } from '../log/post/fill-value.ts';
 import { planResize } from '../log/post/resize.ts';
 import { Reading, type ReadRequest } from '../log/read/reading.ts';
 import type { Where } from '../space/select.ts';
@@ -18,7 +23,7 @@ import { driveAsync } from '../storage/io.ts';
 import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
 import type { File } from './file.ts';
 
-export type { Filter } from '../log/post/dataset-shape.ts';
+export type { Filter } from '../log/format/properties.ts';
 
 /** An array in memory of that shape, and which of its elements are meant (all of them without `where`). */
 export interface Memory {

@@ -2,8 +2,8 @@ import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { type SubfileState, subfileState } from '../log/format/commit-record.ts';
-import * as CONFIG from '../log/format/config-bits.ts';
 import type { LogCounts } from '../log/format/log-group.ts';
+import { CONFIG } from '../log/format/log-group.ts';
 import { Log, type LogOptions } from '../log/log.ts';
 import { LogStore } from '../log/store.ts';
 import {

@@ -4,7 +4,7 @@ import type { Structure } from '../hdf5/write/structure.ts';
 import { type Io, runInMemory } from '../storage/io.ts';
 import { type Anchor, ID, readAnchor } from './format/anchor.ts';
 import type { SubfileState } from './format/commit-record.ts';
-import * as CONFIG from './format/config-bits.ts';
+import { CONFIG } from './format/log-group.ts';
 import { logNames } from './format/names.ts';
 import type { TableOptions } from './format/table.ts';
 import { ArenaPool } from './post/arena.ts';

@@ -7,8 +7,7 @@ import type { Structure } from '../hdf5/write/structure.ts';
 import { type Io, onStorage } from '../storage/io.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import { type CommitRecord, parseRecords, type SubfileState } from './format/commit-record.ts';
-import * as CONFIG from './format/config-bits.ts';
-import { LOG_GROUP, type LogCounts, logGroup, readCounts, recordsGroup, SERIES } from './format/log-group.ts';
+import { CONFIG, LOG_GROUP, type LogCounts, logGroup, readCounts, recordsGroup, SERIES } from './format/log-group.ts';
 import { LogData } from './read/boxes.ts';
 
 /** Tables and records up to this size are kept in memory when a file is opened for writing, so that they can be merged. */

@@ -1,6 +1,5 @@
 import type { File } from '../api/file.ts';
-import * as ENTRY from '../log/format/entry-flags.ts';
-import { ENTRY_HEADER } from '../log/format/table.ts';
+import { ENTRY, ENTRY_HEADER } from '../log/format/table.ts';
 import { Table } from '../log/format/table-read.ts';
 import type { Log } from '../log/log.ts';
 import type { LogStore, TierItem } from '../log/store.ts';

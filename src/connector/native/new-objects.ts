@@ -2,7 +2,7 @@ import { H5LogError } from '../../base/errors.ts';
 import { describeType } from '../../dtype/describe.ts';
 import { type DType, fullType, numberName } from '../../dtype/model.ts';
 import { FILTER } from '../../hdf5/messages/filter-pipeline.ts';
-import type { Filter } from '../../log/post/dataset-shape.ts';
+import type { Filter } from '../../log/format/properties.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { NewDatasetOptions } from '../file-session.ts';
 import { CLASS, type ObjectRequest, type TypeRequest } from './library.ts';

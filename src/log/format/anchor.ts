@@ -7,8 +7,14 @@ import { type NewDataset, unallocated } from '../../hdf5/layouts/new-dataset.ts'
 import { NULL_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
-import { type DatasetShape, type Filter, filterEntries, namedFilter } from '../post/dataset-shape.ts';
-import { encodeFillValue, fillValue } from '../post/fill-value.ts';
+import {
+  type DatasetShape,
+  encodeFillValue,
+  type Filter,
+  fillValue,
+  filterEntries,
+  namedFilter,
+} from './properties.ts';
 
 const DIMS = '_dims';
 const MAX_DIMS = '_mdims';

@@ -2,7 +2,6 @@ import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { type Structure, untrackOrder } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
-import * as CONFIG from './config-bits.ts';
 
 /** The group that holds log and tables, and the root attribute that counts them. */
 export const LOG_GROUP = '_LOG';
@@ -22,6 +21,17 @@ export interface LogCounts {
   /** 1 without subfiles. */
   readonly subfiles: number;
 }
+
+/** Configuration bits, element 3 of `_int_att`. */
+export const CONFIG = {
+  merge: 0x001,
+  encode: 0x002,
+  zip: 0x004,
+  share: 0x008,
+  passthru: 0x010,
+  aligned: 0x100,
+  subfiling: 0x200,
+} as const;
 
 /** The series of datasets: log data and tables in the log group, commit records there or in a group of their own. */
 export const SERIES = { logs: '_ld_', tables: '_md_', records: '_cr_' } as const;

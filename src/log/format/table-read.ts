@@ -1,9 +1,8 @@
 import { inflate } from '#platform';
 import { formatError } from '../../base/errors.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
-import * as ENTRY from './entry-flags.ts';
 import { MergedEntry, type MergedFit } from './original.ts';
-import { ENTRY_HEADER } from './table.ts';
+import { ENTRY, ENTRY_HEADER } from './table.ts';
 
 const KNOWN_FLAGS = ENTRY.multi | ENTRY.encoded | ENTRY.compressed | ENTRY.reference | ENTRY.record;
 /** Those of a merged entry. */

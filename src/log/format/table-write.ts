@@ -1,8 +1,7 @@
 import { deflate } from '#platform';
 import { allocate } from '../../base/buffers.ts';
 import { putU64 } from '../../hdf5/format/byte-writer.ts';
-import * as ENTRY from './entry-flags.ts';
-import { ENTRY_HEADER, type NewEntry, type TableOptions } from './table.ts';
+import { ENTRY, ENTRY_HEADER, type NewEntry, type TableOptions } from './table.ts';
 
 const ZLIB_LEVEL = 1; // nearly as small as 6 and five to nine times as fast
 /** A reference costs 8 bytes; selections of up to that many (scalars, one-dimensional records) are never shared. */

@@ -1,3 +1,12 @@
+/** Flags of the entries of a table. */
+export const ENTRY = {
+  multi: 0x01,
+  encoded: 0x04,
+  compressed: 0x08,
+  reference: 0x10,
+  record: 0x20,
+} as const;
+
 /** Size, dataset, flags (32 bits each), file offset and data size (64 bits each). */
 export const ENTRY_HEADER = 28;
 

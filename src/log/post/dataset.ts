@@ -4,13 +4,12 @@ import { boxInto, isPlainBox, manyInto, manyLength } from '../../space/check-box
 import { type Blocks, dataLength, resolve, type Where } from '../../space/select.ts';
 import { type Coordinates, sizeOf } from '../../space/shape.ts';
 import type { Anchor } from '../format/anchor.ts';
+import { encodeFillValue, filterEntries } from '../format/properties.ts';
 import type { Log } from '../log.ts';
 import { fillWith } from '../read/boxes.ts';
 import type { BlockIndex } from '../read/index.ts';
 import { goneBuffer } from './arena.ts';
-import { filterEntries } from './dataset-shape.ts';
 import { Elements, notData, wrongLength } from './elements.ts';
-import { encodeFillValue } from './fill-value.ts';
 import { type InMemory, type MemoryLayout, memoryBlocks, reordered, takeFrom } from './memory.ts';
 import type { DatasetStage } from './stage.ts';
 

@@ -7,8 +7,7 @@ import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import type { BlockIndex } from './index.ts';
-import { CACHED, GAP, WINDOW } from './limits.ts';
-import { placeRuns } from './runs.ts';
+import { CACHED, GAP, placeRuns, WINDOW } from './runs.ts';
 import { visible } from './visible.ts';
 
 /** Boxes of more elements than this are read in parts when many blocks meet in them. */

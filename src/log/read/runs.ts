@@ -2,7 +2,6 @@ import type { FileBytes } from '../../hdf5/format/file-bytes.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import type { BlockIndex } from './index.ts';
-import { CACHED, GAP, WINDOW } from './limits.ts';
 import type { Visible } from './visible.ts';
 
 // Blocks that are each one run of the box that is read, as most small ones are: much less work than boxes in general.
@@ -151,3 +150,10 @@ function copyRuns(
       target[to++] = words[position++] as number;
   }
 }
+
+/** Pieces closer together than this in the file are read together. */
+export const GAP = 16 * 1024;
+/** At most this much is read at once into memory of our own. */
+export const WINDOW = 8 * 2 ** 20;
+/** Windows up to this size go through the page cache, for many small reads in the same area. */
+export const CACHED = 16 * 1024;

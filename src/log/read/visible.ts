@@ -2,8 +2,7 @@ import { advance, clipInto, endOf, positionIn, totalSize } from '../../space/box
 import { subtractMany } from '../../space/sets.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { BlockIndex } from './index.ts';
-import type { Runs } from './runs.ts';
-import { visibleRuns } from './runs.ts';
+import { type Runs, visibleRuns } from './runs.ts';
 
 /** Up to so many blocks are compared with one another; beyond, elements are ticked off one by one. */
 const COMPARED = 16;

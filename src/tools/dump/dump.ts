@@ -1,7 +1,7 @@
 import type { File } from '../../api/file.ts';
 import { isH5LogError } from '../../base/errors.ts';
-import * as CONFIG from '../../log/format/config-bits.ts';
 import type { LogCounts } from '../../log/format/log-group.ts';
+import { CONFIG } from '../../log/format/log-group.ts';
 import type { RawEntry } from '../../log/format/table-read.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';

@@ -1,7 +1,7 @@
 import type { File } from '../../api/file.ts';
 import { H5LogError } from '../../base/errors.ts';
 import { describeType } from '../../dtype/describe.ts';
-import * as ENTRY from '../../log/format/entry-flags.ts';
+import { ENTRY } from '../../log/format/table.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
