@@ -296,7 +296,7 @@ export function defineDataset<D extends DType>(
       const log = session.beginLog();
       const make = anchorMaker(session.comm, anchor) ?? createAnchor;
       const node = make(session.structure, parent, name, log.datasets, anchor);
-      log.made(node, { ...anchor, fill });
+      log.register(node, { ...anchor, fill });
       return node;
     },
   };

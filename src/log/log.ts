@@ -36,26 +36,29 @@ export class Log {
   readonly options: LogOptions;
   readonly pool = new ArenaPool();
   readonly tables: Tables;
-  /** How many datasets there ever were: the next one's number. */
+  /** Datasets ever created: the ID of the next one. */
   datasets: number;
-  /** With subfiles: the states of them that count. */
+  /** With subfiles: the state of each that the last commit names. */
   states: readonly SubfileState[] = [];
-  /** A dataset was deleted: entries that others refer to may be its own, so the tables are written anew. */
+  /** A dataset was deleted: the next flush rewrites tables in which others refer to its entries. */
   rewrite = false;
-  /** Flushes, for posts that find no room. */
+  /** Flushes, for posts that find the buffer full. */
   makeRoom: (() => void) | null = null;
-  /** Posts since the last flush; those of flushes that failed, oldest first; those of flushes under way. */
+  /** Posts since the last flush. */
   current = new Stage();
-  waiting: Stage[] = [];
-  underWay: Stage[] = [];
-  /** Datasets that were resized since the last flush, on ranks that leave it to another to post fill. */
+  /** Posts of failed flushes, oldest first: pending again. */
+  returned: Stage[] = [];
+  /** Posts of flushes that are being written. */
+  flushing: Stage[] = [];
+  /** Datasets resized since the last flush, on ranks other than the one that posts fill. */
   readonly resized = new Set<LogDataset>();
   readonly #datasets = new Map<ObjectNode, LogDataset>();
-  /** Anchors just made: whoever writes next need not take them apart again, which costs more than to make them. */
+  /** Anchors of new datasets: parsing them again would cost more than creating them. */
   readonly #made = new WeakMap<ObjectNode, Anchor>();
   readonly #byId = new Map<number, LogDataset>();
-  /** Of the numbers below this, those that are not known belong to datasets that are gone. */
+  /** IDs below this that are not in `#byId` belong to deleted datasets. */
   #searched = 0;
+  /** Bytes in arenas, for the buffer limit. */
   #held = 0;
 
   constructor(structure: Structure, main: LogStore, stores: readonly LogStore[], own: number, options: LogOptions) {
@@ -65,14 +68,14 @@ export class Log {
     this.own = stores[own] ?? main;
     this.options = options;
     this.tables = new Tables(stores);
-    this.datasets = this.#nextNumber();
+    this.datasets = this.#nextId();
     structure.onRelease = (node) => {
       if (node.kind === 'dataset' && node.attributes.has(ID)) this.rewrite = true;
     };
   }
 
-  /** The original counts datasets when it closes a file; if it did not get so far, there are some beyond the count. */
-  #nextNumber(): number {
+  /** The next ID. The original counts datasets only when it closes a file; after a crash there may be some beyond the count. */
+  #nextId(): number {
     const { structure, main } = this;
     let { datasets } = main.counts;
     if (!structure.writable || main.history().at(-1)?.root === structure.root.address) return datasets;
@@ -91,28 +94,28 @@ export class Log {
     return (this.main.counts.config & CONFIG.subfiling) !== 0;
   }
 
-  /** Reads see what the stores hold now. `isKept`: indexes that were complete have been kept so. */
-  committed(isKept: boolean): void {
+  /** Makes reads see what the stores hold now. `indexed`: indexes that were complete have the new blocks already. */
+  committed(indexed: boolean): void {
     const { stores } = this;
     const ends = stores.map(({ end }) => end);
     const { coverage } = this.tables.committed;
-    if (isKept) coverage.ends = ends;
+    if (indexed) coverage.ends = ends;
     this.tables.committed = {
       items: stores.flatMap(({ committed }) => committed.tables),
       ends,
       // In one file the order of offsets is the order of writing; between files the commit records tell.
       order: stores.length > 1 ? new WriteOrder(stores.map((store) => store.historyLater())) : null,
-      coverage: isKept ? coverage : { ends },
+      coverage: indexed ? coverage : { ends },
     };
   }
 
-  /** A dataset was made, with the next number. */
-  made(node: ObjectNode, anchor: Omit<Anchor, 'id'>): void {
+  /** Registers a new dataset, under the next ID. */
+  register(node: ObjectNode, anchor: Omit<Anchor, 'id'>): void {
     this.#made.set(node, { ...anchor, id: this.datasets });
     this.datasets++;
   }
 
-  /** What a dataset node is in the log, or undefined for a dataset of another kind. */
+  /** The dataset of the log at a node; undefined for a dataset of another kind. */
   *dataset(node: ObjectNode, path: string): Io<LogDataset | undefined> {
     const known = this.#datasets.get(node);
     if (known) return known;
@@ -124,7 +127,7 @@ export class Log {
     return dataset;
   }
 
-  /** What tables must know of a dataset; undefined if it is gone. */
+  /** What tables must know of a dataset; undefined if it was deleted. */
   shapeOf(id: number): { shape: readonly number[]; records: boolean } | undefined {
     if (id >= this.#searched && !this.#byId.has(id)) {
       // A file that is being written has its whole structure in memory.
@@ -148,13 +151,13 @@ export class Log {
     return paths;
   }
 
-  /** Every dataset of the log, by its number. */
+  /** Every dataset of the log, by ID. */
   *everyDataset(): Io<ReadonlyMap<number, LogDataset>> {
     for (const [node, path] of yield* this.#objects()) if (node.kind === 'dataset') yield* this.dataset(node, path);
     return this.#byId;
   }
 
-  /** Throws if the data cannot be reached, or nobody can say where it is. */
+  /** Throws if the data cannot be reached or located. */
   mustHoldData(): void {
     if (this.main.counts.config & CONFIG.aligned)
       throw new H5LogError('UNSUPPORTED', 'the aligned data layout of the original does not keep where the data is');
@@ -171,7 +174,8 @@ export class Log {
     return stage.owner === this.current;
   }
 
-  begin(dataset: LogDataset): DatasetStage {
+  /** The stage that takes the posts of a dataset until the next flush. */
+  openStage(dataset: LogDataset): DatasetStage {
     this.mustHoldData();
     // After a resize the dataset's stage is a new object of the same flush.
     const known = this.current.of(dataset);
@@ -181,7 +185,7 @@ export class Log {
     return stage;
   }
 
-  /** Makes sure that so many bytes more may be kept; they count once they are {@link posted}. */
+  /** Checks the buffer limit for `bytes` more, flushing if the options say so. They count once they are {@link posted}. */
   claim(bytes: number, dataset: LogDataset): void {
     const { bufferLimit, flushWhenFull } = this.options;
     const makeRoom = flushWhenFull ? this.makeRoom : null;
@@ -192,18 +196,18 @@ export class Log {
     }
   }
 
-  /** Kept bytes were replaced by others. */
+  /** Replaces `old` held bytes by `now`. */
   exchange(old: number, now: number): void {
     this.#held += now - old;
   }
 
-  /** Requests were added to the current stage, with so many bytes that are kept here. */
+  /** Counts requests added to the current stage, and the bytes that the arenas hold for them. */
   posted(requests: number, bytes: number): void {
     this.current.requests += requests;
     this.#held += bytes;
   }
 
-  /** Bytes of a stage were committed. Memory that a write may still be reading from is not used again. */
+  /** Forgets a committed stage. Its memory is reused unless a write may still be reading from it. */
   release(stage: Stage, reuse: boolean): void {
     for (const part of stage.datasets) {
       this.#held -= part.arena.held;
@@ -215,7 +219,7 @@ export class Log {
   get pending(): { requests: number; bytes: number } {
     let requests = 0;
     let bytes = 0;
-    for (const stage of [...this.waiting, this.current]) {
+    for (const stage of [...this.returned, this.current]) {
       requests += stage.requests;
       bytes += stage.bytes;
     }
@@ -225,7 +229,7 @@ export class Log {
   /** Everything posted to a dataset that is not committed, oldest first. */
   stagesOf(dataset: LogDataset): DatasetStage[] {
     const found: DatasetStage[] = [];
-    for (const stage of [...this.underWay, ...this.waiting, this.current]) {
+    for (const stage of [...this.flushing, ...this.returned, this.current]) {
       const part = stage.of(dataset);
       if (part) found.push(part);
     }

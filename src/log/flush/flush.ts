@@ -19,7 +19,7 @@ import { type FlushPlan, statesAfter, writeAlone } from './write.ts';
 
 /** Plans the flush of everything that is pending; undefined if there is nothing to commit. Collective if `comm` has several ranks. */
 export function planFlush(log: Log, comm: Communicator, sequence: number, now: number): FlushPlan | undefined {
-  const stages = [...log.waiting, log.current].filter((stage) => !stage.isEmpty);
+  const stages = [...log.returned, log.current].filter((stage) => !stage.isEmpty);
   const pending = {
     requests: stages.reduce((sum, stage) => sum + stage.requests, 0),
     isDirty: log.main.committer?.pending ?? false,
@@ -65,8 +65,8 @@ function planCommits(log: Log, addition: Addition): { store: StoreCommit | null;
 function takeStages(log: Log, stages: readonly Stage[]): { stages: readonly Stage[]; rewrote: boolean } {
   const rewrote = log.rewrite;
   log.rewrite = false;
-  log.underWay.push(...stages);
-  log.waiting = [];
+  log.flushing.push(...stages);
+  log.returned = [];
   if (!log.current.isEmpty) log.current = new Stage();
   return { stages, rewrote };
 }
@@ -107,12 +107,12 @@ export function flushDone(log: Log, plan: FlushPlan, { states }: Flushed, overta
       at += boxSize(blocks.counts, i * rank, rank, dataset.elements.size);
     }
   }
-  for (const dataset of log.resized) dataset.lowest = null;
+  for (const dataset of log.resized) dataset.validExtent = null;
   log.resized.clear();
   const complete = new Set(indexed.map(({ dataset }) => dataset));
   log.committed(plan.isSingleWriter);
   for (const stage of plan.stages) {
-    log.underWay.splice(log.underWay.indexOf(stage), 1);
+    log.flushing.splice(log.flushing.indexOf(stage), 1);
     // An index that a read built while the flush was being written does not have its blocks.
     if (plan.isSingleWriter) for (const { dataset } of stage.datasets) if (!complete.has(dataset)) dataset.index = null;
     log.release(stage, !overtaken);
@@ -125,8 +125,8 @@ export function flushFailed(log: Log, plan: FlushPlan): void {
   if (plan.store) commitFailed(plan.store);
   log.rewrite ||= plan.rewrote;
   for (const stage of plan.stages) {
-    log.underWay.splice(log.underWay.indexOf(stage), 1);
+    log.flushing.splice(log.flushing.indexOf(stage), 1);
     clipReturned(stage);
   }
-  log.waiting = [...plan.stages, ...log.waiting];
+  log.returned = [...plan.stages, ...log.returned];
 }

@@ -19,14 +19,14 @@ import {
 const DIMS = '_dims';
 const MAX_DIMS = '_mdims';
 export const ID = '_ID';
-/** Chunk shape and filters, which the original loses: kept in attributes because it cannot stand a filter message. */
+/** Chunk shape and filters. The original has no such attributes, and cannot read a dataset with a filter message. */
 const CHUNKS = '_chunks';
 const FILTERS = '_filters';
 export const REACH = '_reach';
 /** Attributes of an anchor that are not the user's. */
 export const ANCHOR_ATTRIBUTES: ReadonlySet<string> = new Set([DIMS, MAX_DIMS, ID, CHUNKS, FILTERS, REACH]);
 
-/** What stands for a dataset in a log file: a dataset without data that carries shape, maximum shape and number. */
+/** The HDF5 object of a logged dataset: it has no data, and attributes with shape, maximum shape and ID. */
 export interface Anchor extends DatasetShape {
   readonly id: number;
 }
@@ -40,7 +40,7 @@ export interface NewAnchor {
   readonly filters: readonly Filter[];
 }
 
-/** Makes an anchor in a group. */
+/** Creates an anchor in a group. */
 export function createAnchor(
   structure: Structure,
   parent: ObjectNode,
@@ -62,7 +62,7 @@ export function anchorDataset({ dtype, fill }: NewAnchor): NewDataset {
   };
 }
 
-/** Its attributes, in the order in which the original makes them. */
+/** Sets the attributes of an anchor, in the order in which the original creates them. */
 export function describeAnchor(structure: Structure, node: ObjectNode, id: number, anchor: NewAnchor): void {
   writeSizes(structure, node, DIMS, anchor.shape);
   writeSizes(structure, node, MAX_DIMS, anchor.maxShape);
@@ -101,7 +101,7 @@ export function resizeAnchor(structure: Structure, node: ObjectNode, shape: read
   writeSizes(structure, node, DIMS, shape);
 }
 
-/** How far the dataset once reached, if it was ever made smaller: committed blocks may lie out there. */
+/** The largest shape the dataset ever had, if it was ever shrunk: committed blocks may lie beyond its present shape. */
 export function* readReach(structure: Structure, node: ObjectNode): Io<readonly number[] | undefined> {
   const reach = yield* structure.attribute(node, REACH);
   return reach instanceof BigInt64Array ? Array.from(reach, sizeOf) : undefined;

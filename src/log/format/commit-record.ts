@@ -9,7 +9,7 @@ const FIXED = 8 + 8 * 6 + 4 * 3 + 8 + 4;
 const PER_RANK = 20;
 const SECTIONS_SUMMED = 0x100;
 
-/** How the checksums were made: none, the first 8 bytes of an AES-GMAC, or two lookup3 sums. */
+/** Kind of the checksums: 0 none, 1 the first 8 bytes of an AES-GMAC, 2 the 64-bit sum of base/checksum.ts. */
 export type ChecksumKind = 0 | 1 | 2;
 
 /**
@@ -23,7 +23,7 @@ export interface RankPart {
   readonly checksum: Uint8Array;
 }
 
-/** Says of a commit what it consists of. Numbers are file offsets except `root`, an address. */
+/** What a commit consists of. Numbers are file offsets except `root`, an address. */
 export interface CommitRecord {
   readonly sequence: number;
   /** Milliseconds since 1970. */
@@ -36,7 +36,7 @@ export interface CommitRecord {
   readonly kind: ChecksumKind;
   /** The table was so large that each rank wrote its own section, which is part of the rank's checksum and not of the rest. */
   readonly sectionsSummed: boolean;
-  /** How many ranks there were altogether. */
+  /** Ranks that had the file open. */
   readonly world: number;
   readonly ranks: readonly RankPart[];
   /** Checksum of everything appended but the data and this record itself. */

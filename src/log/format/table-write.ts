@@ -298,9 +298,9 @@ function putEncoded(
   return where;
 }
 
-/** A quick number for a selection: equal ones have the same, and few others do. */
+/** Hash of a selection. */
 function hashOf(bytes: Uint8Array): number {
-  // Long selections are looked at in 256 places only; a match is compared in full anyway.
+  // Samples 256 bytes of long selections; equal hashes are compared in full anyway.
   const step = Math.max(1, Math.floor(bytes.length / 256));
   let hash = bytes.length | 0;
   for (let i = 0; i < bytes.length; i += step) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);

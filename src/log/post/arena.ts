@@ -1,12 +1,12 @@
 import { H5LogError } from '../../base/errors.ts';
 
-/** Chunks begin small, because a file may have 10,000 datasets with one each, and double up to the large size. */
-const SMALL = 512;
-const LARGE = 4 * 2 ** 20;
-/** Bytes of free chunks that are kept for reuse; fresh memory costs half as much again as memory that was used before. */
-const KEPT = 32 * 2 ** 20;
+/** Chunks start small, because a file may have 10,000 datasets with one each, and double up to the large size. */
+const SMALL_CHUNK = 512;
+const LARGE_CHUNK = 4 * 2 ** 20;
+/** Bytes of free chunks that the pool holds; filling fresh memory takes 1.5 times as long as reused memory. */
+const POOL_SIZE = 32 * 2 ** 20;
 
-/** Chunks of memory that went through a flush and may be filled again. */
+/** Memory chunks of committed stages, for reuse. */
 export class ArenaPool {
   readonly #free = new Map<number, Uint8Array[]>();
   #bytes = 0;
@@ -20,7 +20,7 @@ export class ArenaPool {
   }
 
   give(chunk: Uint8Array): void {
-    if (chunk.length > LARGE || this.#bytes + chunk.length > KEPT) return;
+    if (chunk.length > LARGE_CHUNK || this.#bytes + chunk.length > POOL_SIZE) return;
     let list = this.#free.get(chunk.length);
     if (!list) {
       list = [];
@@ -31,7 +31,7 @@ export class ArenaPool {
   }
 }
 
-/** Bytes of a caller's buffer that is only looked at when it is flushed. */
+/** A caller's buffer, read when it is flushed. */
 export interface LentPart {
   readonly size: number;
   /** The bytes in the dataset's file type; throws when the buffer is gone. */
@@ -54,8 +54,8 @@ export class Arena {
   /** The chunk being filled and how far. */
   chunk: Uint8Array = new Uint8Array(0);
   used = 0;
-  #next = SMALL;
-  /** Bytes in total, and those that are ours. */
+  #next = SMALL_CHUNK;
+  /** Bytes in total, and those in chunks (not lent). */
   size = 0;
   held = 0;
 
@@ -70,7 +70,7 @@ export class Arena {
     this.chunk = this.#pool.take(size);
     this.#chunks.push(this.chunk);
     this.used = 0;
-    this.#next = Math.min(LARGE, Math.max(this.#next, size <= LARGE ? size : 0) * 2);
+    this.#next = Math.min(LARGE_CHUNK, Math.max(this.#next, size <= LARGE_CHUNK ? size : 0) * 2);
   }
 
   advance(count: number): void {

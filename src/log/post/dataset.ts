@@ -37,11 +37,11 @@ export class LogDataset {
   readonly records: boolean;
   shape: readonly number[];
   /**
-   * After a resize by several ranks, until the next flush: beyond this extent what is committed was cut off. One rank has posted
-   * fill over what came back into view; the others do not see its posts, but must not see what was cut off either.
+   * After a resize by several ranks, until the next flush: beyond this extent committed data was cut off. Rank 0 has posted fill
+   * where the dataset grew again; the other ranks do not see its posts, but must not see what was cut off either.
    */
-  lowest: readonly number[] | null = null;
-  /** Committed blocks; null until somebody reads. */
+  validExtent: readonly number[] | null = null;
+  /** Committed blocks; null until the first read. */
   index: BlockIndex | null = null;
   #stage: DatasetStage | null = null;
   // A view of the stage's current chunk as the dataset's own number type, for small posts.
@@ -62,16 +62,16 @@ export class LogDataset {
     this.records = anchor.maxShape.length > 0 && anchor.maxShape[0] === null;
   }
 
-  /** No link leads to it any more. */
+  /** Whether the last link to it is gone. */
   get deleted(): boolean {
     return this.node.linkCount === 0;
   }
 
-  /** What is posted goes here until the next flush. */
+  /** The stage that takes posts until the next flush. */
   stage(): DatasetStage {
     let stage = this.#stage;
     if (stage && this.log.isCurrent(stage)) return stage;
-    stage = this.log.begin(this);
+    stage = this.log.openStage(this);
     this.#stage = stage;
     this.#chunk = null;
     return stage;
@@ -86,7 +86,7 @@ export class LogDataset {
     this.#postAny(data, where, options ?? {});
   }
 
-  /** The form of nearly all writes: a typed array of the dataset's own type, and one box. Allocates nothing. */
+  /** The fast path of nearly all writes: a typed array of the dataset's own type, and one box. Allocates nothing. */
   #postBox(data: TypedArray, where: { start: Coordinates; count: Coordinates }): void {
     const stage = this.stage();
     const rank = this.shape.length;
@@ -97,7 +97,7 @@ export class LogDataset {
     const bytes = size * this.elements.size;
     this.log.claim(bytes, this);
     if (!this.log.isCurrent(stage)) {
-      // There was no room and the stage was flushed: the post belongs to the next one.
+      // The buffer was full and the stage was flushed: the post belongs to the next stage.
       this.#postBox(data, where);
       return;
     }
@@ -113,7 +113,7 @@ export class LogDataset {
         view[at + i] = value;
         if (Number.isNaN(value)) hasNan = true;
       }
-      // As a number on its way a NaN may lose some of its bits.
+      // Copied as a number a NaN may lose payload bits.
       if (hasNan) arena.chunk.set(bytesOf(data), arena.used);
     } else arena.chunk.set(bytesOf(data), arena.used);
     arena.advance(bytes);
@@ -172,7 +172,7 @@ export class LogDataset {
       else this.elements.encode(data, blocks.size, out, at);
       return;
     }
-    // Rare: the elements have to be put in order. Everything is converted first, then picked.
+    // Rare: the elements are not in file order. Everything is converted first, then picked.
     const total = this.elements.count(data);
     const all = new Uint8Array(total * size);
     this.elements.encode(data, total, all, 0);
@@ -200,7 +200,7 @@ export class LogDataset {
     });
   }
 
-  /** Posts fill over a box, whatever the buffer limit: a resize is done as a whole. */
+  /** Posts fill over a box, ignoring the buffer limit: a resize must not stop halfway. */
   postFill({ start, count }: { start: readonly number[]; count: readonly number[] }): void {
     const size = sizeOf(count);
     const bytes = size * this.elements.size;

@@ -10,10 +10,9 @@ import type { LogDataset } from './dataset.ts';
 import { DatasetStage, type Stage } from './stage.ts';
 
 /**
- * Prepares a change of shape; what can fail is done here, the change itself by the function that is returned. Shrinking clips what
- * is pending; what is committed stays in the log, out of sight. Growing again over such blocks posts fill over them, so that every
- * reader, the original included, sees fill. Of several ranks one posts it; until that is committed the others know up to where
- * committed data counts.
+ * Prepares a resize: everything that can fail happens here, and the returned function makes the change. Shrinking clips pending
+ * posts; committed blocks stay in the log, out of sight. Growing again over such blocks posts fill over them, so that every reader,
+ * the original included, sees fill. Of several ranks one posts it; until its commit the others use `validExtent`.
  */
 export function* planResize(dataset: LogDataset, shape: readonly number[], postsFill: boolean): Io<() => void> {
   const { log, node } = dataset;
@@ -40,7 +39,7 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
       );
     }
     if (!postsFill && (shrinks || reach)) {
-      dataset.lowest = old.map((size, d) => Math.min(size, shape[d] as number, dataset.lowest?.[d] ?? size));
+      dataset.validExtent = old.map((size, d) => Math.min(size, shape[d] as number, dataset.validExtent?.[d] ?? size));
       log.resized.add(dataset);
     }
     resizeAnchor(log.structure, node, shape);
@@ -90,7 +89,7 @@ function* coveredBy(dataset: LogDataset, start: Float64Array, count: Float64Arra
   const lists: Boxes[] = [
     seenIn(whole ?? (yield* log.tables.index(dataset, { low: start, high }, committed)), start, count),
   ];
-  for (const stage of log.underWay) {
+  for (const stage of log.flushing) {
     const part = stage.of(dataset);
     for (const { shared, from, to } of part?.runs ?? []) {
       const { starts, counts } = shared ?? (part as DatasetStage);
@@ -102,11 +101,11 @@ function* coveredBy(dataset: LogDataset, start: Float64Array, count: Float64Arra
       });
     }
   }
-  // What is left of the box without its gaps.
+  // The box minus its gaps.
   return boxesOf(subtractMany(start, count, subtractMany(start, count, joined(rank, lists))));
 }
 
-/** More elements than this are not ticked off one by one. */
+/** Above this many elements visibility is not computed: covering with hidden blocks as well costs less. */
 const MOST_TICKS = 4 * 2 ** 20;
 
 /** The blocks of which something can be seen in a box. */
@@ -145,7 +144,7 @@ interface Clipping {
 function clippedPending(dataset: LogDataset, shape: readonly number[]): Clipping[] {
   const { log } = dataset;
   const clippings: Clipping[] = [];
-  for (const stage of [...log.waiting, log.current]) {
+  for (const stage of [...log.returned, log.current]) {
     const part = stage.of(dataset);
     if (part) clippings.push({ stage, part, kept: clipped(part, stage, shape) });
   }

@@ -25,7 +25,7 @@ export class DatasetStage {
   readonly runs: Run[] = [];
   #run: Run | null = null;
 
-  /** The flush it belongs to. */
+  /** The stage of the file that it is part of. */
   readonly owner: Stage;
 
   constructor(dataset: LogDataset, owner: Stage, pool: ArenaPool) {
@@ -37,7 +37,7 @@ export class DatasetStage {
     this.counts = allocateNumbers(count);
   }
 
-  /** Makes room in the lists for so many blocks more. */
+  /** Makes room in the lists for `blocks` more. */
   reserve(blocks: number): void {
     const needed = (this.length + blocks) * this.dataset.shape.length;
     if (needed <= this.starts.length) return;
@@ -50,7 +50,7 @@ export class DatasetStage {
     this.counts = counts;
   }
 
-  /** The block written behind the last one counts now; it becomes part of the last one if it continues it. */
+  /** Accepts the block written behind the last one in the lists; joins it to the last one if it continues it. */
   accept(bytes: number): void {
     this.requests++;
     const run = this.#run;
@@ -70,7 +70,7 @@ export class DatasetStage {
     this.length++;
   }
 
-  /** The same for many blocks, already written behind the last one. */
+  /** Accepts many blocks written behind the last one in the lists, joining those that continue their predecessor. */
   acceptMany(blocks: number, bytes: number): void {
     this.requests += blocks;
     let run = this.#run;
@@ -91,7 +91,7 @@ export class DatasetStage {
     run.to = this.length;
   }
 
-  /** A selection with several blocks, kept as it is. */
+  /** Accepts a selection of several blocks, without copying its lists. */
   acceptShared(blocks: Blocks, bytes: number): void {
     this.requests++;
     this.runs.push({ shared: blocks, from: 0, to: blocks.length, bytes });
@@ -136,7 +136,7 @@ export class Stage {
     return this.#datasets.values();
   }
 
-  /** A refused or empty post may have begun a dataset's part and left nothing in it. */
+  /** By requests, because a refused or empty post may have opened a dataset's part and left nothing in it. */
   get isEmpty(): boolean {
     return this.requests === 0;
   }

@@ -7,14 +7,14 @@ import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import type { BlockIndex } from './index.ts';
-import { CACHED, GAP, placeRuns, WINDOW } from './runs.ts';
+import { CACHED, GAP, readRuns, WINDOW } from './runs.ts';
 import { visible } from './visible.ts';
 
-/** Boxes of more elements than this are read in parts when many blocks meet in them. */
-const PART = 4 * 2 ** 20;
-const MANY = 16;
+/** A box of more elements that more than so many blocks touch is read in halves, so that what is visible stays small. */
+const LARGE_BOX = 4 * 2 ** 20;
+const MANY_BLOCKS = 16;
 
-/** Where the data of a log lies; also keeps the pages that small reads went through. */
+/** The file that holds the data of a log, with a page cache for small reads. */
 export class LogData {
   readonly file: FileBytes;
 
@@ -39,7 +39,7 @@ interface BlockPart {
 
 /** Reads boxes of one dataset into packed buffers. */
 export class BoxReader {
-  /** By the place that the index names. */
+  /** By store, as numbered in the index. */
   readonly #files: readonly LogData[];
   readonly index: BlockIndex;
   /** Bytes of an element. */
@@ -76,8 +76,8 @@ export class BoxReader {
     const size = sizeOf(count);
     if (size === 0) return;
     const high = endOf(start, count);
-    const candidates = among ? this.#meeting(among, start, high) : this.index.query(start, high, this.#limit);
-    if (size > PART && candidates.length > MANY) {
+    const candidates = among ? this.#touching(among, start, high) : this.index.query(start, high, this.#limit);
+    if (size > LARGE_BOX && candidates.length > MANY_BLOCKS) {
       const { first, later, second } = halves(start, count);
       const known = among ? candidates : undefined;
       yield* this.read(start, first, out, at, known);
@@ -86,15 +86,15 @@ export class BoxReader {
     }
     const { blocks, complete, runs } = visible(this.index, candidates, start, count);
     if (!complete) fillWith(out, at, size, this.size, this.#layout.fill);
-    if (runs) yield* placeRuns(this, runs, out, at);
-    else yield* this.#place(blocks, start, count, out, at);
+    if (runs) yield* readRuns(this, runs, out, at);
+    else yield* this.#readBlocks(blocks, start, count, out, at);
   }
 
   fileOf(block: number): FileBytes {
-    return (this.#files[this.index.places?.[block] ?? 0] as LogData).file;
+    return (this.#files[this.index.stores?.[block] ?? 0] as LogData).file;
   }
 
-  #meeting(among: Uint32Array, low: Float64Array, high: Float64Array): Uint32Array {
+  #touching(among: Uint32Array, low: Float64Array, high: Float64Array): Uint32Array {
     const { starts, counts, rank } = this.index;
     const found = new Uint32Array(among.length);
     let length = 0;
@@ -106,13 +106,13 @@ export class BoxReader {
   }
 
   /** Reads the blocks, neighbours in the file together, and copies what lies in the box; later blocks over earlier ones. */
-  *#place(blocks: Uint32Array, start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
-    const { stored, places } = this.index;
+  *#readBlocks(blocks: Uint32Array, start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
+    const { stored, stores } = this.index;
     for (let i = 0; i < blocks.length; ) {
       const block = blocks[i] as number;
       const file = this.fileOf(block);
       if (stored && (stored[block] as number) > 0) {
-        yield* this.#placeFiltered(block, start, count, out, at);
+        yield* this.#readFiltered(block, start, count, out, at);
         i++;
         continue;
       }
@@ -128,21 +128,21 @@ export class BoxReader {
         const { offsets } = this.index;
         const shape = this.#shape.slice();
         const part = { inBlock: this.#inBlock.slice(), inBox: this.#inBox.slice(), count: this.#part.slice() };
-        yield* this.#placeSlices(file, offsets[block] as number, shape, part, count, out, at);
+        yield* this.#readSlices(file, offsets[block] as number, shape, part, count, out, at);
         i++;
         continue;
       }
       let next = i + 1;
       for (; next < blocks.length; next++) {
         const candidate = blocks[next] as number;
-        if ((stored && (stored[candidate] as number) > 0) || (places && places[candidate] !== places[block])) break;
+        if ((stored && (stored[candidate] as number) > 0) || (stores && stores[candidate] !== stores[block])) break;
         const a = this.#firstByte(candidate, start, count);
         if (a < end || a > end + GAP) break;
         const b = this.#lastByte(candidate);
         if (b - from > WINDOW) break;
         end = b;
       }
-      // A page that is at hand needs no generator: small reads are mostly this.
+      // A cached page is used without a generator: most small reads end here.
       const page = file.cached(from, end - from);
       const bytes = page ?? (yield* this.fetch(file, from, end - from));
       const base = page ? file.pageStart(from) : from;
@@ -150,8 +150,8 @@ export class BoxReader {
     }
   }
 
-  /** A part that is spread over a large block: only what is needed of it is read, a window at a time. */
-  *#placeSlices(
+  /** Reads a part that is spread over a large block, a window at a time, without what lies between. */
+  *#readSlices(
     file: FileBytes,
     blockAt: number,
     shape: Float64Array,
@@ -187,13 +187,13 @@ export class BoxReader {
     }
     const step = size * sizeOf(shape.subarray(cut + 1));
     const gap = step - (span - ((count[cut] as number) - 1) * step);
-    const together = gap > GAP ? 1 : Math.max(1, Math.floor(WINDOW / step));
-    for (let done = 0; done < (count[cut] as number); done += together) {
+    const rows = gap > GAP ? 1 : Math.max(1, Math.floor(WINDOW / step));
+    for (let done = 0; done < (count[cut] as number); done += rows) {
       const slice = { inBlock: inBlock.slice(), inBox: inBox.slice(), count: count.slice() };
       slice.inBlock[cut] = (inBlock[cut] as number) + done;
       slice.inBox[cut] = (inBox[cut] as number) + done;
-      slice.count[cut] = Math.min(together, (count[cut] as number) - done);
-      yield* this.#placeSlices(file, blockAt, shape, slice, box, out, at);
+      slice.count[cut] = Math.min(rows, (count[cut] as number) - done);
+      yield* this.#readSlices(file, blockAt, shape, slice, box, out, at);
     }
   }
 
@@ -210,12 +210,12 @@ export class BoxReader {
     yield* file.readInto(into, address, 'data of the log');
   }
 
-  /** Works out which part of a block lies in the box, and where its first byte is in the file. */
+  /** Computes which part of a block lies in the box, into the scratch; returns the file offset of its first byte. */
   #firstByte(block: number, start: Float64Array, count: Float64Array): number {
     return (this.index.offsets[block] as number) + this.#cut(block, start, count) * this.size;
   }
 
-  /** Fills the scratch for a block and gives the position of the first element inside it. */
+  /** Fills the scratch for a block; returns the position of the first element inside it. */
   #cut(block: number, start: Float64Array, count: Float64Array): number {
     const { starts, counts } = this.index;
     const k = block * this.#rank;
@@ -247,7 +247,7 @@ export class BoxReader {
     copyBox(bytes, blockAt, this.#shape, this.#inBlock, out, at, count, this.#inBox, this.#part, this.size);
   }
 
-  *#placeFiltered(block: number, start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
+  *#readFiltered(block: number, start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
     const { offsets, stored } = this.index;
     const held = (stored as Float64Array)[block] as number;
     const bytes = (yield* this.fetch(this.fileOf(block), offsets[block] as number, held)).slice();
@@ -261,10 +261,10 @@ export class BoxReader {
   }
 }
 
-/** What the original does to a request as a whole. */
+/** The pipeline of requests that the original deflated as one stream. */
 const DEFLATED: readonly FilterStep[] = [{ id: 1, flags: 0, values: [] }];
 
-/** Puts the fill value (null: zeros) into `count` elements. */
+/** Writes the fill value (null: zeros) into `count` elements. */
 export function fillWith(out: Uint8Array, at: number, count: number, size: number, fill: Uint8Array | null): void {
   const end = at + count * size;
   if (!fill) {

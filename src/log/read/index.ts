@@ -1,19 +1,19 @@
 import { overlaps } from '../../space/box.ts';
 import { NumberList, PackedTree } from './rtree.ts';
 
-/** Blocks that are scanned rather than put into a tree. */
-const FEW = 512;
+/** Up to this many blocks a query scans the list instead of a tree. */
+const SCANNED_BLOCKS = 512;
 /** A long list is scanned for its first few queries: one read of a large file should not pay for a tree. */
-const SCANS = 3;
+const SCANNED_QUERIES = 3;
 
-/** By store: everything committed before this file offset is in the index. All indexes that are complete share one. */
+/** By store, the file offset up to which an index has everything that was committed. All complete indexes share one object. */
 export interface Coverage {
   ends: readonly number[];
 }
 
 /**
- * All committed blocks of a dataset in the order of their writing: later ones hide earlier ones. Flat lists that only grow,
- * with trees over their older parts; a flush adds to the end, and trees are merged as they grow.
+ * All committed blocks of a dataset in the order in which they were written: later ones hide earlier ones. Flat lists that only
+ * grow, with trees over their older parts; a flush appends to the lists, and trees are merged as they grow.
  */
 export class BlockIndex {
   readonly rank: number;
@@ -27,7 +27,7 @@ export class BlockIndex {
   inner: Float64Array | null = null;
   whole: Float64Array | null = null;
   /** The store that holds each block; null while there is one store only. */
-  places: Uint32Array | null = null;
+  stores: Uint32Array | null = null;
   /** When each block was written (see WriteOrder), only until the list is sorted. */
   orders: Float64Array | null = null;
   covered: Coverage = { ends: [] };
@@ -42,7 +42,7 @@ export class BlockIndex {
     this.offsets = new Float64Array(capacity);
   }
 
-  /** Makes room for so many blocks more; large lists grow by a quarter to waste little. */
+  /** Makes room for `blocks` more; large lists grow by a quarter, to waste little memory. */
   reserve(blocks: number): void {
     const needed = this.length + blocks;
     if (needed <= this.offsets.length) return;
@@ -57,22 +57,22 @@ export class BlockIndex {
     if (this.inner) this.inner = grown(this.inner, size);
     if (this.whole) this.whole = grown(this.whole, size);
     if (this.orders) this.orders = grown(this.orders, size);
-    if (this.places) {
-      const places = new Uint32Array(size);
-      places.set(this.places.subarray(0, this.length));
-      this.places = places;
+    if (this.stores) {
+      const stores = new Uint32Array(size);
+      stores.set(this.stores.subarray(0, this.length));
+      this.stores = stores;
     }
-    // Trees look into the lists they were built on; those keep the older blocks unchanged.
+    // A tree keeps the lists it was built on, in which its blocks stay unchanged.
   }
 
-  /** Block number `length` was written into the lists. */
+  /** Adds block number `length`, whose start and count are in the lists already. */
   add(offset: number, stored: number): void {
     if (stored > 0 && !this.stored) this.stored = new Float64Array(this.offsets.length);
     if (this.stored) this.stored[this.length] = stored;
     this.offsets[this.length++] = offset;
   }
 
-  /** The block added last lies in a stream of `whole` bytes from byte `at` on. */
+  /** The block added last begins at byte `at` of a filtered stream that inflates to `whole` bytes. */
   inStream(at: number, whole: number): void {
     this.inner ??= new Float64Array(this.offsets.length);
     this.whole ??= new Float64Array(this.offsets.length);
@@ -80,19 +80,19 @@ export class BlockIndex {
     this.whole[this.length - 1] = whole;
   }
 
-  /** The block added last is in that store. */
-  inStore(place: number): void {
-    this.places ??= new Uint32Array(this.offsets.length);
-    this.places[this.length - 1] = place;
+  /** The block added last is in store number `store`. */
+  inStore(store: number): void {
+    this.stores ??= new Uint32Array(this.offsets.length);
+    this.stores[this.length - 1] = store;
   }
 
-  /** The block added last was written at that time. */
+  /** The block added last has this place in the order of writing. */
   wasWritten(order: number): void {
     this.orders ??= new Float64Array(this.offsets.length);
     this.orders[this.length - 1] = order;
   }
 
-  /** Puts the blocks into the order of their writing: by time where that is known, then by file offset. */
+  /** Sorts the blocks by the order of writing where it is known, then by file offset. */
   sort(): void {
     const { offsets, orders, length } = this;
     const compare = (a: number, b: number): number =>
@@ -109,11 +109,11 @@ export class BlockIndex {
     if (this.inner) this.inner = permuted(this.inner, order, 1);
     if (this.whole) this.whole = permuted(this.whole, order, 1);
     if (orders) this.orders = permuted(orders, order, 1);
-    const { places } = this;
-    if (places) {
-      // As long as the other lists: blocks that are added later go behind these.
-      this.places = new Uint32Array(places.length);
-      this.places.set(order.map((i) => places[i] as number));
+    const { stores } = this;
+    if (stores) {
+      // The list keeps its capacity, like the others, for blocks that are added later.
+      this.stores = new Uint32Array(stores.length);
+      this.stores.set(order.map((i) => stores[i] as number));
     }
     this.#trees = [];
   }
@@ -128,7 +128,7 @@ export class BlockIndex {
     }
     this.add(from.offsets[i] as number, from.stored ? (from.stored[i] as number) : 0);
     if (from.inner && from.whole) this.inStream(from.inner[i] as number, from.whole[i] as number);
-    if (from.places) this.inStore(from.places[i] as number);
+    if (from.stores) this.inStore(from.stores[i] as number);
     if (from.orders) this.wasWritten(from.orders[i] as number);
   }
 
@@ -149,12 +149,12 @@ export class BlockIndex {
     return all.subarray(0, end);
   }
 
-  /** Builds trees over what is long enough and was asked for often enough. */
+  /** Builds a tree over blocks that have none, once they are many and were queried often. */
   #prepare(): void {
     this.#queries++;
     const covered = this.#trees.length > 0 ? (this.#trees[this.#trees.length - 1] as PackedTree).to : 0;
     const loose = this.length - covered;
-    if (loose <= FEW || this.#queries <= SCANS || this.rank === 0) return;
+    if (loose <= SCANNED_BLOCKS || this.#queries <= SCANNED_QUERIES || this.rank === 0) return;
     let from = covered;
     // A tree is merged with those before it that are not more than twice as large: their number stays logarithmic.
     while (this.#trees.length > 0) {

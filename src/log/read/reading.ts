@@ -20,8 +20,8 @@ export interface ReadRequest {
 }
 
 /**
- * A read: what it shall see is fixed when it is made, the file is looked at when it is run. Boxes are read one after the other
- * into packed bytes, then whatever was pending when the read was asked for is put over them.
+ * A read. What it sees is fixed when it is created; the file is read when it runs. Boxes are read one after the other into packed
+ * bytes, then what was pending at its creation is copied over them.
  */
 export class Reading {
   readonly #dataset: LogDataset;
@@ -31,11 +31,11 @@ export class Reading {
   readonly #packed: Uint8Array<ArrayBuffer>;
   readonly #index: BlockIndex | null;
   readonly #limit: number;
-  /** The tables as they are when the read is asked for: what is flushed while it waits is not for it. */
+  /** The tables at the creation of the read: it must not see what is flushed while it waits. */
   readonly #tables: Committed;
   readonly #patches: ReturnType<typeof pendingIn>[];
 
-  private constructor(dataset: LogDataset, blocks: Blocks, request: ReadRequest, patient: boolean) {
+  private constructor(dataset: LogDataset, blocks: Blocks, request: ReadRequest, deferred: boolean) {
     const { elements } = dataset;
     dataset.log.mustHoldData();
     this.#dataset = dataset;
@@ -62,19 +62,19 @@ export class Reading {
     this.#limit = this.#index?.length ?? 0;
     const stages = dataset.log.stagesOf(dataset);
     this.#patches = [];
-    const { lowest } = dataset;
-    if (stages.length > 0 || lowest) {
+    const { validExtent } = dataset;
+    if (stages.length > 0 || validExtent) {
       for (let i = 0; i < blocks.length; i++) {
         const { start, count } = boxAt(blocks, i);
-        const gone = lowest ? fillOutside(dataset, lowest, start, count) : [];
-        this.#patches.push([...gone, ...pendingIn(stages, dataset, start, count, patient)]);
+        const gone = validExtent ? fillOutside(dataset, validExtent, start, count) : [];
+        this.#patches.push([...gone, ...pendingIn(stages, dataset, start, count, deferred)]);
       }
     }
   }
 
-  /** `patient`: other code may run before the read is finished. */
-  static of(dataset: LogDataset, where: Where | undefined, request: ReadRequest, patient: boolean): Reading {
-    return new Reading(dataset, resolve(where, dataset.shape), request, patient);
+  /** `deferred`: other code may run before the read is finished. */
+  static of(dataset: LogDataset, where: Where | undefined, request: ReadRequest, deferred: boolean): Reading {
+    return new Reading(dataset, resolve(where, dataset.shape), request, deferred);
   }
 
   /** The blocks one after the other, in the caller's order. */
@@ -83,14 +83,14 @@ export class Reading {
     starts: Coordinates,
     counts: Coordinates,
     request: ReadRequest,
-    patient: boolean,
+    deferred: boolean,
   ): Reading {
     const rank = dataset.shape.length;
     const n = Math.max(0, Math.floor(manyLength(starts, rank)));
     const [flatStarts, flatCounts] = [new Float64Array(n * rank), new Float64Array(n * rank)];
     const { length, size } = manyInto(starts, counts, dataset.shape, flatStarts, flatCounts, 0);
     const blocks: Blocks = { rank, length, size, starts: flatStarts, counts: flatCounts, order: null, place: null };
-    return new Reading(dataset, blocks, request, patient);
+    return new Reading(dataset, blocks, request, deferred);
   }
 
   *run(): Io<void> {
@@ -99,7 +99,7 @@ export class Reading {
     const layout = { size: elements.size, fill, filters };
     let at = 0;
     const whole = blocks.size === 0 ? null : yield* this.#wholeIndex();
-    // An index that was made for this read grows with the next flush.
+    // The cached index grows with the next flush: blocks beyond `limit` are newer than this read.
     const limit = this.#index ? this.#limit : (whole?.length ?? Infinity);
     const one = whole && new BoxReader(log.files, whole, limit, layout);
     for (let i = 0; i < blocks.length; i++) {
@@ -118,7 +118,7 @@ export class Reading {
     return yield* this.#dataset.log.tables.whole(this.#dataset, this.#tables);
   }
 
-  /** Only the blocks that meet a box, where an index of all would be too large. */
+  /** The blocks that touch a box, where an index of all would exceed the index limit. */
   *#indexOf(start: Float64Array, count: Float64Array): Io<BlockIndex> {
     const { tables } = this.#dataset.log;
     return yield* tables.index(this.#dataset, { low: start, high: endOf(start, count) }, this.#tables);
@@ -136,7 +136,7 @@ export class Reading {
       count = place.length;
     }
     const memory = this.#memory;
-    if (memory) return this.#spread(bytes, memory);
+    if (memory) return this.#scatter(bytes, memory);
     if (raw) return bytes;
     if (!into) return elements.decode(bytes, count);
     if (bytes !== this.#packed || bytes.buffer !== into.buffer) elements.decodeInto(bytes, count, into);
@@ -144,7 +144,7 @@ export class Reading {
   }
 
   /** Puts the elements where the memory selection says; the rest of the caller's array stays as it is. */
-  #spread(bytes: Uint8Array<ArrayBuffer>, memory: InMemory): unknown {
+  #scatter(bytes: Uint8Array<ArrayBuffer>, memory: InMemory): unknown {
     const { elements, path } = this.#dataset;
     const { into, raw } = this.#request;
     const { blocks, shape } = memory;

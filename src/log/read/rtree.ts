@@ -20,7 +20,7 @@ export class PackedTree {
   readonly #list: BlockList;
   /** Block numbers in the order of the curve. */
   readonly #order: Uint32Array;
-  /** Bounds of the nodes, level by level from the lowest: rank lows, then rank highs (exclusive). */
+  /** Bounds of the nodes, level by level from the validExtent: rank lows, then rank highs (exclusive). */
   readonly #bounds: Float64Array;
   /** First node of each level. */
   readonly #levels: number[] = [];

@@ -9,7 +9,7 @@ import type { Visible } from './visible.ts';
 /** Positions beyond this are no 32-bit integers, which are twice as fast in loops. */
 const MAX_SIZE = 2 ** 31;
 /** At most so many are copied together. */
-const TOGETHER = 65_536;
+const RUNS_A_READ = 65_536;
 
 export interface Runs {
   /** Numbers of the blocks. */
@@ -93,24 +93,24 @@ export interface RunReader {
 }
 
 /** Reads runs, neighbours in the file together, into a box whose first byte is `at`; later ones over earlier ones. */
-export function* placeRuns(reader: RunReader, runs: Runs, out: Uint8Array, at: number): Io<void> {
+export function* readRuns(reader: RunReader, runs: Runs, out: Uint8Array, at: number): Io<void> {
   const { size } = reader;
-  const { offsets, places, starts, rank } = reader.index;
+  const { offsets, stores, starts, rank } = reader.index;
   const { blocks, lengths, low } = runs;
   const firstByte = (block: number): number =>
     (offsets[block] as number) + Math.max(0, low - (starts[block * rank + rank - 1] as number)) * size;
-  const inWindow = new Int32Array(Math.min(blocks.length, TOGETHER));
+  const inWindow = new Int32Array(Math.min(blocks.length, RUNS_A_READ));
   for (let i = 0; i < blocks.length; ) {
     const block = blocks[i] as number;
     const from = firstByte(block);
     let end = from + (lengths[i] as number) * size;
     let next = i + 1;
-    for (; next < blocks.length && next - i < TOGETHER; next++) {
+    for (; next < blocks.length && next - i < RUNS_A_READ; next++) {
       const candidate = blocks[next] as number;
       const a = firstByte(candidate);
       const b = a + (lengths[next] as number) * size;
       if (a < end || a > end + GAP || b - from > WINDOW) break;
-      if (places && places[candidate] !== places[block]) break;
+      if (stores && stores[candidate] !== stores[block]) break;
       inWindow[next - i] = a - from;
       end = b;
     }

@@ -11,8 +11,8 @@ import type { LogData } from './boxes.ts';
 import { BlockIndex, type Coverage } from './index.ts';
 import type { WriteOrder } from './write-order.ts';
 
-/** Bytes of tables that are kept in memory after they were read. */
-const KEPT = 32 * 2 ** 20;
+/** Bytes of tables that stay cached after they were read. */
+const TABLE_CACHE = 32 * 2 ** 20;
 
 const NOTHING: Coverage = { ends: [] };
 
@@ -23,21 +23,21 @@ interface OpenTable {
   readonly entries: ReadonlyMap<number, readonly number[]>;
 }
 
-/** The tables of one state of a file. They stay in the file when others take their place. */
+/** The tables of one state of a file. They stay in the file when merged tables replace them, so a state can be read at any time. */
 export interface Committed {
   readonly items: readonly TierItem[];
-  /** By store, the file offset where the state ends. */
+  /** The file offset at which the state ends, by store. */
   readonly ends: readonly number[];
-  /** null: the file offset alone tells what is newer. */
+  /** null with one store, where the file offset tells what is newer. */
   readonly order: WriteOrder | null;
-  /** For indexes that are complete. */
+  /** Marks indexes that have all of this state. */
   readonly coverage: Coverage;
 }
 
 /** The metadata tables of a file, read when they are first needed. */
 export class Tables {
   readonly #stores: readonly { readonly data: LogData }[];
-  /** What is in the file now. */
+  /** The newest committed state. */
   committed: Committed = { items: [], ends: [], order: null, coverage: { ends: [] } };
   readonly #open = new Map<TierItem, OpenTable>();
   readonly #large = new WeakMap<TierItem, WeakRef<OpenTable>>();
@@ -45,7 +45,7 @@ export class Tables {
   readonly #decoded = new WeakSet<TierItem>();
   /** Datasets whose data the original deflated. */
   readonly #deflated = new WeakSet<LogDataset>();
-  readonly #shared = new SharedSelections();
+  readonly #shared = new SelectionCache();
   #bytes = 0;
 
   constructor(stores: readonly { readonly data: LogData }[]) {
@@ -68,22 +68,22 @@ export class Tables {
       else entries.set(id, [at]);
     }
     const opened = { table, size: item.size, entries };
-    this.#keep(item, opened);
+    this.#cache(item, opened);
     return opened;
   }
 
-  #data(place: number): LogData {
-    return (this.#stores[place] as { data: LogData }).data;
+  #data(store: number): LogData {
+    return (this.#stores[store] as { data: LogData }).data;
   }
 
-  /** Small tables stay; a large one is kept only as long as memory is not needed otherwise. */
-  #keep(item: TierItem, opened: OpenTable): void {
-    if (item.size > KEPT / 4) {
+  /** Caches small tables; a large one only as long as the garbage collector leaves it. */
+  #cache(item: TierItem, opened: OpenTable): void {
+    if (item.size > TABLE_CACHE / 4) {
       this.#large.set(item, new WeakRef(opened));
       return;
     }
     for (const [oldest, { size }] of this.#open) {
-      if (this.#bytes + item.size <= KEPT) break;
+      if (this.#bytes + item.size <= TABLE_CACHE) break;
       this.#open.delete(oldest);
       this.#bytes -= size;
     }
@@ -108,7 +108,7 @@ export class Tables {
     const known = this.#deflated.has(dataset);
     for (const item of items) {
       const floor = covered.ends[item.store] ?? 0;
-      // A table that was there when the list was made holds nothing new. One that was merged since may hold both.
+      // A table from before the covered offset holds nothing new. One that was merged since may hold old and new entries.
       if (item.address < floor) continue;
       const { table, entries } = yield* this.#table(item);
       if (item.merged && entries.has(dataset.id)) yield* this.#mustDecode(item, table, dataset.log);
@@ -126,7 +126,7 @@ export class Tables {
         }
       }
     }
-    // Entries that came before the first that gave it away have to be looked at again.
+    // The dataset turned out to be deflated: entries before the first stream have to be decoded again.
     if (!known && this.#deflated.has(dataset)) return yield* this.index(dataset, box, state, covered);
     index.sort();
     order?.mustTell(index, dataset.path);
@@ -164,19 +164,19 @@ export class Tables {
    * The original forgets which of its datasets are deflated: a size that is not that of the elements and a zlib header give it away.
    * Once it is known of a dataset, a stream that happens to be as long as what is in it is found by its own checksum.
    */
-  *#isStream(place: number, entry: RawEntry, dataset: LogDataset, bytes: number): Io<boolean> {
+  *#isStream(store: number, entry: RawEntry, dataset: LogDataset, bytes: number): Io<boolean> {
     if (entry.size === bytes && !this.#deflated.has(dataset)) return false;
     if (entry.size < 2) return false;
-    const [first, second] = yield* this.#data(place).file.read(entry.offset, 2, 'data of the log');
+    const [first, second] = yield* this.#data(store).file.read(entry.offset, 2, 'data of the log');
     if (first !== 0x78 || ((first << 8) | (second as number)) % 31 !== 0) return false;
-    if (entry.size === bytes) return inflatesTo(yield* this.#data(place).file.read(entry.offset, bytes, 'data'), bytes);
+    if (entry.size === bytes) return inflatesTo(yield* this.#data(store).file.read(entry.offset, bytes, 'data'), bytes);
     this.#deflated.add(dataset);
     return true;
   }
 
   /**
-   * The index of all blocks of a dataset in a state, null if it would take more memory than allowed. The one of the present
-   * state is kept by the dataset; later it only has to take in what is new.
+   * The index of all blocks of a dataset in a state; null if it would exceed the index limit. The dataset caches the index of the
+   * newest state, to which later calls add only what is new.
    */
   *whole(dataset: LogDataset, state: Committed): Io<BlockIndex | null> {
     const { indexLimit } = dataset.log.options;
@@ -187,11 +187,11 @@ export class Tables {
     const known = dataset.index;
     if (known?.covered === state.coverage) return known;
     const covered = known?.covered ?? NOTHING;
-    const isBehind = covered.ends.every((end, place) => end <= (state.ends[place] as number));
+    const isBehind = covered.ends.every((end, store) => end <= (state.ends[store] as number));
     const before = { ends: isBehind ? covered.ends : [] };
     const added = yield* this.index(dataset, null, state, before);
     if (!isBehind) return added;
-    // A flush that ended meanwhile is not in it: then it serves only whoever asked.
+    // Another flush ended meanwhile: this index is complete for the state asked for only, and must not be cached.
     if (this.committed !== state || dataset.index !== known)
       return before.ends.length === 0 ? added : yield* this.index(dataset, null, state);
     if (known) for (const block of everyBlock(added)) known.take(added, block);
@@ -225,7 +225,7 @@ function addEntry(entry: RawEntry, dataset: LogDataset, index: BlockIndex): numb
   const { rank } = index;
   const { size } = dataset.elements;
   const filtered = dataset.filters.length > 0;
-  // Of elements that were written one over the other the last one counts.
+  // Where elements were written to the same block repeatedly, the last one counts.
   let at = (entry.times - 1) * size;
   for (let i = 0; i < entry.count; i++) {
     const k = index.length * rank;
@@ -235,7 +235,7 @@ function addEntry(entry: RawEntry, dataset: LogDataset, index: BlockIndex): numb
   return at;
 }
 
-/** The same for a request that the original deflated as a whole. */
+/** Adds the blocks of an entry whose data the original deflated as one stream. */
 function addStream(entry: RawEntry, dataset: LogDataset, index: BlockIndex, whole: number): void {
   const { rank } = index;
   const { size } = dataset.elements;
@@ -252,12 +252,12 @@ function* everyBlock(index: BlockIndex): Iterable<number> {
   for (let i = 0; i < index.length; i++) yield i;
 }
 
-/** Selections that are kept, and how large one may be in blocks times dimensions. */
-const KEPT = 16;
-const MOST = 2 ** 17;
+/** Cached selections, and how large one may be in blocks times dimensions. */
+const CACHED_SELECTIONS = 16;
+const LARGEST_SELECTION = 2 ** 17;
 
-interface Kept {
-  /** Not the table itself, which may be large and forgotten meanwhile. */
+interface CachedSelection {
+  /** Identifies the table, without holding it in memory. */
   readonly item: TierItem;
   /** Where the selection is in the table, and how it was read. */
   readonly at: number;
@@ -267,33 +267,33 @@ interface Kept {
   readonly counts: Float64Array;
 }
 
-/** Blocks of selections that several entries refer to: a simulation writes hundreds of variables cut in the same few ways. */
-export class SharedSelections {
-  readonly #kept: Kept[] = [];
+/** Decoded blocks of selections that several entries refer to: a simulation writes hundreds of variables cut in the same few ways. */
+class SelectionCache {
+  readonly #cached: CachedSelection[] = [];
   #next = 0;
 
-  /** Works out the blocks of an entry, as the table does. */
+  /** Decodes the blocks of an entry, or copies them from the cache. */
   blocks(item: TierItem, table: Table, entry: RawEntry, sink: BlockSink, merged: MergedFit | undefined): void {
     const { rank, starts, counts, at } = sink;
     const length = entry.count * rank;
-    if (merged || (entry.flags & ENTRY.reference) === 0 || length > MOST) {
+    if (merged || (entry.flags & ENTRY.reference) === 0 || length > LARGEST_SELECTION) {
       table.blocks(entry, sink, merged);
       return;
     }
     const isRecord = entry.record >= 0;
-    const known = this.#kept.find(
-      (kept) => kept.at === entry.body.at && kept.item === item && kept.rank === rank && kept.isRecord === isRecord,
+    const known = this.#cached.find(
+      (one) => one.at === entry.body.at && one.item === item && one.rank === rank && one.isRecord === isRecord,
     );
     if (known) {
       starts.set(known.starts, at);
       counts.set(known.counts, at);
-      // The same selection in another record.
+      // A selection may be used in other records than the one it was cached for.
       if (isRecord) for (let i = 0, k = at; i < entry.count; i++, k += rank) starts[k] = entry.record;
       return;
     }
     table.blocks(entry, sink);
-    const kept = { starts: starts.slice(at, at + length), counts: counts.slice(at, at + length) };
-    this.#kept[this.#next] = { item, at: entry.body.at, rank, isRecord, ...kept };
-    this.#next = (this.#next + 1) % KEPT;
+    const coordinates = { starts: starts.slice(at, at + length), counts: counts.slice(at, at + length) };
+    this.#cached[this.#next] = { item, at: entry.body.at, rank, isRecord, ...coordinates };
+    this.#next = (this.#next + 1) % CACHED_SELECTIONS;
   }
 }

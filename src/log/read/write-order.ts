@@ -3,34 +3,37 @@ import type { CommitRecord } from '../format/commit-record.ts';
 import type { BlockIndex } from './index.ts';
 
 interface Span {
-  readonly place: number;
+  readonly store: number;
   readonly start: number;
   readonly sequence: number;
   readonly rank: number;
   order: number;
 }
 
-/** Written before the first commit that is on record. */
+/** The order of bytes that no commit record covers: older than all others. */
 const UNKNOWN_TIME = -1;
 
-/** When the bytes of several files were written: by commit, in a commit by rank. Inside a rank's part the file offset decides. */
+/**
+ * The order in which bytes of several files were written: by commit, then by rank. Within the data of one rank and commit the file
+ * offset decides.
+ */
 export class WriteOrder {
   readonly #starts: Float64Array[] = [];
   readonly #orders: Float64Array[] = [];
   #histories: readonly (() => readonly CommitRecord[])[] | null;
 
-  /** The commit records of each file, looked at when somebody wants to know. */
+  /** `histories` are the commit records of each file, read at the first question. */
   constructor(histories: readonly (() => readonly CommitRecord[])[]) {
     this.#histories = histories;
   }
 
   #prepare(histories: readonly (readonly CommitRecord[])[]): void {
     const spans: Span[] = [];
-    histories.forEach((records, place) => {
+    histories.forEach((records, store) => {
       for (const { sequence, start, ranks } of records) {
         let from = start;
         for (const { rank, end } of ranks) {
-          if (end > from) spans.push({ place, start: from, sequence, rank, order: 0 });
+          if (end > from) spans.push({ store, start: from, sequence, rank, order: 0 });
           from = end;
         }
       }
@@ -39,19 +42,20 @@ export class WriteOrder {
     spans.forEach((span, i) => {
       span.order = i;
     });
-    for (let place = 0; place < histories.length; place++) {
-      const here = spans.filter((span) => span.place === place).sort((a, b) => a.start - b.start);
+    for (let store = 0; store < histories.length; store++) {
+      const here = spans.filter((span) => span.store === store).sort((a, b) => a.start - b.start);
       this.#starts.push(Float64Array.from(here, ({ start }) => start));
       this.#orders.push(Float64Array.from(here, ({ order }) => order));
     }
   }
 
-  of(place: number, offset: number): number {
+  /** The place of the byte at `offset` of a store in the order of writing. */
+  of(store: number, offset: number): number {
     if (this.#histories) {
       this.#prepare(this.#histories.map((history) => history()));
       this.#histories = null;
     }
-    const starts = this.#starts[place] as Float64Array;
+    const starts = this.#starts[store] as Float64Array;
     let low = 0;
     let high = starts.length;
     while (low < high) {
@@ -59,20 +63,20 @@ export class WriteOrder {
       if ((starts[middle] as number) <= offset) low = middle + 1;
       else high = middle;
     }
-    return low === 0 ? UNKNOWN_TIME : ((this.#orders[place] as Float64Array)[low - 1] as number);
+    return low === 0 ? UNKNOWN_TIME : ((this.#orders[store] as Float64Array)[low - 1] as number);
   }
 
-  /** Of overlapping blocks in two files of which nobody recorded the time, nobody knows which is newer. */
+  /** Throws if blocks of two files overlap and no record tells which is newer. */
   mustTell(index: BlockIndex, path: string): void {
-    const { orders, places, rank, starts, counts } = index;
-    if (!orders || !places) return;
+    const { orders, stores, rank, starts, counts } = index;
+    if (!orders || !stores) return;
     for (let i = 0; i < index.length && orders[i] === UNKNOWN_TIME; i++) {
       const low = starts.slice(i * rank, (i + 1) * rank);
       const high = low.map((start, d) => start + (counts[i * rank + d] as number));
       for (const other of index.query(low, high, i)) {
-        if (places[other] === places[i]) continue;
+        if (stores[other] === stores[i]) continue;
         throw formatError(
-          `${path}: subfiles ${places[other]} and ${places[i]} both hold [${[...low].join(', ')}], and which of them was written last is not on record`,
+          `${path}: subfiles ${stores[other]} and ${stores[i]} both hold [${[...low].join(', ')}], and which of them was written last is not on record`,
         );
       }
     }

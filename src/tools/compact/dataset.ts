@@ -111,9 +111,9 @@ class DatasetCopy {
 
   /** A stream as it is stored. */
   async #keep(index: BlockIndex, block: number): Promise<void> {
-    const { rank, starts, counts, offsets, stored, places } = index;
+    const { rank, starts, counts, offsets, stored, stores } = index;
     const bytes = new Uint8Array(stored?.[block] ?? 0);
-    const { file } = this.#dataset.log.files[places?.[block] ?? 0] as { file: { readInto: ReadInto } };
+    const { file } = this.#dataset.log.files[stores?.[block] ?? 0] as { file: { readInto: ReadInto } };
     await this.#read(file.readInto(bytes, offsets[block] as number, 'data of the log'));
     const start = starts.slice(block * rank, (block + 1) * rank);
     const count = counts.slice(block * rank, (block + 1) * rank);

@@ -79,7 +79,7 @@ async function originsOf(file: File, log: Log, wanted: number): Promise<readonly
 }
 
 function originOf(entries: readonly Entries[], index: BlockIndex, i: number): Origin {
-  const { offsets, origins } = entries[index.places?.[i] ?? 0] as Entries;
+  const { offsets, origins } = entries[index.stores?.[i] ?? 0] as Entries;
   const at = index.offsets[i] as number;
   let [low, high] = [0, offsets.length];
   while (low < high) {

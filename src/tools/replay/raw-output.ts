@@ -18,7 +18,7 @@ export class RawOutput {
   end = SUPERBLOCK_SIZE;
   /** Bytes written so far. */
   written = 0;
-  #underWay: Promise<void> = Promise.resolve();
+  #flushing: Promise<void> = Promise.resolve();
   #stage: Uint8Array = new Uint8Array(0);
   #stageAt = 0;
   #staged = 0;
@@ -44,7 +44,7 @@ export class RawOutput {
       return;
     }
     // These bytes are copied, but the caller's other buffer may still be on its way.
-    await this.#underWay;
+    await this.#flushing;
     const gap = at - (this.#stageAt + this.#staged);
     if (this.#staged > 0 && (gap < 0 || gap >= 8 || this.#staged + gap + bytes.length > STAGE)) await this.#unstage();
     if (this.#staged === 0) {
@@ -59,12 +59,12 @@ export class RawOutput {
   /** Everything is written. */
   async finish(): Promise<void> {
     await this.#unstage();
-    await this.#underWay;
+    await this.#flushing;
   }
 
   /** Waits for what is under way, whatever becomes of it. */
   async abandon(): Promise<void> {
-    await this.#underWay.catch(() => {});
+    await this.#flushing.catch(() => {});
   }
 
   async #unstage(): Promise<void> {
@@ -75,11 +75,11 @@ export class RawOutput {
   }
 
   async #begin(bytes: Uint8Array, at: number): Promise<void> {
-    await this.#underWay;
+    await this.#flushing;
     const { write } = this.#storage;
     if (!write) return;
-    this.#underWay = write.call(this.#storage, [bytes], at);
+    this.#flushing = write.call(this.#storage, [bytes], at);
     // Reported to whoever writes next; until then it is nobody's.
-    this.#underWay.catch(() => {});
+    this.#flushing.catch(() => {});
   }
 }

@@ -290,7 +290,7 @@ function countDataset(dataset: LogDataset, index: BlockIndex): Seen {
   };
 }
 
-const streamKey = (index: BlockIndex, i: number): string => `${index.places?.[i] ?? 0} ${index.offsets[i]}`;
+const streamKey = (index: BlockIndex, i: number): string => `${index.stores?.[i] ?? 0} ${index.offsets[i]}`;
 
 function describe(
   { path, id, elements, shape }: LogDataset,
