@@ -24,6 +24,14 @@ def holds_variable(t):
     return kind == h5t.ARRAY and holds_variable(t.get_super())
 
 
+def holds_exact(t):
+    """libhdf5 converts neither bit fields to integers nor opaque data of one tag to another."""
+    kind = t.get_class()
+    if kind == h5t.COMPOUND:
+        return any(holds_exact(t.get_member_type(i)) for i in range(t.get_nmembers()))
+    return holds_exact(t.get_super()) if kind == h5t.ARRAY else kind in (h5t.BITFIELD, h5t.OPAQUE)
+
+
 def type_of(t):
     kind = t.get_class()
     if kind == h5t.INTEGER:
@@ -106,9 +114,7 @@ def contents(source, space, t):
     # An array of numpy has fewer dimensions than a dataset of arrays may have.
     memory = shape if len(shape) + len(inner) <= 32 else [count]
     out = np.empty(tuple(memory) + tuple(inner), base)
-    # libhdf5 converts neither bit fields to integers nor opaque data of one tag to another.
-    exact = t.get_class() in (h5t.BITFIELD, h5t.OPAQUE)
-    source(out, t if exact else h5t.py_create(dtype))
+    source(out, t if holds_exact(t) else h5t.py_create(dtype))
     return shape, [plain(item, t) for item in elements(out, memory)]
 
 
