@@ -295,7 +295,7 @@ withOracle(['python', 'h5dump'], 'what h5py and h5dump see of files of h5log 0.1
       const isLogged = (path: string): boolean => isLog && !expected.ordinary?.includes(path);
       expect(withoutLog(seen[i] as Description, isLog), name).toEqual(seenByH5py(lastState(expected), isLogged, isLog));
     }
-  });
+  }, 180_000);
 
   test('and after they were appended to', () => {
     expect(appendedFiles.length).toBeGreaterThan(fixtures.length);
@@ -304,11 +304,11 @@ withOracle(['python', 'h5dump'], 'what h5py and h5dump see of files of h5log 0.1
       const meant = seenByH5py(state, (each) => !ordinary.includes(each), isDoubled);
       expect(withoutLog(seen[i] as Description, true), path).toEqual(meant);
     }
-  });
+  }, 180_000);
 
   test('h5dump opens them', () => {
     for (const path of [...names.map(at), ...appendedFiles.map((file) => file.path)]) {
       expect(h5dump('-H', path)).toContain(`HDF5 "${path}"`);
     }
-  });
+  }, 180_000);
 });
