@@ -121,16 +121,14 @@ function* superBlock(
   visit: VisitElement,
 ): Io<void> {
   const paged = level.elements > array.perPage;
-  // Which pages of each data block were ever written.
+  // Which pages were ever written. Room is for whole bytes of each data block, but the bits of all blocks follow each other.
   const bitmap = paged ? Math.ceil(level.elements / array.perPage / 8) : 0;
   const length = level.blocks * (bitmap + file.addressSize);
   const block = yield* opened(file, array, 'EASB', at, array.offsetBytes, length, budget);
-  const maps = block.take(level.blocks * bitmap, 'pages of an extensible array');
+  const written = block.take(level.blocks * bitmap, 'pages of an extensible array');
   for (let b = 0; b < level.blocks; b++) {
     const place = block.address(file.addressSize);
-    if (place === UNDEFINED) continue;
-    const pages = paged ? maps.subarray(b * bitmap, (b + 1) * bitmap) : null;
-    yield* dataBlock(file, array, place, level, b, pages, budget, visit);
+    if (place !== UNDEFINED) yield* dataBlock(file, array, place, level, b, paged ? written : null, budget, visit);
   }
 }
 
@@ -140,21 +138,23 @@ function* dataBlock(
   at: number,
   level: Level,
   number: number,
-  pages: Uint8Array | null,
+  written: Uint8Array | null,
   budget: Budget,
   visit: VisitElement,
 ): Io<void> {
   const first = level.first + number * level.elements;
   const { entry, perPage } = array;
-  if (!pages) {
+  if (!written) {
     const block = yield* opened(file, array, 'EADB', at, array.offsetBytes, level.elements * entry, budget);
     for (let i = 0; i < level.elements; i++) element(block, first + i, entry, visit);
     return;
   }
   yield* opened(file, array, 'EADB', at, array.offsetBytes, 0, budget);
   const begin = at + 6 + file.addressSize + array.offsetBytes + 4;
-  for (let page = 0; page < level.elements / perPage; page++) {
-    if (((pages[page >> 3] as number) & (0x80 >> (page & 7))) === 0) continue;
+  const pages = level.elements / perPage;
+  for (let page = 0; page < pages; page++) {
+    const bit = number * pages + page;
+    if (((written[bit >> 3] as number) & (0x80 >> (bit & 7))) === 0) continue;
     const place = begin + page * (perPage * entry + 4);
     const body = yield* file.cursor(place, perPage * entry + 4, 'page of an extensible array');
     budget.spend(perPage * entry + 4, place, 'pages of an extensible array');
