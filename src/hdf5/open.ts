@@ -109,13 +109,25 @@ function refuseWriting(superblock: Superblock): void {
   }
   if (superblock.driver !== UNDEFINED)
     throw new H5LogError('UNSUPPORTED', 'a file with a driver information block cannot be appended to');
-  if (superblock.flags !== 0) {
+  if (isOpenForWriting(superblock)) {
     throw new H5LogError(
       'LOCKED',
       'another program has the file open for writing, or died while it had (its consistency flags are set; h5clear -s clears them)',
     );
   }
   if (superblock.bytes.length < SUPERBLOCK_SIZE) throw formatError('superblock too small', superblock.base);
+}
+
+const OPEN_FOR_WRITING = 1;
+const CONSISTENT = 2;
+
+/**
+ * What the consistency flags say about writers. Releases of HDF5 before 1.8 left "open for writing" and "consistent" set in every
+ * file, so that the two together mean nothing before version 3 of the superblock.
+ */
+function isOpenForWriting({ version, flags }: Superblock): boolean {
+  const meaningless = version < 3 && flags & CONSISTENT ? OPEN_FOR_WRITING | CONSISTENT : 0;
+  return (flags & ~meaningless) !== 0;
 }
 
 /** The empty structure of a new file. */
