@@ -1,11 +1,11 @@
-import { formatError } from '../../base/errors.ts';
+import { formatError, H5LogError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
 import { Cursor, UNDEFINED } from '../format/cursor.ts';
 import { Budget, type FileBytes } from '../format/file-bytes.ts';
 import { attributeName, parseAttribute, parseAttributeInfo } from '../messages/attribute.ts';
 import { encodeLink, type LinkTarget, parseLink, parseLinkInfo } from '../messages/link.ts';
-import { MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
+import { isKnownMessage, MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
 import { readBtree2 } from '../read/btree.ts';
 import { FractalHeap } from '../read/fractal-heap.ts';
 import { located } from '../read/located.ts';
@@ -88,6 +88,7 @@ export class ObjectLoader {
     node.attributeOrder.indexed = (node.flags & 8) !== 0;
     const blocks = header.version === 2 && longestChain(header) <= MAX_CHAIN ? blocksOf(header) : null;
     for (const raw of header.messages) {
+      refuseUnknown(raw);
       const message = new HeaderMessage(node, raw.type, raw.flags, raw.order, raw.body, false);
       message.offset = raw.offset;
       yield* this.#resolve(message, raw);
@@ -241,6 +242,16 @@ export class ObjectLoader {
     node.attributes.set(name, attribute);
     if (message.order >= node.attributeOrder.next) node.attributeOrder.next = message.order + 1;
   }
+}
+
+/** Refuses a message that forbids those who do not know it to open the object. */
+function refuseUnknown({ type, flags, offset }: RawMessage): void {
+  if (isKnownMessage(type) || (flags & MESSAGE_FLAG.failIfUnknown) === 0) return;
+  throw new H5LogError(
+    'UNSUPPORTED',
+    `the object has a message of type ${type} that only programs that know it may open (at byte ${offset})`,
+    { offset },
+  );
 }
 
 function kindOf(header: RawHeader, offset: number): ObjectKind {

@@ -125,7 +125,7 @@ export type ObjectKind = 'group' | 'dataset' | 'datatype';
 export class ObjectNode implements Addressable {
   address: number;
   readonly kind: ObjectKind;
-  /** Version 2 flags of the header (bits 2 to 5) with the times and phase change values that they addReferrer. */
+  /** Version 2 flags of the header (bits 2 to 5) with the times and phase change values that they announce. */
   flags: number;
   extras: Uint8Array;
   /** Number of hard links, as libhdf5 counts them. */

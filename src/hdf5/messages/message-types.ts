@@ -29,6 +29,11 @@ export const MESSAGE = {
   cacheImage: 0x18,
 } as const;
 
+/** Whether a type of message is known. Types have no gaps; `bogus` is for the tests of libhdf5, which does not know it otherwise. */
+export function isKnownMessage(type: number): boolean {
+  return type <= MESSAGE.cacheImage && type !== MESSAGE.bogus;
+}
+
 /** Bits of the flags that stand before each message. */
 export const MESSAGE_FLAG = {
   constant: 0x01,

@@ -26,13 +26,11 @@ import { draftDataset, type MessageDraft, type NewDataset } from '../layouts/new
 import { encodeAttribute } from '../messages/attribute.ts';
 import { type Dataspace, elementCount } from '../messages/dataspace.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
-import { MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
+import { isKnownMessage, MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
 
 /** A message is at most 64 KiB; libhdf5 stops a little earlier. */
 const MAX_MESSAGE = 0xffff;
 const NONE: readonly never[] = [];
-/** Messages are numbered without gaps. */
-const isKnown = (type: number): boolean => type <= MESSAGE.cacheImage;
 
 /** The objects of a file as they shall be: changes are made here and become part of the file with the next commit. */
 export class Structure extends ObjectTree {
@@ -55,6 +53,7 @@ export class Structure extends ObjectTree {
   markDirty(node: ObjectNode): void {
     this.checkMutable(node);
     if (node.dirty) return;
+    for (const message of node.otherMessages) markUnknown(message);
     node.dirty = true;
     this.dirty.add(node);
   }
@@ -76,7 +75,7 @@ export class Structure extends ObjectTree {
     if (!this.writable) throw new H5LogError('READ_ONLY', 'the file is open for reading only');
     if (node.dirty) return;
     for (const message of node.otherMessages) {
-      if (!isKnown(message.type) && message.flags & (MESSAGE_FLAG.failIfUnknownOnWrite | MESSAGE_FLAG.failIfUnknown)) {
+      if (!isKnownMessage(message.type) && message.flags & MESSAGE_FLAG.failIfUnknownOnWrite) {
         throw new H5LogError(
           'UNSUPPORTED',
           `the object has a message of type ${message.type} that forbids changes by programs that do not know it`,
@@ -392,6 +391,14 @@ export class Structure extends ObjectTree {
 export function untrackOrder(node: ObjectNode): void {
   node.flags = 0;
   for (const order of [node.linkOrder, node.attributeOrder]) order.tracked = order.indexed = false;
+}
+
+/** Tells programs that know the message that one that does not know it changed the object. */
+function markUnknown(message: HeaderMessage): void {
+  const { flags } = message;
+  if (isKnownMessage(message.type) || !(flags & MESSAGE_FLAG.markIfUnknown) || flags & MESSAGE_FLAG.wasUnknown) return;
+  moveToFirstChunk(message);
+  message.flags |= MESSAGE_FLAG.wasUnknown;
 }
 
 function checkMessage(bytes: Uint8Array, name: string): void {
