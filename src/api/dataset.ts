@@ -1,7 +1,7 @@
 import { loadLibrary } from '#native';
 import { H5LogError } from '../base/errors.ts';
+import { anchorMaker } from '../connector/deferred.ts';
 import type { FileSession, NewDatasetOptions, RegularDataset } from '../connector/file-session.ts';
-import { anchorMaker } from '../connector/late.ts';
 import { checkType } from '../dtype/check.ts';
 import { containsReference, containsVlen, describeType, sameType } from '../dtype/describe.ts';
 import type { ArrayOf, DType, TypedArray, ValueOf } from '../dtype/model.ts';

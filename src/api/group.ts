@@ -1,6 +1,6 @@
 import { type ErrorCode, H5LogError } from '../base/errors.ts';
+import { deferrable } from '../connector/deferred.ts';
 import type { FileSession, Found } from '../connector/file-session.ts';
-import { copyOf, later } from '../connector/late.ts';
 import type { DType } from '../dtype/model.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
 import type { LinkTarget } from '../hdf5/messages/link.ts';
@@ -145,8 +145,8 @@ export class Group {
     const { parent, name } = this.#place(path);
     const node = definition.create(this.session, parent, name);
     const dataset = new Dataset<D>(this.session, this.file, this.#absolute(path), node);
-    const copy = attributes && copyOf(this.session.comm, attributes);
-    if (copy) later(node, () => describe(dataset, copy));
+    const copy = attributes && deferrable(this.session.comm, attributes);
+    if (copy) node.defer(() => describe(dataset, copy));
     else if (attributes) {
       describe(dataset, attributes, () => {
         this.session.structure.removeLink(parent, name);

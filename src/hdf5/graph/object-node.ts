@@ -131,9 +131,9 @@ export class ObjectNode implements Addressable {
   /** Number of hard links, as libhdf5 counts them. */
   linkCount: number;
   readonly links = new Map<string, Link>();
-  readonly attributes = new Map<string, Attribute>();
-  /** Dataspace, datatype, layout and whatever else the object has, known to us or not. */
-  readonly otherMessages: HeaderMessage[] = [];
+  readonly #attributes = new Map<string, Attribute>();
+  readonly #otherMessages: HeaderMessage[] = [];
+  #deferred: (() => void)[] | null = null;
   readonly linkOrder: Ordering = { tracked: true, indexed: true, next: 0 };
   readonly attributeOrder: Ordering = { tracked: true, indexed: true, next: 0 };
   /** How many links a group of libhdf5's is meant to keep in its header, and how long names are. */
@@ -154,6 +154,32 @@ export class ObjectNode implements Addressable {
     this.flags = 0x0c; // attribute creation order tracked and indexed
     this.extras = new Uint8Array(0);
     this.linkCount = 0;
+  }
+
+  get attributes(): Map<string, Attribute> {
+    if (this.#deferred) this.#addDeferred();
+    return this.#attributes;
+  }
+
+  /** Dataspace, datatype, layout and whatever else the object has, known to us or not. */
+  get otherMessages(): HeaderMessage[] {
+    if (this.#deferred) this.#addDeferred();
+    return this.#otherMessages;
+  }
+
+  /**
+   * Adds attributes or messages when they are first asked for. A rank that never writes the structure creates hundreds of datasets
+   * whose messages nobody looks at.
+   */
+  defer(add: () => void): void {
+    if (this.#deferred) this.#deferred.push(add);
+    else this.#deferred = [add];
+  }
+
+  #addDeferred(): void {
+    const deferred = this.#deferred ?? [];
+    this.#deferred = null;
+    for (const add of deferred) add();
   }
 
   /** The message of a type among the rest. */

@@ -5,40 +5,17 @@ import { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { draftDataset } from '../hdf5/layouts/new-dataset.ts';
 import { anchorDataset, type createAnchor, describeAnchor, type NewAnchor } from '../log/format/anchor.ts';
 
-// All ranks keep the whole structure, and the first one writes it. What the others know of a new dataset is made when somebody
-// asks for it, and mostly nobody does.
+// All ranks hold the whole structure, and rank 0 writes it. On the others the messages of a new dataset are deferred until
+// something asks for them, which is rare.
 
-const LATE = ['attributes', 'otherMessages'] as const;
-type Work = () => void;
-const waiting = new WeakMap<ObjectNode, Work[]>();
-
-/** Adds messages to an object when somebody looks at them for the first time. */
-export function later(node: ObjectNode, add: Work): void {
-  const works = waiting.get(node);
-  if (works) {
-    works.push(add);
-    return;
-  }
-  const list = [add];
-  waiting.set(node, list);
-  for (const name of LATE) {
-    const value: unknown = node[name];
-    const get = (): unknown => {
-      if (waiting.delete(node)) for (const work of list) work();
-      return value;
-    };
-    Object.defineProperty(node, name, { get, configurable: true });
-  }
-}
-
-/** How a dataset is made whose messages can wait. Those of types other than numbers may be too large, which has to be said at once. */
+/** Creates an anchor with deferred messages; undefined where they cannot wait: on rank 0, and for types that may be too large for a header. */
 export function anchorMaker({ rank }: Communicator, { dtype }: NewAnchor): typeof createAnchor | undefined {
-  return rank > 0 && typeof dtype === 'string' ? createAnchorLater : undefined;
+  return rank > 0 && typeof dtype === 'string' ? createAnchorDeferred : undefined;
 }
 
-const createAnchorLater: typeof createAnchor = (structure, parent, name, id, anchor) => {
+const createAnchorDeferred: typeof createAnchor = (structure, parent, name, id, anchor) => {
   const node = structure.create(parent, name, new ObjectNode('dataset'), []);
-  later(node, () => {
+  node.defer(() => {
     const { drafts } = draftDataset(anchorDataset(anchor), structure.chunkFanout);
     for (const draft of drafts) structure.addMessage(node, draft);
     describeAnchor(structure, node, id, anchor);
@@ -51,8 +28,8 @@ const SHORT = 10_000;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: attributes may hold them, all but NUL.
 const PLAIN = /^[\x01-\x7e]*$/;
 
-/** A copy of attributes that can wait: it is sure that all of them can be set, whenever that will be. Otherwise null. */
-export function copyOf<V>(
+/** A copy of attributes that are sure to be accepted later; null where they have to be checked now. */
+export function deferrable<V>(
   { rank }: Communicator,
   attributes: Readonly<Record<string, V>>,
 ): Readonly<Record<string, V>> | null {
