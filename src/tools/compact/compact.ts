@@ -10,9 +10,9 @@ import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { TOKEN } from '../../log/subfiles.ts';
 import { driveAsync, driveSync, type Io, runInMemory } from '../../storage/io.ts';
-import { copyOrdinary } from '../replay/ordinary-data.ts';
 import { copyDataset } from './dataset.ts';
 import { MovedStructure } from './moved-structure.ts';
+import { copyOrdinary } from './ordinary-data.ts';
 import { CompactOutput } from './output.ts';
 
 const MEMORY = 256 * 2 ** 20;

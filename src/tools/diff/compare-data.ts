@@ -5,7 +5,7 @@ import { containsReference, containsVlen, describeType, sameType } from '../../d
 import type { DType } from '../../dtype/model.ts';
 import { pieceSize } from '../dump/values.ts';
 import { isNull } from '../inside.ts';
-import { fullSlab, slabPieces } from '../replay/slab-pieces.ts';
+import { fullSlab, slabPieces } from '../slab-pieces.ts';
 import { comparable, comparisonOf, type Leaf, sameBytes, type Tolerance } from './compare-values.ts';
 
 /** A value that differs, and where. */

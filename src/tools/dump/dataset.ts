@@ -8,7 +8,7 @@ import { sayingKind } from '../file-kind.ts';
 import { isNull, nameOf, type Source } from '../inside.ts';
 import { attributesOf } from '../list/list.ts';
 import { plainValue } from '../plain-value.ts';
-import { type FullSlab, slabShape } from '../replay/slab-pieces.ts';
+import { type FullSlab, slabShape } from '../slab-pieces.ts';
 import { typeLines, valuePrinter } from '../value-text.ts';
 import { slabOf, valueLines, valuesOf } from './values.ts';
 

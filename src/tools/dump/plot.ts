@@ -6,7 +6,7 @@ import { sayingKind } from '../file-kind.ts';
 import { drive, logDatasetOf, nameOf, reading, type Source } from '../inside.ts';
 import { tablesOf } from '../log-tables.ts';
 import { mustHaveLog } from '../stat/stat.ts';
-import { type Origin, Origins, UNKNOWN } from '../stat/write-origin.ts';
+import { type Origin, Origins, UNKNOWN } from '../write-origin.ts';
 import { drawBlocks } from './block-picture.ts';
 
 export interface PlotOptions {

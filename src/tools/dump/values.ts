@@ -4,7 +4,7 @@ import { containsVlen } from '../../dtype/describe.ts';
 import { type DType, fullType, numberName } from '../../dtype/model.ts';
 import { type Slab, sizeOf } from '../../space/shape.ts';
 import { isNull } from '../inside.ts';
-import { type FullSlab, fullSlab, slabCoordinate, slabPieces, slabShape } from '../replay/slab-pieces.ts';
+import { type FullSlab, fullSlab, slabCoordinate, slabPieces, slabShape } from '../slab-pieces.ts';
 import { valuePrinter } from '../value-text.ts';
 
 /** Bytes that are read at once, and elements where each becomes an object. */

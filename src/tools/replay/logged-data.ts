@@ -11,7 +11,7 @@ import { cellOf, gridOf } from '../../space/grid.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { chunksFor } from '../chunk-shape.ts';
-import { CommittedBlocks, lastNotAbove } from '../committed-blocks.ts';
+import { CommittedBlocks, lastNotAbove } from './committed-blocks.ts';
 import type { Buffers, Made, Piece, RawData, Space } from './raw-data.ts';
 import { TouchedChunks } from './touched-chunks.ts';
 

@@ -9,8 +9,8 @@ import type { LogStore } from '../../log/store.ts';
 import { sayingKind } from '../file-kind.ts';
 import { drive, logOf, nameOf, reading, type Source, storagesOf } from '../inside.ts';
 import { entrySize, FORMS, type Form, formOf, tablesOf } from '../log-tables.ts';
+import { type Origin, Origins } from '../write-origin.ts';
 import { visibleElements } from './visible-elements.ts';
-import { type Origin, Origins } from './write-origin.ts';
 
 export interface StatOptions {
   /** Only this dataset; ranks, tables and totals are still those of the whole file. */

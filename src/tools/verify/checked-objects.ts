@@ -17,7 +17,7 @@ import { LOG_GROUP } from '../../log/format/log-group.ts';
 import { logNames } from '../../log/format/names.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
-import { mustBeDamage } from '../commit-history.ts';
+import { mustBeDamage } from './commit-history.ts';
 
 /** Something that is wrong with a file. */
 export interface Problem {

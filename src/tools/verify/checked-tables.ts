@@ -1,8 +1,8 @@
 import { Table } from '../../log/format/table-read.ts';
 import type { LogStore, TierItem } from '../../log/store.ts';
 import type { Io } from '../../storage/io.ts';
-import { mustBeDamage } from '../commit-history.ts';
 import { type Problem, problemOf } from './checked-objects.ts';
+import { mustBeDamage } from './commit-history.ts';
 import type { Damage, Range } from './commit-sums.ts';
 
 /** What a look at a table found, by dataset; tables never change, so one look is enough for all states. */

@@ -4,8 +4,8 @@ import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import { encodeSuperblock } from '../../hdf5/format/superblock.ts';
 import { driveAsync, type Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
-import type { State } from '../commit-history.ts';
 import type { CheckedFile } from './checked-file.ts';
+import type { State } from './commit-history.ts';
 import { type LogState, partsOf, type Stores } from './states.ts';
 import type { VerifiedStore } from './store.ts';
 

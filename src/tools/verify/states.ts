@@ -6,8 +6,8 @@ import { Log } from '../../log/log.ts';
 import type { LogStore } from '../../log/store.ts';
 import { readToken } from '../../log/subfiles.ts';
 import type { Io } from '../../storage/io.ts';
-import { mustBeDamage, type State } from '../commit-history.ts';
 import { type Problem, problemOf, type Walked } from './checked-objects.ts';
+import { mustBeDamage, type State } from './commit-history.ts';
 import { isProblem, type OpenState, type VerifiedStore } from './store.ts';
 
 /** A state of the whole log. */

@@ -6,10 +6,10 @@ import { type LogCounts, readCounts } from '../../log/format/log-group.ts';
 import { LogStore, type TierItem } from '../../log/store.ts';
 import type { Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
-import { type History, historyOf, mustBeDamage, type State, States } from '../commit-history.ts';
 import { CheckedFile } from './checked-file.ts';
 import { CheckedObjects, type Problem, problemOf, type Walked } from './checked-objects.ts';
 import { CheckedTables } from './checked-tables.ts';
+import { type History, historyOf, mustBeDamage, type State, States } from './commit-history.ts';
 import { CommitSums, canSum, type Damage, type Range } from './commit-sums.ts';
 
 /** A state of one file, opened. */

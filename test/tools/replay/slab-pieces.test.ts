@@ -1,11 +1,5 @@
 import { expect, test } from 'vitest';
-import {
-  type FullSlab,
-  fullSlab,
-  slabCoordinate,
-  slabPieces,
-  slabShape,
-} from '../../../src/tools/replay/slab-pieces.ts';
+import { type FullSlab, fullSlab, slabCoordinate, slabPieces, slabShape } from '../../../src/tools/slab-pieces.ts';
 import { count } from '../../counts.ts';
 import { random, repeats, seed } from '../../seed.ts';
 

@@ -1,7 +1,7 @@
-import type { LogDataset } from '../log/post/dataset.ts';
-import { BoxReader } from '../log/read/boxes.ts';
-import type { BlockIndex } from '../log/read/index.ts';
-import type { Io } from '../storage/io.ts';
+import type { LogDataset } from '../../log/post/dataset.ts';
+import { BoxReader } from '../../log/read/boxes.ts';
+import type { BlockIndex } from '../../log/read/index.ts';
+import type { Io } from '../../storage/io.ts';
 
 /** The committed blocks of a dataset of the log, for reading all of it box by box. */
 export class CommittedBlocks {

@@ -1,7 +1,7 @@
-import type { CommitRecord } from '../../log/format/commit-record.ts';
-import type { Log } from '../../log/log.ts';
-import type { LogStore } from '../../log/store.ts';
-import type { LogTable } from '../log-tables.ts';
+import type { CommitRecord } from '../log/format/commit-record.ts';
+import type { Log } from '../log/log.ts';
+import type { LogStore } from '../log/store.ts';
+import type { LogTable } from './log-tables.ts';
 
 /** Who wrote some data, and with which flush; -1 where nobody recorded it. */
 export interface Origin {

@@ -1,14 +1,14 @@
-import { H5LogError } from '../base/errors.ts';
-import { ObjectLoader } from '../hdf5/graph/object-loader.ts';
-import type { ObjectNode } from '../hdf5/graph/object-node.ts';
-import { openStructure } from '../hdf5/open.ts';
-import type { SharedTable } from '../hdf5/read/shared-messages.ts';
-import { Structure } from '../hdf5/write/structure.ts';
-import { type CommitRecord, MAGIC, parseRecords, recordSize } from '../log/format/commit-record.ts';
-import { type LogCounts, readCounts, recordsGroup, SERIES } from '../log/format/log-group.ts';
-import type { Io } from '../storage/io.ts';
-import type { CheckedFile } from './verify/checked-file.ts';
-import type { Range } from './verify/commit-sums.ts';
+import { H5LogError } from '../../base/errors.ts';
+import { ObjectLoader } from '../../hdf5/graph/object-loader.ts';
+import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { openStructure } from '../../hdf5/open.ts';
+import type { SharedTable } from '../../hdf5/read/shared-messages.ts';
+import { Structure } from '../../hdf5/write/structure.ts';
+import { type CommitRecord, MAGIC, parseRecords, recordSize } from '../../log/format/commit-record.ts';
+import { type LogCounts, readCounts, recordsGroup, SERIES } from '../../log/format/log-group.ts';
+import type { Io } from '../../storage/io.ts';
+import type { CheckedFile } from './checked-file.ts';
+import type { Range } from './commit-sums.ts';
 
 /** The most bytes that a record may have for the scan: some 50,000 ranks. */
 const MOST_RECORD = 2 ** 20;

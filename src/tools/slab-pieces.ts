@@ -1,5 +1,5 @@
-import { H5LogError } from '../../base/errors.ts';
-import { type Slab, sizeOf } from '../../space/shape.ts';
+import { H5LogError } from '../base/errors.ts';
+import { type Slab, sizeOf } from '../space/shape.ts';
 
 /** A slab in which every number is known. */
 export interface FullSlab {

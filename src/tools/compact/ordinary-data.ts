@@ -5,8 +5,8 @@ import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { readChunkIndex } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { MESSAGE } from '../../hdf5/messages/message-types.ts';
 import type { Io } from '../../storage/io.ts';
-import type { MovedStructure } from '../compact/moved-structure.ts';
-import type { CompactOutput } from '../compact/output.ts';
+import type { MovedStructure } from './moved-structure.ts';
+import type { CompactOutput } from './output.ts';
 
 const PIECE = 4 * 2 ** 20;
 
