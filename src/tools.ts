@@ -12,7 +12,7 @@ export {
 export { type DatasetDumpOptions, datasetJson, datasetLines } from './tools/dump/dataset.ts';
 export { type Dump, type DumpedEntry, type DumpedTable, type DumpOptions, dump } from './tools/dump/dump.ts';
 export { type BlockPlot, type PlotOptions, plotBlocks } from './tools/dump/plot.ts';
-export { type FileKind, fileKind } from './tools/file-kind.ts';
+export { type FileKind, fileKind } from './tools/inside.ts';
 export { type ListedObject, type Listing, type ListOptions, list } from './tools/list/list.ts';
 export { type ReplayOptions, type ReplayProgress, type ReplayResult, replay } from './tools/replay/replay.ts';
 export { type SealOptions, type SealProgress, type SealResult, seal } from './tools/seal/seal.ts';

@@ -1,8 +1,6 @@
-// Values as h5dump prints them, but for numbers: those have as many digits as it takes to read the same number back.
+import { type DType, type EnumType, type FullType, fullType, storedNumber } from '../dtype/model.ts';
 
-import type { EnumType, FullType } from '../dtype/model.ts';
-import { type DType, fullType, storedNumber } from '../dtype/model.ts';
-import { quotedText, shownText } from './escape-text.ts';
+// Values as h5dump prints them, but for numbers: those have as many digits as it takes to read the same number back.
 
 /** Prints one element of a type, as often as it is called: what can be found out from the type is found out once. */
 export type ValuePrinter = (value: unknown) => string;
@@ -152,4 +150,53 @@ function numberText(type: FullType): string {
   if (usual && type.class !== 'float') return `H5T_STD_${letter}${bits}${order}`;
   const what = type.class === 'float' ? 'floating-point' : type.class === 'bitfield' ? 'bitfield' : 'integer';
   return `${bits}-bit ${order === 'BE' ? 'big' : 'little'}-endian ${what} ${number.precision}-bit precision`;
+}
+
+/*
+ * Values as JSON can hold them. 64-bit integers are numbers where a number is exact, else strings; what no JSON number is, NaN and the
+ * infinities, are strings; opaque bytes are hexadecimal.
+ */
+
+export type Plain = null | boolean | number | string | Plain[] | { [name: string]: Plain };
+
+export function plainValue(value: unknown): Plain {
+  if (value === null || value === undefined) return null;
+  switch (typeof value) {
+    case 'number':
+      return Number.isFinite(value) ? value : String(value);
+    case 'bigint':
+      return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+    case 'boolean':
+    case 'string':
+      return value;
+  }
+  if (Array.isArray(value) || (ArrayBuffer.isView(value) && 'length' in value))
+    return Array.from(value as ArrayLike<unknown>, plainValue);
+  const entries = Object.entries(value as object).map(([name, inner]) => [name, plainValue(inner)] as const);
+  return Object.fromEntries(entries);
+}
+
+export function hexadecimal(bytes: Uint8Array): string {
+  let text = '';
+  for (const byte of bytes) text += byte.toString(16).padStart(2, '0');
+  return text;
+}
+
+const NAMED: Readonly<Record<string, string>> = { '\n': '\\n', '\t': '\\t', '\r': '\\r', '\b': '\\b', '\f': '\\f' };
+
+// Control characters, also those of eight bits, and what turns the direction of writing: a name must not move a terminal's cursor.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/gu;
+
+/** A text in which nothing moves the cursor of a terminal. */
+export function shownText(text: string): string {
+  return text.replace(UNSAFE, (character) => {
+    const code = character.charCodeAt(0);
+    return NAMED[character] ?? (code < 256 ? `\\${code.toString(8).padStart(3, '0')}` : `\\u${code.toString(16)}`);
+  });
+}
+
+/** The same between quotes. */
+export function quotedText(text: string): string {
+  return `"${shownText(text.replace(/["\\]/g, '\\$&'))}"`;
 }

@@ -48,7 +48,7 @@ export default command({
       if (!quiet) context.printJson(found);
       return found.same ? 0 : 1;
     }
-    const { shownText } = await import('../../tools/escape-text.ts');
+    const { shownText } = await import('../../tools/value-text.ts');
     const lines = new DiffLines([a, b], {
       values: report || verbose,
       all: verbose,

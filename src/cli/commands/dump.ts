@@ -44,7 +44,7 @@ export default command({
     if (values.dataset.length === 0 && Object.keys(slab).length > 0)
       throw new H5LogError('OPTION', `--${Object.keys(slab)[0]} needs a dataset: -d PATH`);
     if (values.kind) {
-      const { fileKind } = await import('../../tools/file-kind.ts');
+      const { fileKind } = await import('../../tools/inside.ts');
       const kind = await fileKind(path);
       if (values.json) context.printJson({ file: path, kind });
       else context.print(kind);
@@ -79,7 +79,7 @@ function slabFrom(values: Lists): Partial<Record<keyof Lists, number[]>> {
 
 async function printLog(path: string, header: boolean, blocks: number, context: CommandContext): Promise<void> {
   const { dump } = await import('../../tools/dump/dump.ts');
-  const { shownText } = await import('../../tools/escape-text.ts');
+  const { shownText } = await import('../../tools/value-text.ts');
   const printer = new LinePrinter(context);
   // The header first: it is known before the entries are.
   for (const line of headerLines(await dump(path, { header: true }))) await printer.print(shownText(line));

@@ -40,7 +40,7 @@ export default command({
 });
 
 async function lines(listing: Listing, recursive: boolean, screen: Screen): Promise<string[]> {
-  const { shownText } = await import('../../tools/escape-text.ts');
+  const { shownText } = await import('../../tools/value-text.ts');
   const { palette, isTerminal } = screen;
   const { objects } = listing;
   const names = objects.map(({ name, path }) => shownText(recursive && !isTerminal ? path : name));

@@ -56,7 +56,7 @@ export default command({
       context.printJson(report);
       return 0;
     }
-    const { shownText } = await import('../../tools/escape-text.ts');
+    const { shownText } = await import('../../tools/value-text.ts');
     const printer = new LinePrinter(context);
     for (const line of lines(report, verbose)) await printer.print(shownText(line));
     if (plot !== undefined) await printer.print(`plot        ${plot}`);

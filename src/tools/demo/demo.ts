@@ -1,11 +1,10 @@
 import { H5LogError } from '../../base/errors.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { runThreads } from '../../threads.ts';
+import { rankModule } from '../rank-module.ts';
 import { type DemoReport, type DemoTask, demoRank } from './demo-rank.ts';
 
 export type { DemoReport, WrongElement } from './demo-rank.ts';
-
-import { rankModule } from '../rank-module.ts';
 
 export interface DemoOptions {
   /** Ranks that call this together; without it threads are started. */

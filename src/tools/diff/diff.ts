@@ -4,20 +4,20 @@ import { Group } from '../../api/group.ts';
 import { H5LogError } from '../../base/errors.ts';
 import { describeType, sameType } from '../../dtype/describe.ts';
 import type { LinkTarget } from '../../hdf5/messages/link.ts';
-import { sayingKind } from '../file-kind.ts';
-import { identityOf, type Member, membersOf, nameOf, type Source } from '../inside.ts';
-import { type Plain, plainValue } from '../plain-value.ts';
-import { valuePrinter } from '../value-text.ts';
+import { identityOf, type Member, membersOf, nameOf, type Source, sayingKind } from '../inside.ts';
+import { type Plain, plainValue, valuePrinter } from '../value-text.ts';
 import {
   canCompare,
   compareData,
   compareLists,
   type Described,
   describeDataset,
+  distanceOf,
   type FoundLeaf,
+  isMeasured,
   shapeNotes,
-} from './compare-data.ts';
-import { distanceOf, isMeasured, type Tolerance } from './compare-values.ts';
+  type Tolerance,
+} from './compare.ts';
 
 export interface DiffOptions extends Tolerance {
   /** Objects that are not looked at, with what is below them. */

@@ -2,15 +2,11 @@ import type { Dataset } from '../../api/dataset.ts';
 import { File } from '../../api/file.ts';
 import { describeType } from '../../dtype/describe.ts';
 import type { DType } from '../../dtype/model.ts';
-import type { Slab } from '../../space/shape.ts';
-import { quotedText } from '../escape-text.ts';
-import { sayingKind } from '../file-kind.ts';
-import { isNull, nameOf, type Source } from '../inside.ts';
+import { type Slab, sizeOf } from '../../space/shape.ts';
+import { isNull, nameOf, type Source, sayingKind } from '../inside.ts';
 import { attributesOf } from '../list/list.ts';
-import { plainValue } from '../plain-value.ts';
-import { type FullSlab, slabShape } from '../slab-pieces.ts';
-import { typeLines, valuePrinter } from '../value-text.ts';
-import { slabOf, valueLines, valuesOf } from './values.ts';
+import { plainValue, quotedText, typeLines, valuePrinter } from '../value-text.ts';
+import { type FullSlab, slabCoordinate, slabOf, slabShape, valuesOf } from '../values.ts';
 
 export interface DatasetDumpOptions {
   datasets: readonly string[];
@@ -134,4 +130,46 @@ function* attributeLines({ attributes }: Dataset): Iterable<string> {
     }
     yield '   }';
   }
+}
+
+const WIDTH = 80;
+
+/** Lines as h5dump prints them: the coordinates of the first element in front; a row of the last dimension begins a line. */
+export async function* valueLines(
+  dataset: Dataset,
+  slab: FullSlab,
+  indent: string,
+): AsyncGenerator<string, void, undefined> {
+  const print = valuePrinter(dataset.dtype);
+  const shape = slabShape(slab);
+  const rank = shape.length;
+  const last = rank - 1;
+  const row = rank === 0 ? 1 : (shape[last] as number);
+  const total = sizeOf(shape);
+  const at = new Array<number>(Math.max(1, rank)).fill(0);
+  let line = '';
+  let done = 0;
+  for await (const values of valuesOf(dataset, slab)) {
+    for (let i = 0; i < values.length; i++) {
+      const text = `${print(values[i])}${++done < total ? ',' : ''}`;
+      if (line !== '' && line.length + 1 + text.length > WIDTH) {
+        yield line;
+        line = '';
+      }
+      line = line === '' ? `${indent}${coordinates(slab, at, rank)} ${text}` : `${line} ${text}`;
+      if (rank === 0 || ++(at[last] as number) === row) {
+        yield line;
+        line = '';
+        for (let d = last; d > 0 && at[d] === shape[d]; d--) {
+          at[d] = 0;
+          (at[d - 1] as number)++;
+        }
+      }
+    }
+  }
+}
+
+function coordinates(slab: FullSlab, at: readonly number[], rank: number): string {
+  if (rank === 0) return '(0):';
+  return `(${slab.start.map((_, d) => slabCoordinate(slab, d, at[d] as number)).join(',')}):`;
 }

@@ -6,8 +6,7 @@ import type { RawEntry } from '../../log/format/table-read.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { LogStore } from '../../log/store.ts';
-import { type FileKind, kindOf, sayingKind } from '../file-kind.ts';
-import { drive, logOf, nameOf, reading, type Source } from '../inside.ts';
+import { drive, type FileKind, kindOf, logOf, nameOf, reading, type Source, sayingKind } from '../inside.ts';
 import { bitNames, entrySize, flagNames, type LogTable, referenceOf, tablesOf } from '../log-tables.ts';
 
 export interface DumpOptions {

@@ -3,11 +3,12 @@ import type { File } from '../../api/file.ts';
 import { Group } from '../../api/group.ts';
 import { H5LogError } from '../../base/errors.ts';
 import { describeType } from '../../dtype/describe.ts';
-import { type FileKind, kindOf, sayingKind } from '../file-kind.ts';
 import {
   damage,
+  type FileKind,
   identityOf,
   isNull,
+  kindOf,
   layoutOf,
   logDatasetOf,
   logOf,
@@ -16,9 +17,10 @@ import {
   nameOf,
   reading,
   type Source,
+  sayingKind,
 } from '../inside.ts';
 import { tablesOf } from '../log-tables.ts';
-import { type Plain, plainValue } from '../plain-value.ts';
+import { type Plain, plainValue } from '../value-text.ts';
 
 export interface ListOptions {
   /** A group, whose members are listed, or one dataset; the root otherwise. */

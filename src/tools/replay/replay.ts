@@ -14,10 +14,10 @@ import { driveAsync, driveSync, type Io } from '../../storage/io.ts';
 import { type ByteStorage, plainTarget, type WriteTarget } from '../../storage/storage.ts';
 import { type InputObject, inputObjects, refuseUncopyable } from './input-objects.ts';
 import { LoggedData } from './logged-data.ts';
-import { outputStructure } from './output-structure.ts';
 import { Buffers, type Made, type Piece, type RawData, type Space } from './raw-data.ts';
 import { RawOutput } from './raw-output.ts';
 import { StoredData } from './stored-data.ts';
+import { outputStructure } from './structure.ts';
 import { replayOnThreads } from './threads.ts';
 
 const MEMORY = 256 * 2 ** 20;

@@ -6,10 +6,8 @@ import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
 import type { LogStore } from '../../log/store.ts';
-import { sayingKind } from '../file-kind.ts';
-import { drive, logOf, nameOf, reading, type Source, storagesOf } from '../inside.ts';
-import { entrySize, FORMS, type Form, formOf, tablesOf } from '../log-tables.ts';
-import { type Origin, Origins } from '../write-origin.ts';
+import { drive, logOf, nameOf, reading, type Source, sayingKind, storagesOf } from '../inside.ts';
+import { entrySize, FORMS, type Form, formOf, type Origin, Origins, tablesOf } from '../log-tables.ts';
 import { visibleElements } from './visible-elements.ts';
 
 export interface StatOptions {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { bandOf, elementValue, type Field, gridOf, lastWriters, tileOf } from '../../../src/tools/demo/field.ts';
+import { bandOf, elementValue, type Field, gridOf, lastWriters, tileOf } from '../../../src/tools/demo/demo-rank.ts';
 
 describe('the field of the demonstration', () => {
   test('is cut into a grid that is nearly square', () => {

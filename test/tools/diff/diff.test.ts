@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type Dataset, type DType, File, T } from 'h5log';
 import { type Diff, diff, list, replay } from 'h5log/tools';
 import { describe, expect, test } from 'vitest';
-import { sameBytes } from '../../../src/tools/diff/compare-values.ts';
+import { sameBytes } from '../../../src/tools/diff/compare.ts';
 import { h5log, intoHead, onTerminal, slow } from '../../cli/command.ts';
 import { count } from '../../counts.ts';
 import { oracle, pythonSync, withOracle } from '../../oracles.ts';

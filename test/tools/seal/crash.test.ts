@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
 import { memoryStorage } from '../../../src/storage/memory.ts';
-import { sealFile } from '../../../src/tools/seal/file.ts';
+import { sealFile } from '../../../src/tools/seal/seal.ts';
 import { count } from '../../counts.ts';
 import { h5dump, oracle } from '../../oracles.ts';
 import { full, seed } from '../../seed.ts';

@@ -1,5 +1,9 @@
+import type { Dataset } from '../api/dataset.ts';
 import { H5LogError } from '../base/errors.ts';
+import { containsVlen } from '../dtype/describe.ts';
+import { type DType, fullType, numberName } from '../dtype/model.ts';
 import { type Slab, sizeOf } from '../space/shape.ts';
+import { isNull } from './inside.ts';
 
 /** A slab in which every number is known. */
 export interface FullSlab {
@@ -137,4 +141,35 @@ function* rangesOf(slab: FullSlab, d: number, most: number): Iterable<[number, n
   for (let i = 0; i < count; i++) {
     for (let at = 0; at < block; at += most) yield [start + i * stride + at, 1, Math.min(most, block - at)];
   }
+}
+
+/** Bytes that are read at once, and elements where each becomes an object. */
+const PIECE_BYTES = 4 * 2 ** 20;
+const PIECE_OBJECTS = 2 ** 14;
+
+/** Elements of a dataset that are read together, so that memory stays bounded. */
+export function pieceSize(dtype: DType): number {
+  const { size } = fullType(dtype);
+  const bytes = Math.max(1, Math.floor(PIECE_BYTES / size));
+  return numberName(dtype) !== undefined && !containsVlen(dtype) ? bytes : Math.min(PIECE_OBJECTS, bytes);
+}
+
+/** The elements of a dataset, or of a slab of it, piece by piece in row-major order. */
+export async function* valuesOf(dataset: Dataset, slab: FullSlab): AsyncGenerator<ArrayLike<unknown>, void, undefined> {
+  // One element has no place in a slab.
+  if (dataset.rank === 0) {
+    yield (await dataset.read()) as ArrayLike<unknown>;
+    return;
+  }
+  for (const { where } of slabPieces(slab, pieceSize(dataset.dtype)))
+    yield (await dataset.read(where)) as ArrayLike<unknown>;
+}
+
+/** The slab that is meant, of a dataset that has elements. */
+export function slabOf(dataset: Dataset, slab: Slab): FullSlab {
+  if (isNull(dataset))
+    throw new H5LogError('SELECTION', `${dataset.path} has no elements: its dataspace is NULL`, {
+      object: dataset.path,
+    });
+  return fullSlab(slab, dataset.shape, dataset.path);
 }

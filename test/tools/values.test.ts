@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { type FullSlab, fullSlab, slabCoordinate, slabPieces, slabShape } from '../../../src/tools/slab-pieces.ts';
-import { count } from '../../counts.ts';
-import { random, repeats, seed } from '../../seed.ts';
+import { type FullSlab, fullSlab, slabCoordinate, slabPieces, slabShape } from '../../src/tools/values.ts';
+import { count } from '../counts.ts';
+import { random, repeats, seed } from '../seed.ts';
 
 /** The elements of a slab in row-major order, each as its coordinates. */
 function elements({ start, stride, count, block }: FullSlab): string[] {
