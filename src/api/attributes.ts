@@ -1,4 +1,4 @@
-import { H5LogError } from '../base/errors.ts';
+import { addContext, H5LogError } from '../base/errors.ts';
 import type { FileSession } from '../connector/file-session.ts';
 import { checkType } from '../dtype/check.ts';
 import { T } from '../dtype/construct.ts';
@@ -103,7 +103,7 @@ export class ObjectAttributes implements Attributes {
       if (session.direct) session.direct.setAttribute(path, stored, dtype, space, value);
       else session.now(session.structure.setAttribute(this.#owner.node, stored, dtype, space, value));
     } catch (error) {
-      throw located(error, session.storage.name, path, name);
+      throw addContext(error, `attribute ${name} of ${path}: `, { file: session.storage.name, object: path }, 'object');
     }
   }
 
@@ -125,16 +125,6 @@ export class ObjectAttributes implements Attributes {
       throw new H5LogError('OPTION', `${JSON.stringify(name)} is not a name for an attribute`);
     return this.#owner.session.names.stored(name);
   }
-}
-
-/** Says which attribute of which object it was. */
-function located(error: unknown, file: string, path: string, name: string): unknown {
-  if (!(error instanceof H5LogError) || error.object !== undefined) return error;
-  return new H5LogError(error.code, `attribute ${name} of ${path}: ${error.message}`, {
-    file,
-    object: path,
-    cause: error,
-  });
 }
 
 function typeOf(name: string, value: unknown): DType {

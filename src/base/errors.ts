@@ -56,11 +56,42 @@ export function isH5LogError(error: unknown, code?: ErrorCode): error is H5LogEr
   );
 }
 
-/** Says which file it was, if the error does not say so itself. */
+/**
+ * An error of ours with more context: `prefix` before its message, and the details that it did not have yet. `unlessKnown` names
+ * the detail that whoever was nearer to the mistake may have added already; then the error stays as it is, as do errors that are
+ * not ours.
+ */
+export function addContext(
+  error: unknown,
+  prefix: string,
+  details: ErrorDetails,
+  unlessKnown?: keyof ErrorDetails,
+): unknown {
+  if (!isH5LogError(error) || (unlessKnown !== undefined && error[unlessKnown] !== undefined)) return error;
+  const { code, message, file, object, offset, rank, cause } = error;
+  // `cause` is the first error: it has the stack of the place that threw.
+  return new H5LogError(code, `${prefix}${message}`, {
+    file: file ?? details.file,
+    object: object ?? details.object,
+    offset: offset ?? details.offset,
+    rank: rank ?? details.rank,
+    cause: cause ?? error,
+  });
+}
+
+/** Says which file an error is about. */
 export function inFile(error: unknown, file: string): unknown {
-  if (!(error instanceof H5LogError) || error.file !== undefined) return error;
-  const { code, message, offset, object, rank } = error;
-  return new H5LogError(code, `${file}: ${message}`, { file, offset, object, rank, cause: error.cause ?? error });
+  return addContext(error, `${file}: `, { file }, 'file');
+}
+
+/** Says which object of a file an error is about. */
+export function inObject(error: unknown, path: string): unknown {
+  return addContext(error, `${path}: `, { object: path }, 'object');
+}
+
+/** Says at which byte of the file an error was noticed. Only errors of format are about bytes. */
+export function atOffset(error: unknown, offset: number): unknown {
+  return isH5LogError(error, 'FORMAT') && error.offset === undefined ? formatError(error.message, offset) : error;
 }
 
 /** The file is not what it claims to be; `offset` is the byte at which that was noticed. */

@@ -1,4 +1,4 @@
-import { H5LogError } from '../base/errors.ts';
+import { addContext, H5LogError, isH5LogError } from '../base/errors.ts';
 import type { Communicator } from './communicator.ts';
 import { decodeError, encodeError } from './error.ts';
 
@@ -45,10 +45,9 @@ export function firstError(messages: readonly Uint8Array[]): Error | undefined {
 
 /** Says in its text whose error it is. */
 export function withRank(error: Error, rank: number): Error {
-  const known = error instanceof H5LogError ? error : undefined;
-  const whose = known?.rank ?? rank;
-  const message = /^rank \d+: /.test(error.message) ? error.message : `rank ${whose}: ${error.message}`;
-  if (!known) return Object.assign(new Error(message, { cause: error }), { rank: whose });
-  const { code, file, object, offset } = known;
-  return new H5LogError(code, message, { file, object, offset, rank: whose });
+  const isOurs = isH5LogError(error);
+  const whose = (isOurs ? error.rank : undefined) ?? rank;
+  const prefix = /^rank \d+: /.test(error.message) ? '' : `rank ${whose}: `;
+  if (isOurs) return addContext(error, prefix, { rank }) as H5LogError;
+  return Object.assign(new Error(`${prefix}${error.message}`, { cause: error }), { rank: whose });
 }

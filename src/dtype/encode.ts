@@ -2,7 +2,7 @@
 // referenced objects) is listed beside the bytes, for the caller to store and to patch in.
 
 import { allocate } from '../base/buffers.ts';
-import { H5LogError, isH5LogError } from '../base/errors.ts';
+import { addContext, H5LogError } from '../base/errors.ts';
 import { arrayKind, packNumbers } from './convert.ts';
 import { describeType, describeValue } from './describe.ts';
 import {
@@ -191,8 +191,7 @@ function encodeCompound(
     try {
       encodeInto(to, dtype, column, count, at + offset, stride);
     } catch (error) {
-      if (!isH5LogError(error)) throw error;
-      throw new H5LogError(error.code, `field '${name}': ${error.message}`, { cause: error });
+      throw addContext(error, `field '${name}': `, {});
     }
   }
 }

@@ -1,4 +1,4 @@
-import { formatError, H5LogError } from '../base/errors.ts';
+import { atOffset, formatError, H5LogError } from '../base/errors.ts';
 import { containsReference } from '../dtype/describe.ts';
 import type { Io } from '../storage/io.ts';
 import { ByteWriter } from './format/byte-writer.ts';
@@ -10,7 +10,6 @@ import { ObjectLoader } from './graph/object-loader.ts';
 import { HeaderMessage, ObjectNode } from './graph/object-node.ts';
 import { type RawReferences, trackReferences } from './graph/references.ts';
 import { MESSAGE } from './messages/message-types.ts';
-import { located } from './read/located.ts';
 import { type RawMessage, readHeader } from './read/object-header.ts';
 import { SharedTable } from './read/shared-messages.ts';
 import { Structure } from './write/structure.ts';
@@ -86,7 +85,7 @@ export function* prepareWriting(opened: OpenedStructure, references: RawReferenc
       if (!containsReference(parts.dtype)) return new Set();
       return yield* references(loader.file, parts, heap, dataBytes);
     } catch (error) {
-      throw located(error, loader.file.base + node.address);
+      throw atOffset(error, loader.file.base + node.address);
     }
   }
 }

@@ -1,6 +1,6 @@
 import { rawReferences } from '#native';
 import { hostName } from '#platform';
-import { formatError, H5LogError } from '../base/errors.ts';
+import { addContext, formatError, H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { SUPERBLOCK_SIZE } from '../hdf5/format/superblock.ts';
 import { simpleSpace } from '../hdf5/messages/dataspace.ts';
@@ -196,8 +196,6 @@ function* named<T>(name: string, io: Io<T>): Io<T> {
   try {
     return yield* io;
   } catch (error) {
-    if (!(error instanceof H5LogError) || error.file !== undefined) throw error;
-    const { code, message, offset, object } = error;
-    throw new H5LogError(code, `subfile ${name}: ${message}`, { file: name, offset, object, cause: error });
+    throw addContext(error, `subfile ${name}: `, { file: name }, 'file');
   }
 }

@@ -1,4 +1,5 @@
-import { H5LogError, isH5LogError } from '../base/errors.ts';
+import { H5LogError } from '../base/errors.ts';
+import { readOnlyError, storageFailure } from './errors.ts';
 import type { BlockingStorage, ByteStorage } from './storage.ts';
 
 /**
@@ -161,18 +162,12 @@ function mustBlock(storage: ByteStorage): BlockingStorage {
 }
 
 function mustWrite(storage: ByteStorage): NonNullable<ByteStorage['write']> {
-  if (!storage.write) throw new H5LogError('READ_ONLY', `${storage.name} is read only`, { file: storage.name });
+  if (!storage.write) throw readOnlyError(storage.name);
   return storage.write.bind(storage);
 }
 
 function storageError(driven: ByteStorage, wish: Operation, cause: unknown): H5LogError {
-  if (isH5LogError(cause)) return cause;
-  const storage = wish.on ?? driven;
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  const where = 'offset' in wish ? ` at byte ${wish.offset}` : '';
-  return new H5LogError('STORAGE', `${wish.op === 'flip' ? 'write' : wish.op}${where} failed: ${reason}`, {
-    file: storage.name,
-    offset: 'offset' in wish ? wish.offset : undefined,
-    cause,
-  });
+  const { name } = wish.on ?? driven;
+  const offset = 'offset' in wish ? wish.offset : undefined;
+  return storageFailure(name, wish.op === 'flip' ? 'write' : wish.op, cause, offset);
 }

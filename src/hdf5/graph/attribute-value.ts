@@ -1,4 +1,4 @@
-import { formatError } from '../../base/errors.ts';
+import { atOffset, formatError } from '../../base/errors.ts';
 import { decodeOne, decodeValues } from '../../dtype/decode.ts';
 import { type DType, type FullType, publicType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
@@ -7,7 +7,6 @@ import type { GlobalHeap, HeapLookup } from '../format/global-heap.ts';
 import { parseAttribute } from '../messages/attribute.ts';
 import { type Dataspace, elementCount, parseDataspace } from '../messages/dataspace.ts';
 import { parseDatatype } from '../messages/datatype.ts';
-import { located } from '../read/located.ts';
 import type { Attribute, Relocatable } from './object-node.ts';
 
 export interface AttributeParts {
@@ -63,7 +62,7 @@ export function* readAttribute(
   try {
     return yield* readValue(attribute, lengthSize, heap, pathsOf);
   } catch (error) {
-    throw located(error, attribute.message.offset);
+    throw atOffset(error, attribute.message.offset);
   }
 }
 

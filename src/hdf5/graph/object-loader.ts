@@ -1,4 +1,4 @@
-import { formatError, H5LogError } from '../../base/errors.ts';
+import { atOffset, formatError, H5LogError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
 import { Cursor, UNDEFINED } from '../format/cursor.ts';
@@ -8,7 +8,6 @@ import { encodeLink, type LinkTarget, parseLink, parseLinkInfo } from '../messag
 import { isKnownMessage, MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
 import { readBtree2 } from '../read/btree.ts';
 import { FractalHeap } from '../read/fractal-heap.ts';
-import { located } from '../read/located.ts';
 import { type RawHeader, type RawMessage, readHeader } from '../read/object-header.ts';
 import { parseShared, type SharedTable } from '../read/shared-messages.ts';
 import { readSymbolTable } from '../read/symbol-table.ts';
@@ -62,7 +61,7 @@ export class ObjectLoader {
     } catch (error) {
       this.nodes.delete(address);
       this.#budget.refund(spent);
-      throw located(error, this.file.base + Math.max(0, address));
+      throw atOffset(error, this.file.base + Math.max(0, address));
     } finally {
       this.#depth--;
     }

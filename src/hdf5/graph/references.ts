@@ -1,4 +1,5 @@
 import { inflate } from '#platform';
+import { atOffset } from '../../base/errors.ts';
 import { containsReference } from '../../dtype/describe.ts';
 import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
@@ -14,7 +15,6 @@ import { elementCount } from '../messages/dataspace.ts';
 import { parseLink } from '../messages/link.ts';
 import { MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
 import { walkBtree1 } from '../read/btree.ts';
-import { located } from '../read/located.ts';
 import { parseShared } from '../read/shared-messages.ts';
 import { attributeParts } from './attribute-value.ts';
 import type { DatasetParts } from './dataset-header.ts';
@@ -117,7 +117,7 @@ function* connect(
     try {
       yield* connectAttribute(loader, attribute, heap, contentOf, pinned);
     } catch (error) {
-      throw located(error, attribute.message.offset);
+      throw atOffset(error, attribute.message.offset);
     }
   }
 }

@@ -1,10 +1,9 @@
-import { H5LogError } from '../../base/errors.ts';
+import { atOffset, H5LogError } from '../../base/errors.ts';
 import { decodeOne } from '../../dtype/decode.ts';
 import { encodeValues } from '../../dtype/encode.ts';
 import { type DType, fullType } from '../../dtype/model.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import { FILTER, type FilterEntry } from '../../hdf5/messages/filter-pipeline.ts';
-import { located } from '../../hdf5/read/located.ts';
 
 export type Filter = 'shuffle' | 'fletcher32' | { readonly deflate: number };
 
@@ -68,7 +67,7 @@ export function fillValue(dtype: DType, bytes: Uint8Array, offset: number): unkn
   try {
     return decodeOne(dtype, bytes, { heap: () => undefined, path: () => '' });
   } catch (error) {
-    throw located(error, offset);
+    throw atOffset(error, offset);
   }
 }
 

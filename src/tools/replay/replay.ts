@@ -1,6 +1,6 @@
 import { createTarget, nodeStorage, realFile } from '#platform';
 import { File } from '../../api/file.ts';
-import { H5LogError, inFile } from '../../base/errors.ts';
+import { H5LogError, inFile, inObject } from '../../base/errors.ts';
 import { type Attempt, agreeOn } from '../../comm/agreement.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { solo } from '../../comm/solo.ts';
@@ -259,9 +259,7 @@ function* about<T>(path: string, io: Io<T>): Io<T> {
   try {
     return yield* io;
   } catch (error) {
-    if (!(error instanceof H5LogError) || error.object !== undefined) throw error;
-    const { code, offset, message } = error;
-    throw new H5LogError(code, `${path}: ${message}`, { object: path, offset, cause: error });
+    throw inObject(error, path);
   }
 }
 

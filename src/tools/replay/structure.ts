@@ -1,4 +1,4 @@
-import { formatError, H5LogError } from '../../base/errors.ts';
+import { addContext, formatError } from '../../base/errors.ts';
 import type { FileSession } from '../../connector/file-session.ts';
 import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
 import { type DType, publicType } from '../../dtype/model.ts';
@@ -132,9 +132,7 @@ class Builder {
       try {
         yield* this.#attribute(made, name, attribute);
       } catch (error) {
-        if (!(error instanceof H5LogError)) throw error;
-        const { code, offset, message } = error;
-        throw new H5LogError(code, `attribute ${name} of ${path}: ${message}`, { object: path, offset, cause: error });
+        throw addContext(error, `attribute ${name} of ${path}: `, { object: path });
       }
     }
   }

@@ -1,6 +1,6 @@
 import { createTarget, openTarget, realFile } from '#platform';
 import { File } from '../../api/file.ts';
-import { H5LogError, inFile } from '../../base/errors.ts';
+import { H5LogError, inFile, inObject } from '../../base/errors.ts';
 import { readSuperblock } from '../../hdf5/format/superblock.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
@@ -222,8 +222,6 @@ async function about<R>(path: string, work: Promise<R>): Promise<R> {
   try {
     return await work;
   } catch (error) {
-    if (!(error instanceof H5LogError) || error.object !== undefined) throw error;
-    const { code, message, offset, file } = error;
-    throw new H5LogError(code, `${path}: ${message}`, { object: path, offset, file, cause: error });
+    throw inObject(error, path);
   }
 }
