@@ -3,8 +3,10 @@ import { formatError } from '../../base/errors.ts';
 import { ByteWriter } from '../../hdf5/format/byte-writer.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
 
-/** "H5LCMT" and the version of the record. */
-export const MAGIC = Uint8Array.of(0x48, 0x35, 0x4c, 0x43, 0x4d, 0x54, 0x00, 0x01);
+const VERSION = 1;
+const VERSION_AT = 7;
+/** "H5LCMT", 0 and the version of the record. */
+export const MAGIC = Uint8Array.of(0x48, 0x35, 0x4c, 0x43, 0x4d, 0x54, 0x00, VERSION);
 const FIXED = 8 + 8 * 6 + 4 * 3 + 8 + 4;
 const PER_RANK = 20;
 const SECTIONS_SUMMED = 0x100;
@@ -66,7 +68,11 @@ export function parseRecords(bytes: Uint8Array, base: number): CommitRecord[] {
   for (let at = 0; at < bytes.length; ) {
     const cursor = new Cursor(bytes, base, at);
     const magic = cursor.take(8, 'commit record');
-    if (!MAGIC.every((byte, i) => magic[i] === byte)) throw formatError('commit record without its magic', base + at);
+    const isRecord = MAGIC.every((byte, i) => i === VERSION_AT || magic[i] === byte);
+    if (!isRecord) throw formatError('commit record without its magic', base + at);
+    const version = magic[VERSION_AT] as number;
+    if (version !== VERSION)
+      throw formatError(`commit record of version ${version}: this h5log knows version ${VERSION}`, base + at);
     const [sequence, time, requests, root, start, end] = [
       cursor.u64(),
       cursor.u64(),
