@@ -79,12 +79,12 @@ describe('package.json', () => {
     );
   });
 
-  test('is ESM without side effects but for h5log/native, for Node 20.19 and up, and ships the sources beside the maps', () => {
+  test('is ESM without side effects but for h5log/native, for Node 20.19 and up, and ships sources, documents and examples', () => {
     expect(manifest.type).toBe('module');
     // Importing that one loads h5wasm: a bundler must not drop the import because it takes no name from it.
     expect(manifest.sideEffects).toEqual(['./dist/browser/native.js', './dist/node/native.js', './src/native.ts']);
     expect(manifest.engines).toEqual({ node: '>=20.19' });
-    expect(manifest.files).toEqual(expect.arrayContaining(['dist', 'src']));
+    expect(manifest.files).toEqual(expect.arrayContaining(['dist', 'src', 'docs', 'examples']));
   });
 
   test('has a line in docs/dependencies.md for every development dependency', () => {
