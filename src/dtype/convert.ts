@@ -27,8 +27,8 @@ import {
   type TypedArray,
 } from './model.ts';
 
-/** Up to here a loop is faster than making a view and calling `set`. */
-const FEW = 48;
+/** Up to this many elements or bytes a loop is faster than a view and a call of `set`. */
+const LOOPED = 48;
 
 /** A number type as the loops need it; `kind` is undefined for one with padding bits or another odd shape. */
 interface Layout {
@@ -137,7 +137,7 @@ export function packNumbers(
     const values = checked(source, sourceAt, count, type);
     writeUnusual(layout.type, values, sourceAt, count, out, outAt);
   } else if (kind === undefined) packPlain(source, sourceAt, count, type, layout.kind, layout.big, out, outAt);
-  else if (count <= FEW) {
+  else if (count <= LOOPED) {
     loadFew(source as TypedArray, kind, sourceAt, count);
     if (kind !== layout.kind) convertChunk(kind, layout.kind, count);
     const result = kind === layout.kind ? input : output;
@@ -292,7 +292,7 @@ const sizeOf = (kind: NumberType): number => layoutOf(kind).size;
 const bytesOf = (array: TypedArray): Uint8Array => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 
 function copyBytes(from: Uint8Array, fromAt: number, length: number, to: Uint8Array, toAt: number): void {
-  if (length <= FEW) for (let i = 0; i < length; i++) to[toAt + i] = from[fromAt + i] as number;
+  if (length <= LOOPED) for (let i = 0; i < length; i++) to[toAt + i] = from[fromAt + i] as number;
   else to.set(from.subarray(fromAt, fromAt + length), toAt);
 }
 

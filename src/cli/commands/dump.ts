@@ -5,7 +5,7 @@ import type { CommandContext } from '../context.ts';
 import { LinePrinter, several } from '../print.ts';
 
 /** Blocks of an entry that are printed without -v. */
-const FEW = 4;
+const SHOWN_BLOCKS = 4;
 
 export default command({
   name: 'dump',
@@ -23,7 +23,7 @@ export default command({
       short: 'k',
       help: 'only what kind of file it is: HDF5, HDF5-LogVOL, NetCDF-4, NetCDF classic ...',
     },
-    verbose: { type: 'flag', short: 'v', help: `all blocks of an entry, not only the first ${FEW}` },
+    verbose: { type: 'flag', short: 'v', help: `all blocks of an entry, not only the first ${SHOWN_BLOCKS}` },
     dataset: { type: 'text', short: 'd', value: 'PATH', many: true, help: 'print a dataset' },
     start: { type: 'text', short: 's', value: 'LIST', otherwise: 'the beginning', help: 'where the selection starts' },
     stride: { type: 'text', short: 'S', value: 'LIST', otherwise: 'the block', help: 'from one block to the next' },
@@ -58,7 +58,7 @@ export default command({
     } else if (values.json) {
       const { dump } = await import('../../tools/dump/dump.ts');
       context.printJson(await dump(path, { header: values.header }));
-    } else await printLog(path, values.header, values.verbose ? Infinity : FEW, context);
+    } else await printLog(path, values.header, values.verbose ? Infinity : SHOWN_BLOCKS, context);
     return 0;
   },
 });

@@ -4,7 +4,7 @@ import { gather } from '../../space/copy.ts';
 import { sizeOf } from '../../space/shape.ts';
 
 /** Without chunks, filtered data is cut into pieces of about this many bytes. */
-const PIECE = 2 ** 20;
+const PIECE_BYTES = 2 ** 20;
 
 /** A box of a dataset with its data as the filters left it. */
 export interface FilteredPiece {
@@ -64,7 +64,7 @@ function cellOf(start: Float64Array, origin: Float64Array, grid: ArrayLike<numbe
 /** Whole rows, planes ... as long as they fit. */
 function pieceShape(count: Float64Array, elementSize: number): number[] {
   const shape: number[] = new Array(count.length).fill(1);
-  let left = Math.max(1, Math.floor(PIECE / elementSize));
+  let left = Math.max(1, Math.floor(PIECE_BYTES / elementSize));
   for (let d = count.length - 1; d >= 0; d--) {
     shape[d] = Math.max(1, Math.min(count[d] as number, left));
     if ((shape[d] as number) < (count[d] as number)) break;

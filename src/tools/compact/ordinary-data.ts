@@ -8,7 +8,8 @@ import type { Io } from '../../storage/io.ts';
 import type { MovedStructure } from './moved-structure.ts';
 import type { CompactOutput } from './output.ts';
 
-const PIECE = 4 * 2 ** 20;
+/** Bytes that are copied at a time. */
+const COPY_BYTES = 4 * 2 ** 20;
 
 type Read = <T>(io: Io<T>) => Promise<T>;
 
@@ -51,8 +52,8 @@ export async function copyOrdinary(
 
   async function copy(address: number, size: number): Promise<number> {
     let first = -1;
-    for (let at = 0; at < size; at += PIECE) {
-      const bytes = new Uint8Array(Math.min(PIECE, size - at));
+    for (let at = 0; at < size; at += COPY_BYTES) {
+      const bytes = new Uint8Array(Math.min(COPY_BYTES, size - at));
       await read(structure.loader.file.readInto(bytes, address + at, 'data'));
       const offset = await output.write(bytes);
       if (first < 0) first = offset;

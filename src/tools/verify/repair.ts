@@ -77,7 +77,7 @@ async function copyState(
   return end;
 
   function* copy(): Io<void> {
-    const piece = new Uint8Array(Math.min(PIECE, end));
+    const piece = new Uint8Array(Math.min(COPY_BYTES, end));
     for (let at = 0; at < end; ) {
       signal?.throwIfAborted();
       const part = piece.subarray(0, Math.min(piece.length, end - at));
@@ -94,7 +94,8 @@ async function copyState(
   }
 }
 
-const PIECE = 4 * 2 ** 20;
+/** Bytes that are copied at a time. */
+const COPY_BYTES = 4 * 2 ** 20;
 
 /** Keeps unfinished subfiles apart from those of others. */
 function newToken(): string {
