@@ -1,13 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 import { afterAll } from 'vitest';
+import { removeDirectory } from '../temporary.ts';
 
 /** A fresh directory, removed when the tests of the file or of the enclosing `describe` have ended. */
 export function scratchDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'h5log-storage-'));
-  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+  afterAll(() => removeDirectory(directory));
   return directory;
 }
 

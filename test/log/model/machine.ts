@@ -14,6 +14,9 @@ import { type Chosen, randomWhere } from './selections.ts';
 import type { ModelDataset, ModelFile } from './state.ts';
 import { below, chance, pick, type Random } from './types.ts';
 
+/** How many machines were started. A program that failed leaves its file locked, and a smaller one of the same seed needs another. */
+let started = 0;
+
 /** Takes a file and the model of it through the same steps; each kind of step is a method. */
 export class Machine extends Readers {
   readonly #handles = new Map<ModelDataset, Dataset>();
@@ -29,7 +32,7 @@ export class Machine extends Readers {
         : kind === 'async'
           ? faultyStorage({ seed, delays, asyncOnly: true })
           : faultyStorage({ seed, delays });
-    const storage = disk ?? (kind === 'memory' ? memoryStorage() : join(folder, `${figures.programs}-${seed}.h5`));
+    const storage = disk ?? (kind === 'memory' ? memoryStorage() : join(folder, `program-${started++}.h5`));
     return new Machine(setup, storage, disk, await File.create(storage, setup.create));
   }
 
