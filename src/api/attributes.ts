@@ -6,6 +6,7 @@ import { arrayKind } from '../dtype/convert.ts';
 import { type DType, fullType, type TypedArray } from '../dtype/model.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
+import { deleteAttribute, setAttribute } from '../hdf5/write/attributes.ts';
 import { checkShape, sizeOf } from '../space/shape.ts';
 
 export type AttributeValue =
@@ -101,7 +102,7 @@ export class ObjectAttributes implements Attributes {
     const stored = this.#stored(name);
     try {
       if (session.direct) session.direct.setAttribute(path, stored, dtype, space, value);
-      else session.now(session.structure.setAttribute(this.#owner.node, stored, dtype, space, value));
+      else session.now(setAttribute(session.structure, this.#owner.node, stored, dtype, space, value));
     } catch (error) {
       throw addContext(error, `attribute ${name} of ${path}: `, { file: session.storage.name, object: path }, 'object');
     }
@@ -117,7 +118,7 @@ export class ObjectAttributes implements Attributes {
         object: path,
       });
     if (session.direct) session.direct.deleteAttribute(path, this.#stored(name));
-    else session.structure.deleteAttribute(this.#owner.node, this.#stored(name));
+    else deleteAttribute(session.structure, this.#owner.node, this.#stored(name));
   }
 
   #stored(name: string): string {

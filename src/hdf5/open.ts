@@ -8,7 +8,8 @@ import { type BtreeK, DEFAULT_K, readSuperblock, SUPERBLOCK_SIZE, type Superbloc
 import { attributeParts } from './graph/attribute-value.ts';
 import { ObjectLoader } from './graph/object-loader.ts';
 import { HeaderMessage, ObjectNode } from './graph/object-node.ts';
-import { type RawReferences, trackReferences } from './graph/references.ts';
+import { trackReferences } from './graph/references.ts';
+import type { RawReferences } from './layouts/raw-references.ts';
 import { MESSAGE } from './messages/message-types.ts';
 import { type RawMessage, readHeader } from './read/object-header.ts';
 import { SharedTable } from './read/shared-messages.ts';

@@ -6,6 +6,7 @@ import { SUPERBLOCK_SIZE } from '../hdf5/format/superblock.ts';
 import { simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { newStructure, openStructure, prepareWriting } from '../hdf5/open.ts';
 import { Appender } from '../hdf5/write/appender.ts';
+import { setAttribute } from '../hdf5/write/attributes.ts';
 import { Committer } from '../hdf5/write/commit.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { type Io, onStorage } from '../storage/io.ts';
@@ -29,7 +30,7 @@ export function newToken(comm: Communicator): Token {
 }
 
 export function* writeToken(structure: Structure, token: Token): Io<void> {
-  yield* structure.setAttribute(structure.root, TOKEN, 'uint8', simpleSpace([token.length]), token);
+  yield* setAttribute(structure, structure.root, TOKEN, 'uint8', simpleSpace([token.length]), token);
 }
 
 /** null in files of the original. */

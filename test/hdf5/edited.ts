@@ -1,5 +1,5 @@
 import { SUPERBLOCK_SIZE } from '../../src/hdf5/format/superblock.ts';
-import { rawReferences } from '../../src/hdf5/graph/references.ts';
+import { rawReferences } from '../../src/hdf5/layouts/raw-references.ts';
 import { newStructure, openStructure, prepareWriting } from '../../src/hdf5/open.ts';
 import { Appender } from '../../src/hdf5/write/appender.ts';
 import { Committer } from '../../src/hdf5/write/commit.ts';

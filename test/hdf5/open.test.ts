@@ -3,6 +3,7 @@ import { lookup3 } from '../../src/base/checksum.ts';
 import { Cursor } from '../../src/hdf5/format/cursor.ts';
 import { SCALAR_SPACE } from '../../src/hdf5/messages/dataspace.ts';
 import { openStructure } from '../../src/hdf5/open.ts';
+import { setAttribute } from '../../src/hdf5/write/attributes.ts';
 import { Edited } from './edited.ts';
 import { Fixture, fixtureBytes } from './fixture.ts';
 
@@ -39,7 +40,7 @@ describe('a file of an old release is opened for writing', () => {
       expect(fixture.superblock.flags).toBe(3);
       const edited = Edited.open(fixture.bytes);
       const names = [...edited.structure.root.links.keys()];
-      edited.run(edited.structure.setAttribute(edited.structure.root, 'note', 'int32', SCALAR_SPACE, 7));
+      edited.run(setAttribute(edited.structure, edited.structure.root, 'note', 'int32', SCALAR_SPACE, 7));
       const again = edited.reopened();
       expect(again.run(again.structure.attribute(again.structure.root, 'note'))).toBe(7);
       expect([...again.structure.root.links.keys()]).toEqual(names);

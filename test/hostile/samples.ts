@@ -4,7 +4,6 @@ import { T } from '../../src/dtype/construct.ts';
 import { FileExtent } from '../../src/hdf5/graph/object-node.ts';
 import { chunked, compact, contiguous, unallocated, virtual } from '../../src/hdf5/layouts/new-dataset.ts';
 import { simpleSpace } from '../../src/hdf5/messages/dataspace.ts';
-import { createDatatype } from '../../src/hdf5/write/attributes.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { full } from '../seed.ts';
 
@@ -106,7 +105,7 @@ function ours(): Uint8Array {
   file.createHardLink('hard', '/group');
   const { structure } = file.session;
   const space = simpleSpace([2]);
-  const type = createDatatype(structure, structure.root, 'type', point);
+  const type = structure.createDatatype(structure.root, 'type', point);
   structure.createDataset(structure.root, 'typed', { dtype: type, space, layout: unallocated });
   structure.createDataset(structure.root, 'compact', {
     dtype: 'int16',

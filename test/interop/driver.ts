@@ -4,14 +4,14 @@ import type { DType } from '../../src/dtype/model.ts';
 import { applyFilters } from '../../src/filter/pipeline.ts';
 import { SUPERBLOCK_SIZE } from '../../src/hdf5/format/superblock.ts';
 import { FileExtent, type ObjectNode } from '../../src/hdf5/graph/object-node.ts';
-import { rawReferences } from '../../src/hdf5/graph/references.ts';
 import type { ChunkEntry } from '../../src/hdf5/layouts/chunks/chunk-index.ts';
 import { contiguous, type NewDataset } from '../../src/hdf5/layouts/new-dataset.ts';
+import { rawReferences } from '../../src/hdf5/layouts/raw-references.ts';
 import type { Dataspace } from '../../src/hdf5/messages/dataspace.ts';
 import type { FilterEntry } from '../../src/hdf5/messages/filter-pipeline.ts';
 import { newStructure, openStructure, prepareWriting } from '../../src/hdf5/open.ts';
 import { Appender } from '../../src/hdf5/write/appender.ts';
-import { createDatatype } from '../../src/hdf5/write/attributes.ts';
+import { deleteAttribute, setAttribute } from '../../src/hdf5/write/attributes.ts';
 import { Committer } from '../../src/hdf5/write/commit.ts';
 import type { Structure } from '../../src/hdf5/write/structure.ts';
 import { driveSync, type Io } from '../../src/storage/io.ts';
@@ -100,7 +100,7 @@ export class Draft {
   }
 
   datatype(path: string, dtype: DType): ObjectNode {
-    return createDatatype(this.structure, ...this.#place(path), dtype);
+    return this.structure.createDatatype(...this.#place(path), dtype);
   }
 
   /** Makes a dataset; `values` is what its elements should be when others read it. */
@@ -120,13 +120,13 @@ export class Draft {
   }
 
   attribute(path: string, name: string, dtype: DType, space: Dataspace, value: unknown): void {
-    this.now(this.structure.setAttribute(this.at(path), name, dtype, space, value));
+    this.now(setAttribute(this.structure, this.at(path), name, dtype, space, value));
     const shape = space.kind === 'simple' ? space.shape : space.kind === 'null' ? null : [];
     this.attributes.set(`${path} ${name}`, [name, plainType(dtype), shape, plainElements(dtype, space, value)]);
   }
 
   deleteAttribute(path: string, name: string): void {
-    this.structure.deleteAttribute(this.at(path), name);
+    deleteAttribute(this.structure, this.at(path), name);
     this.attributes.delete(`${path} ${name}`);
   }
 

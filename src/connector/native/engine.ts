@@ -1,5 +1,5 @@
 /** The native connector as a whole: what `#native` is on Node. In a browser it is loaded by `h5log/native`. */
-export { rawReferences } from '../../hdf5/graph/references.ts';
+export { rawReferences } from '../../hdf5/layouts/raw-references.ts';
 export { type Library, loadLibrary, readyLibrary } from './library.ts';
 export { createNative, openNative } from './opening.ts';
 export { RegularData } from './regular-data.ts';

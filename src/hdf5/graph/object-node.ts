@@ -1,21 +1,29 @@
+// Objects of a file in memory: their header messages, and which messages hold the addresses of which objects. Addresses are
+// assigned when a commit is planned; messages that hold them are patched then, as a linker patches relocatable code.
+
 import { GROUP_INFO, type LinkTarget } from '../messages/link.ts';
 import { MESSAGE } from '../messages/message-types.ts';
 
-/** Objects that are not in the file yet have addresses from here on, so that references to them can be told apart. */
-export const PROVISIONAL = 2 ** 52;
-let nextProvisional = 0;
+/** Objects that no commit was planned for yet have temporary addresses, from here on: no file is that long. */
+export const TEMPORARY = 2 ** 52;
+let nextTemporary = 0;
 
-/** Something in the file that others point to. */
+/** Whether an address is a temporary one, which no file contains. */
+export function isTemporary(address: number): boolean {
+  return address >= TEMPORARY;
+}
+
+/** Something in the file whose address header messages hold. */
 export interface Addressable {
-  /** Where it is, or will be once the running commit has succeeded; provisional (or -1) until it is first planned. */
+  /** Its address, as assigned by the last commit that was planned for it; temporary or UNDEFINED before that. */
   address: number;
-  /** Messages that hold its address. */
+  /** Messages that hold the address; they are written again when it changes. */
   readonly referrers: Set<HeaderMessage>;
 }
 
 /**
- * Raw bytes that are appended with the next commit: data, or an index whose bytes depend on where other extents are. They are
- * asked for when all places are known; after a failed commit they are placed anew.
+ * Raw bytes that the next commit appends: data, or an index whose bytes depend on the addresses of other extents. Therefore
+ * `parts` is called after all addresses were assigned; a commit that is planned again assigns another address.
  */
 export class FileExtent implements Addressable {
   address = -1;
@@ -29,22 +37,22 @@ export class FileExtent implements Addressable {
   }
 }
 
-/** A place in some bytes that holds the address of an object or an extent. */
+/** Position in some bytes of the address of an object or an extent. */
 export interface AddressSlot {
   readonly at: number;
-  readonly node: Addressable;
+  readonly target: Addressable;
 }
 
-/** A place that holds a heap id (12 bytes: collection, index), and what lies in the heap. */
+/** Position in some bytes of a global heap id (12 bytes: collection, index), and the heap object it stands for. */
 export interface HeapSlot {
   readonly at: number;
   readonly content: Relocatable;
 }
 
-/** Bytes that have to be patched whenever something they point to gets a new address. */
+/** Bytes that hold addresses, which are patched whenever a commit assigns new ones. */
 export interface Relocatable {
   bytes: Uint8Array;
-  /** The bytes are nobody else's and may be patched; those of a page of the file may not. */
+  /** The bytes belong to this alone and may be patched; false for bytes of a cached page of the file. */
   owned: boolean;
   readonly targets: readonly AddressSlot[];
   readonly heap: readonly HeapSlot[];
@@ -52,7 +60,7 @@ export interface Relocatable {
 
 const NONE: readonly never[] = [];
 
-/** One message of an object's header, together with where it is kept and what it points to. */
+/** One message of an object's header: its bytes, the addresses in them, and the header chunk it lies in. */
 export class HeaderMessage implements Relocatable {
   readonly type: number;
   flags: number;
@@ -60,17 +68,17 @@ export class HeaderMessage implements Relocatable {
   order: number;
   readonly owner: ObjectNode;
   bytes: Uint8Array;
-  /** What the message says when it is shared and `bytes` only point to it. */
+  /** What a shared message says, of which `bytes` only hold the address; otherwise the same as `bytes`. */
   content: Uint8Array;
-  /** Where the content lies in the file, for messages about damage; 0 for what is new. */
+  /** File offset of the content, for error messages; 0 for new messages. */
   offset = 0;
   targets: readonly AddressSlot[] = NONE;
   heap: readonly HeapSlot[] = NONE;
-  /** The continuation block it lies in; null: the first chunk, which is written anew with every change of the object. */
+  /** The continuation block it lies in; null for the first chunk, which is written with every change of the object. */
   block: ContinuationBlock | null = null;
-  /** The commit in which it last changed; decides what stays in the first chunk. */
+  /** Number of the commit in which it last changed; what changed lately stays in the first chunk. */
   changed = 0;
-  /** Its heap contents are not in the file yet. */
+  /** Its heap objects are not in the file yet. */
   heapPending = false;
 
   owned: boolean;
@@ -86,16 +94,16 @@ export class HeaderMessage implements Relocatable {
   }
 }
 
-/** Visits every object that some bytes point to, also from inside the heap. */
-export function visitTargets(item: Relocatable, visit: (node: Addressable) => void): void {
-  for (const slot of item.targets) visit(slot.node);
+/** Visits every object and extent that some bytes point to, also from inside the heap. */
+export function visitTargets(item: Relocatable, visit: (target: Addressable) => void): void {
+  for (const slot of item.targets) visit(slot.target);
   for (const slot of item.heap) visitTargets(slot.content, visit);
 }
 
 export interface Link {
   readonly name: string;
   readonly order: number;
-  /** A hard link's address is that of the object when it was loaded; `node` is the truth once known. */
+  /** Of a hard link, the address at which the object was when the link was loaded; once loaded, `node` is current. */
   readonly target: LinkTarget;
   node: ObjectNode | null;
   message: HeaderMessage;
@@ -112,7 +120,7 @@ export interface Attribute {
   committed: ObjectNode | null;
 }
 
-/** Whether and how far creation order is kept. */
+/** Whether creation order is tracked and indexed, and the next number of it. */
 export interface Ordering {
   tracked: boolean;
   indexed: boolean;
@@ -121,11 +129,11 @@ export interface Ordering {
 
 export type ObjectKind = 'group' | 'dataset' | 'datatype';
 
-/** An object of the file in memory: its header's messages, sorted into links, attributes and the rest. */
+/** An object of the file: its header's messages, sorted into links, attributes and others. */
 export class ObjectNode implements Addressable {
   address: number;
   readonly kind: ObjectKind;
-  /** Version 2 flags of the header (bits 2 to 5) with the times and phase change values that they announce. */
+  /** Version 2 flags of the header (bits 2 to 5), and the times and phase change values that they announce. */
   flags: number;
   extras: Uint8Array;
   /** Number of hard links, as libhdf5 counts them. */
@@ -136,19 +144,19 @@ export class ObjectNode implements Addressable {
   #deferred: (() => void)[] | null = null;
   readonly linkOrder: Ordering = { tracked: true, indexed: true, next: 0 };
   readonly attributeOrder: Ordering = { tracked: true, indexed: true, next: 0 };
-  /** How many links a group of libhdf5's is meant to keep in its header, and how long names are. */
+  /** The group info message: after how many links libhdf5 changes to dense storage, and how long it expects names to be. */
   groupInfo: Uint8Array = GROUP_INFO;
-  /** Messages in the first chunk. */
+  /** Messages in the first chunk of the header. */
   firstChunk = new Set<HeaderMessage>();
   /** Continuation blocks that the first chunk points to. */
   blocks: ContinuationBlock[] = [];
   readonly referrers = new Set<HeaderMessage>();
-  /** Differs from what the file holds. */
+  /** Differs from the file. */
   dirty = false;
-  /** Attributes too large for a header stay in the heap they are in; the object then cannot change its attributes. */
+  /** Attributes too large for a header stay in dense storage, which this message points to; they cannot be changed then. */
   denseAttributeInfo: HeaderMessage | null = null;
 
-  constructor(kind: ObjectKind, address = PROVISIONAL + nextProvisional++) {
+  constructor(kind: ObjectKind, address = TEMPORARY + nextTemporary++) {
     this.kind = kind;
     this.address = address;
     this.flags = 0x0c; // attribute creation order tracked and indexed
@@ -161,7 +169,7 @@ export class ObjectNode implements Addressable {
     return this.#attributes;
   }
 
-  /** Dataspace, datatype, layout and whatever else the object has, known to us or not. */
+  /** Dataspace, datatype, layout and every other message that is neither a link nor an attribute, of known types or not. */
   get otherMessages(): HeaderMessage[] {
     if (this.#deferred) this.#addDeferred();
     return this.#otherMessages;
@@ -169,7 +177,7 @@ export class ObjectNode implements Addressable {
 
   /**
    * Adds attributes or messages when they are first asked for. A rank that never writes the structure creates hundreds of datasets
-   * whose messages nobody looks at.
+   * whose messages nobody reads.
    */
   defer(add: () => void): void {
     if (this.#deferred) this.#deferred.push(add);
@@ -182,13 +190,13 @@ export class ObjectNode implements Addressable {
     for (const add of deferred) add();
   }
 
-  /** The message of a type among the rest. */
+  /** The first message of a type among those that are neither links nor attributes. */
   message(type: number): HeaderMessage | undefined {
     return this.otherMessages.find((message) => message.type === type);
   }
 }
 
-/** Messages that are made anew from the node's fields whenever it is written. */
+/** Types of messages that are encoded from the node's fields whenever it is written. */
 export const GENERATED: ReadonlySet<number> = new Set([
   MESSAGE.linkInfo,
   MESSAGE.groupInfo,
@@ -197,11 +205,11 @@ export const GENERATED: ReadonlySet<number> = new Set([
   MESSAGE.symbolTable,
 ]);
 
-/** A continuation block: messages, or pointers to further blocks, or (in files of others) both. */
+/** A continuation block of a header: messages, or pointers to further blocks, or (in files of other programs) both. */
 export class ContinuationBlock {
   address = -1;
   size = 0;
-  /** Lies in the file at `address` as it is here. */
+  /** The file holds it as it is here, at `address`. */
   written = false;
   parent: ContinuationBlock | null = null;
   readonly messages = new Set<HeaderMessage>();
@@ -210,17 +218,23 @@ export class ContinuationBlock {
   level = 0;
 }
 
-/** The message is about to change: takes it out of its block, which must then be written again, into the first chunk. */
+/** Takes a message that is about to change out of its block, which is then written again without it, into the first chunk. */
 export function moveToFirstChunk(message: HeaderMessage): void {
-  let block = message.block;
+  const { block } = message;
   message.block = null;
   message.owner.firstChunk.add(message);
-  block?.messages.delete(message);
-  for (; block?.written; block = block.parent) block.written = false;
+  if (!block) return;
+  block.messages.delete(message);
+  markUnwritten(block);
 }
 
 /** Takes a message out of the header for good. */
 export function removeMessage(message: HeaderMessage): void {
   moveToFirstChunk(message);
   message.owner.firstChunk.delete(message);
+}
+
+/** The block changes: it and those that lead to it have to be written again. */
+export function markUnwritten(block: ContinuationBlock): void {
+  for (let b: ContinuationBlock | null = block; b?.written; b = b.parent) b.written = false;
 }

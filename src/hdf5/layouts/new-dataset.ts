@@ -58,7 +58,7 @@ export function draftType(dtype: DType, committed: ObjectNode | null): MessageDr
     type: MESSAGE.datatype,
     flags: MESSAGE_FLAG.constant | MESSAGE_FLAG.shared,
     bytes: encodeSharedObject(committed.address),
-    targets: [{ at: SHARED_ADDRESS_AT, node: committed }],
+    targets: [{ at: SHARED_ADDRESS_AT, target: committed }],
   };
 }
 
@@ -108,7 +108,7 @@ export function contiguous(data: number | FileExtent): NewLayout {
       // libhdf5 1.14 refuses an address for data of no size.
       if (size === 0) return unallocated.draft(dataset);
       if (typeof data === 'number') return { draft: draftLayout(encodeContiguous(data, size)), extents: [] };
-      const targets = [{ at: 2, node: data }];
+      const targets = [{ at: 2, target: data }];
       return { draft: draftLayout(encodeContiguous(data.address, size), { targets }), extents: [data] };
     },
   };
@@ -142,7 +142,7 @@ export function chunked(chunk: readonly number[], chunks: readonly ChunkEntry[])
       const grid = { shape: space.shape, maxShape: space.maxShape, chunk, elementSize, filtered, fanout };
       const { index, extent } = buildChunkIndex(grid, chunks);
       const bytes = encodeLayout({ kind: 'chunked', chunk, elementSize, index });
-      const targets = extent ? [{ at: index.kind === 'btree1' ? 3 : bytes.length - 8, node: extent }] : [];
+      const targets = extent ? [{ at: index.kind === 'btree1' ? 3 : bytes.length - 8, target: extent }] : [];
       const extents = chunks.flatMap(({ address }) => (address instanceof FileExtent ? [address] : []));
       if (extent && !extents.includes(extent)) extents.push(extent);
       return { draft: draftLayout(bytes, { targets }), extents };

@@ -78,13 +78,37 @@ export function encodeTypedAttribute(
   space: Dataspace,
   data: Uint8Array,
 ): { body: Uint8Array; typeAt: number; dataAt: number } {
-  const extent = encodeDataspace(space);
-  const head = putHead(name, type, shared, extent);
+  const spaceBytes = encodeDataspace(space);
+  const head = encodeHead(name, type, shared ? 1 : 0, spaceBytes);
   const dataAt = head.length;
   const body = new Uint8Array(dataAt + data.length);
   body.set(head);
   body.set(data, dataAt);
-  return { body, typeAt: dataAt - extent.length - type.length, dataAt };
+  return { body, typeAt: dataAt - spaceBytes.length - type.length, dataAt };
+}
+
+/**
+ * An attribute message with another name, as version 3. `shift` says how far the bytes behind the name moved. The parts of
+ * version 1 are padded and therefore move by different distances, but in that version only the value holds addresses.
+ */
+export function renameAttributeMessage(body: Uint8Array, name: string): { bytes: Uint8Array; shift: number } {
+  const cursor = new Cursor(body, 0);
+  const version = cursor.u8();
+  const second = cursor.u8();
+  const nameSize = cursor.u16();
+  const typeSize = cursor.u16();
+  const spaceSize = cursor.u16();
+  if (version === 3) cursor.skip(1);
+  const padded = (size: number): number => (version === 1 ? Math.ceil(size / 8) * 8 : size);
+  cursor.skip(padded(nameSize));
+  const type = cursor.take(padded(typeSize), 'attribute type').subarray(0, typeSize);
+  const space = cursor.take(padded(spaceSize), 'attribute dataspace').subarray(0, spaceSize);
+  const head = encodeHead(name, type, version === 1 ? 0 : second, space);
+  const value = body.subarray(cursor.at);
+  const bytes = new Uint8Array(head.length + value.length);
+  bytes.set(head);
+  bytes.set(value, head.length);
+  return { bytes, shift: head.length - cursor.at };
 }
 
 interface KnownHead {
@@ -101,23 +125,23 @@ const MOST_HEADS = 256;
 function attributeHead(name: string, dtype: DType, space: Dataspace): Uint8Array {
   const known = knownHeads.get(name);
   if (known && known.dtype === dtype && sameSpace(known.space, space)) return known.head;
-  const head = putHead(name, encodeDatatype(dtype), false, encodeDataspace(space));
+  const head = encodeHead(name, encodeDatatype(dtype), 0, encodeDataspace(space));
   if (knownHeads.size >= MOST_HEADS) knownHeads.clear();
   knownHeads.set(name, { dtype, space, head });
   return head;
 }
 
-function putHead(name: string, type: Uint8Array, shared: boolean, extent: Uint8Array): Uint8Array {
+function encodeHead(name: string, type: Uint8Array, flags: number, space: Uint8Array): Uint8Array {
   const length = textLength(name);
-  const out = new ByteWriter(16 + length + type.length + extent.length);
+  const out = new ByteWriter(16 + length + type.length + space.length);
   out
     .u8(3)
-    .u8(shared ? 1 : 0)
+    .u8(flags)
     .u16(length + 1)
     .u16(type.length)
-    .u16(extent.length)
+    .u16(space.length)
     .u8(length === name.length ? 0 : 1);
-  return out.text(name).u8(0).put(type).put(extent).done();
+  return out.text(name).u8(0).put(type).put(space).done();
 }
 
 function sameSpace(a: Dataspace, b: Dataspace): boolean {

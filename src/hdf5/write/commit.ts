@@ -7,9 +7,9 @@ import {
   type ContinuationBlock,
   type FileExtent,
   type HeaderMessage,
+  isTemporary,
   moveToFirstChunk,
   type ObjectNode,
-  PROVISIONAL,
   type Relocatable,
 } from '../graph/object-node.ts';
 import { withReferrers } from '../graph/references.ts';
@@ -225,7 +225,7 @@ function patchTargets(item: Relocatable): void {
   if (item.targets.length > 0) {
     const view = new DataView(item.bytes.buffer, item.bytes.byteOffset, item.bytes.byteLength);
     // What was made and deleted again before it was ever written has no place: a null reference.
-    for (const { at, node } of item.targets) putU64(view, at, node.address >= PROVISIONAL ? 0 : node.address);
+    for (const { at, target } of item.targets) putU64(view, at, isTemporary(target.address) ? 0 : target.address);
   }
   for (const slot of item.heap) patchTargets(slot.content);
 }

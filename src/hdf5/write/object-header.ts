@@ -1,6 +1,6 @@
 import { lookup3 } from '../../base/checksum.ts';
 import { putU64 } from '../format/byte-writer.ts';
-import { ContinuationBlock, type HeaderMessage, type ObjectNode, PROVISIONAL } from '../graph/object-node.ts';
+import { ContinuationBlock, type HeaderMessage, isTemporary, type ObjectNode } from '../graph/object-node.ts';
 import { MESSAGE } from '../messages/message-types.ts';
 
 /*
@@ -29,7 +29,7 @@ export function packHeader(node: ObjectNode, generatedSize: number): void {
   node.blocks = prune(node, node.blocks);
   let bytes = generatedSize;
   for (const message of node.firstChunk) bytes += messageSize(node, message);
-  const isNew = node.address >= PROVISIONAL;
+  const isNew = isTemporary(node.address);
   const limit = isNew ? WHOLE_LIMIT : FIRST_CHUNK_LIMIT;
   if (bytes > limit) spill(node, generatedSize);
   gatherBlocks(node);

@@ -5,6 +5,7 @@ import { putU64 } from '../../hdf5/format/byte-writer.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { type NewDataset, unallocated } from '../../hdf5/layouts/new-dataset.ts';
 import { NULL_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { setPlainAttribute } from '../../hdf5/write/attributes.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
 import {
@@ -94,7 +95,7 @@ function writeNumbers(
     if (isLong) putU64(view, i * 8, number ?? -1);
     else view.setInt32(i * 4, number as number, true);
   });
-  structure.setPlainAttribute(node, name, dtype, simpleSpace([numbers.length]), bytes);
+  setPlainAttribute(structure, node, name, dtype, simpleSpace([numbers.length]), bytes);
 }
 
 export function resizeAnchor(structure: Structure, node: ObjectNode, shape: readonly number[]): void {

@@ -1,5 +1,6 @@
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { setPlainAttribute } from '../../hdf5/write/attributes.ts';
 import { type Structure, untrackOrder } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
 
@@ -57,7 +58,7 @@ export function writeCounts(structure: Structure, counts: LogCounts): void {
   [datasets, logs, tables, config, subfiles].forEach((count, i) => {
     view.setInt32(i * 4, count, true);
   });
-  structure.setPlainAttribute(structure.root, COUNTS_ATTRIBUTE, 'int32', COUNTS_SPACE, bytes);
+  setPlainAttribute(structure, structure.root, COUNTS_ATTRIBUTE, 'int32', COUNTS_SPACE, bytes);
 }
 
 /** The beginnings of a log in a structure that has none. */

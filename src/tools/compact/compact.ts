@@ -4,6 +4,7 @@ import { H5LogError, inFile } from '../../base/errors.ts';
 import { tableOptions } from '../../connector/options.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { deleteAttribute, setAttribute } from '../../hdf5/write/attributes.ts';
 import { ID, REACH } from '../../log/format/anchor.ts';
 import { COMMITS_GROUP, LOG_GROUP } from '../../log/format/log-group.ts';
 import type { Log } from '../../log/log.ts';
@@ -140,8 +141,8 @@ class Compaction {
       else ordinary.push({ node, path });
     }
     for (const [i, { node }] of logged.entries()) {
-      runInMemory(moved.structure.setAttribute(node, ID, 'int32', simpleSpace([1]), Int32Array.of(i)));
-      if (node.attributes.has(REACH)) moved.structure.deleteAttribute(node, REACH);
+      runInMemory(setAttribute(moved.structure, node, ID, 'int32', simpleSpace([1]), Int32Array.of(i)));
+      if (node.attributes.has(REACH)) deleteAttribute(moved.structure, node, REACH);
     }
     const table = tableOptions({});
     const tableLimit = Math.floor(this.#memory / 4);

@@ -15,11 +15,13 @@ import {
   type ObjectNode,
   type Relocatable,
 } from '../../hdf5/graph/object-node.ts';
-import { addReferrer, rawReferences, removeReferrer } from '../../hdf5/graph/references.ts';
+import { addReferrer, removeReferrer } from '../../hdf5/graph/references.ts';
 import { buildChunkIndex, type ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
+import { rawReferences } from '../../hdf5/layouts/raw-references.ts';
 import { encodeLayout, type Layout } from '../../hdf5/messages/layout.ts';
 import { MESSAGE } from '../../hdf5/messages/message-types.ts';
 import { openStructure, prepareWriting } from '../../hdf5/open.ts';
+import { deleteAttribute } from '../../hdf5/write/attributes.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { logNames } from '../../log/format/names.ts';
 import type { Io } from '../../storage/io.ts';
@@ -54,7 +56,7 @@ export class MovedStructure {
     yield* prepareWriting(opened, rawReferences);
     for (const name of own.links) if (structure.root.links.has(name)) structure.removeLink(structure.root, name);
     for (const name of own.attributes)
-      if (structure.root.attributes.has(name)) structure.deleteAttribute(structure.root, name);
+      if (structure.root.attributes.has(name)) deleteAttribute(structure, structure.root, name);
     structure.chunkFanout = 2 * DEFAULT_K.chunk;
     const moved = new MovedStructure(structure);
     moved.#findPaths();
@@ -121,7 +123,7 @@ export class MovedStructure {
       count,
       heap.contents(),
     );
-    message.targets = [...shared, ...found.targets.map(({ at, node }) => ({ at: at + dataAt, node }))];
+    message.targets = [...shared, ...found.targets.map(({ at, target }) => ({ at: at + dataAt, target }))];
     message.heap = found.heap.map(({ at, content }) => ({ at: at + dataAt, content }));
     message.heapPending = message.heap.length > 0;
     addReferrer(message);
@@ -142,14 +144,17 @@ export class MovedStructure {
       count,
       (at, address) => {
         const node = moved(address);
-        if (node) targets.push({ at, node });
+        if (node) targets.push({ at, target: node });
         else bytes.fill(0, at, at + 8);
       },
       (at, address, index) => {
         const content = contentOf(address, index);
         const node = content && content.length >= 8 ? moved(new Cursor(content, 0).address(8)) : undefined;
         if (content && node)
-          heap.push({ at, content: { bytes: content.slice(), owned: true, targets: [{ at: 0, node }], heap: [] } });
+          heap.push({
+            at,
+            content: { bytes: content.slice(), owned: true, targets: [{ at: 0, target: node }], heap: [] },
+          });
         else bytes.fill(0, at, at + 12);
       },
     );
@@ -182,7 +187,7 @@ export class MovedStructure {
     const message = this.#layout(node, { kind: 'chunked', chunk, elementSize, index });
     if (!message || !extent) return;
     this.structure.extents.add(extent);
-    message.targets = [{ at: index.kind === 'btree1' ? 3 : message.bytes.length - 8, node: extent }];
+    message.targets = [{ at: index.kind === 'btree1' ? 3 : message.bytes.length - 8, target: extent }];
     addReferrer(message);
   }
 

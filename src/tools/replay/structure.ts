@@ -21,7 +21,7 @@ import type { FilterEntry } from '../../hdf5/messages/filter-pipeline.ts';
 import { MESSAGE, MESSAGE_FLAG } from '../../hdf5/messages/message-types.ts';
 import { newStructure } from '../../hdf5/open.ts';
 import { parseShared } from '../../hdf5/read/shared-messages.ts';
-import { createDatatype, setEncodedAttribute } from '../../hdf5/write/attributes.ts';
+import { setEncodedAttribute } from '../../hdf5/write/attributes.ts';
 import { replaceMessage } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
@@ -89,7 +89,7 @@ class Builder {
     if (!message) throw formatError(`${path} has no datatype`, this.#session.structure.loader.file.base + node.address);
     if (node.kind === 'dataset') return this.#createDataset(group, name, object, message);
     const { bytes, type } = describedType(message.content, message.offset);
-    const made = createDatatype(this.structure, group, name, publicType(type));
+    const made = this.structure.createDatatype(group, name, publicType(type));
     replaceMessage(this.structure, made, MESSAGE.datatype, bytes);
     return made;
   }
@@ -211,7 +211,7 @@ export function translated(
     count,
     (at, address) => {
       const node = twin(address);
-      if (node) targets.push({ at, node });
+      if (node) targets.push({ at, target: node });
       else bytes.fill(0, at, at + 8);
     },
     (at, address, index) => {
@@ -219,7 +219,11 @@ export function translated(
       const content = mustHave(contentOf, address, index);
       const node = content.length >= 8 ? twin(new Cursor(content, 0).address(8)) : undefined;
       if (!node) bytes.fill(0, at, at + 12);
-      else heap.push({ at, content: { bytes: content.slice(), owned: true, targets: [{ at: 0, node }], heap: [] } });
+      else
+        heap.push({
+          at,
+          content: { bytes: content.slice(), owned: true, targets: [{ at: 0, target: node }], heap: [] },
+        });
     },
   );
   for (const { at, length, address, index, base } of heapSlots(dtype, data, count)) {

@@ -1,4 +1,4 @@
-import { rawReferences } from '../../hdf5/graph/references.ts';
+import { rawReferences } from '../../hdf5/layouts/raw-references.ts';
 import { openStructure, prepareWriting } from '../../hdf5/open.ts';
 import { Appender } from '../../hdf5/write/appender.ts';
 import { Committer } from '../../hdf5/write/commit.ts';

@@ -1,5 +1,6 @@
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { SCALAR_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { deleteAttribute } from '../../hdf5/write/attributes.ts';
 import { renameAttribute, renameLink, rewriteDataset } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
@@ -27,7 +28,7 @@ export function sealAnchor(
     // Nothing but chunks can be filtered.
     ...(layout.kind === 'chunked' ? { filters } : {}),
   });
-  for (const name of ANCHOR_ATTRIBUTES) if (node.attributes.has(name)) structure.deleteAttribute(node, name);
+  for (const name of ANCHOR_ATTRIBUTES) if (node.attributes.has(name)) deleteAttribute(structure, node, name);
 }
 
 /** Takes the log out of the file. */
@@ -36,7 +37,7 @@ export function removeLog(structure: Structure, counts: LogCounts): void {
   const own = new Set([LOG_GROUP, recordsGroup(counts)]);
   for (const name of own) if (root.links.has(name)) structure.removeLink(root, name);
   const attributes = [COUNTS_ATTRIBUTE, ...(counts.config & CONFIG.subfiling ? [TOKEN] : [])];
-  for (const name of attributes) if (root.attributes.has(name)) structure.deleteAttribute(root, name);
+  for (const name of attributes) if (root.attributes.has(name)) deleteAttribute(structure, root, name);
 }
 
 /** Gives every link and attribute the name that users know. */

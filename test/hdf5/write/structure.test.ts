@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ObjectNode } from '../../../src/hdf5/graph/object-node.ts';
 import { SCALAR_SPACE } from '../../../src/hdf5/messages/dataspace.ts';
 import { isKnownMessage, MESSAGE_FLAG } from '../../../src/hdf5/messages/message-types.ts';
+import { setAttribute } from '../../../src/hdf5/write/attributes.ts';
 import { Edited } from '../edited.ts';
 import { Fixture } from '../fixture.ts';
 
@@ -27,7 +28,7 @@ describe('an object with a message that nobody knows', () => {
     return [edited, node];
   };
   const set = (edited: Edited, node: ObjectNode): void =>
-    edited.run(edited.structure.setAttribute(node, 'note', 'int32', SCALAR_SPACE, 7));
+    edited.run(setAttribute(edited.structure, node, 'note', 'int32', SCALAR_SPACE, 7));
   const unknown = (node: ObjectNode) => node.otherMessages.find(({ type }) => !isKnownMessage(type));
 
   test.each(['/Dataset1', '/group/Dataset1'])('%s: keeps it when it is changed', (path) => {
