@@ -4,8 +4,7 @@ import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import { blobStorage } from '../storage/blob.ts';
 import { httpStorage } from '../storage/http.ts';
-import type { ByteStorage } from '../storage/storage.ts';
-import { checkStorage, isPath, plainTarget, type Source } from '../storage/storage.ts';
+import { type ByteStorage, checkStorage, isPath, plainTarget, type Source } from '../storage/storage.ts';
 import {
   type CommonOptions,
   type CreateOptions,

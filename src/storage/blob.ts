@@ -1,7 +1,6 @@
 import { H5LogError } from '../base/errors.ts';
 import { BlockCache } from './block-cache.ts';
-import { checkPosition, closedError, storageFailure } from './errors.ts';
-import type { ByteStorage } from './storage.ts';
+import { type ByteStorage, checkPosition, closedError, storageFailure } from './storage.ts';
 
 /** One slice is copied once on its way: large reads go in pieces of this size, so that the copy stays small. */
 const PIECE = 16 * 2 ** 20;

@@ -1,8 +1,7 @@
 import { joined } from '../base/buffers.ts';
 import { H5LogError } from '../base/errors.ts';
 import { BLOCK, BlockCache } from './block-cache.ts';
-import { checkPosition, closedError, storageFailure } from './errors.ts';
-import type { ByteStorage } from './storage.ts';
+import { type ByteStorage, checkPosition, closedError, storageFailure } from './storage.ts';
 
 /** `fetch` replaces the global one; `headers` go with every request (Authorization, for one). */
 export interface HttpOptions {

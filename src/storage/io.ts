@@ -1,6 +1,5 @@
 import { H5LogError } from '../base/errors.ts';
-import { readOnlyError, storageFailure } from './errors.ts';
-import type { BlockingStorage, ByteStorage } from './storage.ts';
+import { type BlockingStorage, type ByteStorage, readOnlyError, storageFailure } from './storage.ts';
 
 /**
  * What code that needs bytes may wish for. The answer is always a number: the bytes read, the size, else 0.

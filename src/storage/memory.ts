@@ -1,6 +1,5 @@
 import { Contents } from './contents.ts';
-import { checkPosition } from './errors.ts';
-import type { BlockingStorage, ByteStorage } from './storage.ts';
+import { type BlockingStorage, type ByteStorage, checkPosition } from './storage.ts';
 
 /** A storage in memory; `bytes()` is a copy of what it holds now. */
 export interface MemoryStorage extends ByteStorage {

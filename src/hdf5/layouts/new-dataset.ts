@@ -1,5 +1,5 @@
 import { H5LogError } from '../../base/errors.ts';
-import { type DType, fullType } from '../../dtype/model.ts';
+import { type Described, type DType, fullType, type NumberType } from '../../dtype/model.ts';
 import { UNDEFINED } from '../format/cursor.ts';
 import { committedType } from '../graph/dataset-header.ts';
 import { type AddressSlot, FileExtent, type HeapSlot, type ObjectNode } from '../graph/object-node.ts';
@@ -33,7 +33,7 @@ export function draftDataset(dataset: NewDataset, fanout: number): { drafts: Mes
   const dtype = committed ? committedType(committed) : (dataset.dtype as DType);
   const { draft, extents } = dataset.layout.draft({
     space,
-    elementSize: fullType(dtype).size,
+    elementSize: encodedType(dtype).size,
     filtered: filters.length > 0,
     fanout,
   });
@@ -52,8 +52,28 @@ export function draftDataset(dataset: NewDataset, fanout: number): { drafts: Mes
   return { drafts, extents };
 }
 
+interface EncodedType {
+  /** Bytes of an element. */
+  readonly size: number;
+  /** The datatype message. */
+  readonly bytes: Uint8Array;
+}
+
+const encodedNumbers = new Map<NumberType, EncodedType>();
+const encodedTypes = new WeakMap<Described, EncodedType>();
+
+/** The datatype message of a type. Cached, because files have few types and many datasets. */
+function encodedType(dtype: DType): EncodedType {
+  const known = typeof dtype === 'string' ? encodedNumbers.get(dtype) : encodedTypes.get(dtype);
+  if (known) return known;
+  const encoded = { size: fullType(dtype).size, bytes: encodeDatatype(dtype) };
+  if (typeof dtype === 'string') encodedNumbers.set(dtype, encoded);
+  else encodedTypes.set(dtype, encoded);
+  return encoded;
+}
+
 export function draftType(dtype: DType, committed: ObjectNode | null): MessageDraft {
-  if (!committed) return { type: MESSAGE.datatype, flags: MESSAGE_FLAG.constant, bytes: encodeDatatype(dtype) };
+  if (!committed) return { type: MESSAGE.datatype, flags: MESSAGE_FLAG.constant, bytes: encodedType(dtype).bytes };
   return {
     type: MESSAGE.datatype,
     flags: MESSAGE_FLAG.constant | MESSAGE_FLAG.shared,

@@ -1,6 +1,6 @@
 import { boxSize, halves } from '../../space/box.ts';
-import { type EntryBlocks, MOST_DATA_BYTES, mostBlocks } from '../format/table.ts';
-import { TableWriter } from '../format/table-write.ts';
+import { type EntryBlocks, MOST_DATA_BYTES } from '../format/table.ts';
+import { mostBlocks, TableWriter } from '../format/table-write.ts';
 import type { Log } from '../log.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import type { DatasetStage, Stage } from '../post/stage.ts';

@@ -1,7 +1,7 @@
 import { deflate } from '#platform';
 import { allocate } from '../../base/buffers.ts';
 import { putU64 } from '../../hdf5/format/byte-writer.ts';
-import { ENTRY, ENTRY_HEADER, type NewEntry, type TableOptions } from './table.ts';
+import { ENTRY, ENTRY_HEADER, MOST_ENTRY_BYTES, type NewEntry, type TableOptions } from './table.ts';
 
 const ZLIB_LEVEL = 1; // nearly as small as 6 and five to nine times as fast
 /** A reference costs 8 bytes; selections of up to that many (scalars, one-dimensional records) are never shared. */
@@ -21,6 +21,11 @@ interface Shared {
   /** Whether it was made for a dataset of records: if it is no record then, its blocks lie in several. */
   readonly records: boolean;
   readonly selection: Selection;
+}
+
+/** How many blocks fit into an entry, however they are written. */
+export function mostBlocks(rank: number): number {
+  return Math.floor((MOST_ENTRY_BYTES - ENTRY_HEADER - 8 - 4 - 8 * 32) / (16 * Math.max(1, rank)));
 }
 
 /** Builds a metadata table of one section. */

@@ -14,11 +14,6 @@ export const ENTRY_HEADER = 28;
 export const MOST_ENTRY_BYTES = 2 ** 31 - 1;
 export const MOST_DATA_BYTES = 2 ** 31 - 1;
 
-/** How many blocks fit into an entry, however they are written. */
-export function mostBlocks(rank: number): number {
-  return Math.floor((MOST_ENTRY_BYTES - ENTRY_HEADER - 8 - 4 - 8 * 32) / (16 * Math.max(1, rank)));
-}
-
 export interface TableOptions {
   /** One entry for all blocks of a dataset that were posted one after the other, instead of one a block. */
   readonly merge: boolean;

@@ -1,8 +1,14 @@
 import { existsSync, linkSync, renameSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
-import { storageFailure } from '../errors.ts';
-import { type BlockingStorage, type ByteStorage, plainTarget, type Source, type WriteTarget } from '../storage.ts';
+import {
+  type BlockingStorage,
+  type ByteStorage,
+  plainTarget,
+  type Source,
+  storageFailure,
+  type WriteTarget,
+} from '../storage.ts';
 import { readableAfterClose } from './after-close.ts';
 import { nodeStorage } from './file.ts';
 import { acquireLock, type Lock } from './lock.ts';

@@ -2,8 +2,14 @@ import * as fs from 'node:fs';
 import { promisify } from 'node:util';
 import { H5LogError } from '../../base/errors.ts';
 import { Batches, MOST_BYTES } from '../batches.ts';
-import { checkPosition, closedError, readOnlyError, storageFailure } from '../errors.ts';
-import type { BlockingStorage, ByteStorage } from '../storage.ts';
+import {
+  type BlockingStorage,
+  type ByteStorage,
+  checkPosition,
+  closedError,
+  readOnlyError,
+  storageFailure,
+} from '../storage.ts';
 import { errno, pathOf } from './path.ts';
 
 /** As in fopen: r reads, r+ also writes, w+ makes or empties the file, wx+ makes it and refuses one that exists. */

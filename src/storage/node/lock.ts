@@ -3,7 +3,7 @@ import { linkSync, readdirSync, readFileSync, readlinkSync, renameSync, unlinkSy
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { type ErrorDetails, H5LogError } from '../../base/errors.ts';
-import { storageFailure } from '../errors.ts';
+import { storageFailure } from '../storage.ts';
 import { errno, realFile } from './path.ts';
 
 /** The right to write a file, held until released or until the process is gone. */

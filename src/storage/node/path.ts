@@ -2,7 +2,7 @@ import { closeSync, fsyncSync, openSync, readlinkSync, realpathSync } from 'node
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { H5LogError } from '../../base/errors.ts';
-import { storageFailure } from '../errors.ts';
+import { storageFailure } from '../storage.ts';
 
 /** The code of a system error such as ENOENT, else ''. */
 export function errno(error: unknown): string {

@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, unlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { storageFailure } from '../errors.ts';
-import type { ByteStorage, Subfiles } from '../storage.ts';
+import { type ByteStorage, type Subfiles, storageFailure } from '../storage.ts';
 import { readableAfterClose } from './after-close.ts';
 import { nodeStorage } from './file.ts';
 import { errno, pathOf, realFile, syncDirectory } from './path.ts';
