@@ -1,20 +1,20 @@
-/** Fills `into` from `offset`, wholly: never asked for bytes beyond the end. */
+/** Fills all of `into` from `offset`. Never called for bytes beyond the end. */
 export type Fetch = (into: Uint8Array, offset: number) => Promise<void>;
 
-/** The unit of reading and keeping. */
-export const BLOCK = 64 * 1024;
-const MOST_BLOCKS = 64;
-/** Reads from here up go past the cache: they are data, would push out all structure, and are not read twice. */
-const LARGE = 16 * BLOCK;
+/** The cache reads and keeps whole blocks of this size. */
+export const BLOCK_SIZE = 64 * 1024;
+const MAX_BLOCKS = 64;
+/** Reads of this size and more bypass the cache: they are data, would evict all structure, and are rarely read twice. */
+const LARGE_READ = 16 * BLOCK_SIZE;
 
 /**
- * Keeps the blocks read last, so that reading structure (a few bytes here, a few there) does not cost a request each.
- * Neighbouring blocks that are missing come in one request; two reads that want the same block wait for the same request.
+ * A least-recently-used cache of blocks, so that reading structure (a few bytes here, a few there) does not cost a request
+ * each. Adjacent blocks that are missing are fetched in one request; two reads of the same block share a request.
  */
 export class BlockCache {
   readonly #fetch: Fetch;
   readonly #size: number;
-  /** In order of last use, the oldest first. */
+  /** By block number, in order of last use, the oldest first. */
   readonly #blocks = new Map<number, Promise<Uint8Array>>();
 
   constructor(fetch: Fetch, size: number) {
@@ -22,26 +22,26 @@ export class BlockCache {
     this.#size = size;
   }
 
-  /** Puts a block there that is known already. */
-  keep(block: number, bytes: Uint8Array): void {
-    this.#remember(block, Promise.resolve(bytes));
+  /** Adds a block that the caller has already read. */
+  put(block: number, bytes: Uint8Array): void {
+    this.#store(block, Promise.resolve(bytes));
   }
 
-  /** Fills `into` as far as there are bytes and gives their number. */
+  /** Fills `into` up to the end of the file and returns the number of bytes. */
   async read(into: Uint8Array, offset: number): Promise<number> {
     const length = Math.max(0, Math.min(into.byteLength, this.#size - offset));
     if (length === 0) return 0;
-    if (length >= LARGE) {
+    if (length >= LARGE_READ) {
       await this.#fetch(into.subarray(0, length), offset);
       return length;
     }
-    const first = Math.floor(offset / BLOCK);
-    const blocks = await Promise.all(this.#get(first, Math.floor((offset + length - 1) / BLOCK)));
+    const first = Math.floor(offset / BLOCK_SIZE);
+    const blocks = await Promise.all(this.#get(first, Math.floor((offset + length - 1) / BLOCK_SIZE)));
     for (let i = 0; i < blocks.length; i++) {
       const bytes = blocks[i] as Uint8Array;
-      const start = (first + i) * BLOCK;
+      const start = (first + i) * BLOCK_SIZE;
       const from = Math.max(offset, start);
-      const to = Math.min(offset + length, start + BLOCK);
+      const to = Math.min(offset + length, start + BLOCK_SIZE);
       into.set(bytes.subarray(from - start, to - start), from - offset);
     }
     return length;
@@ -51,7 +51,7 @@ export class BlockCache {
     const blocks: Promise<Uint8Array>[] = [];
     for (let block = first; block <= last; block++) {
       let found = this.#blocks.get(block);
-      if (found) this.#remember(block, found);
+      if (found) this.#store(block, found);
       else {
         let end = block + 1;
         while (end <= last && !this.#blocks.has(end)) end++;
@@ -63,28 +63,28 @@ export class BlockCache {
     return blocks;
   }
 
-  /** Asks for the blocks from `first` up to and without `end` in one go. */
+  /** Fetches the blocks from `first` up to but not including `end` in one request. */
   #request(first: number, end: number): void {
-    const start = first * BLOCK;
-    const run = new Uint8Array(Math.min(end * BLOCK, this.#size) - start);
+    const start = first * BLOCK_SIZE;
+    const run = new Uint8Array(Math.min(end * BLOCK_SIZE, this.#size) - start);
     const arrival = this.#fetch(run, start);
     for (let block = first; block < end; block++) {
-      const at = block * BLOCK - start;
-      // A copy, so that one block that is still used does not keep the memory of its whole run.
-      const bytes = arrival.then(() => run.slice(at, at + BLOCK));
-      this.#remember(block, bytes);
-      // A failed request is forgotten: the next read tries again.
+      const at = block * BLOCK_SIZE - start;
+      // A copy, so that one block that stays in the cache does not retain the memory of the whole run.
+      const bytes = arrival.then(() => run.slice(at, at + BLOCK_SIZE));
+      this.#store(block, bytes);
+      // A failed request is dropped from the cache: the next read tries again.
       bytes.catch(() => {
         if (this.#blocks.get(block) === bytes) this.#blocks.delete(block);
       });
     }
   }
 
-  #remember(block: number, bytes: Promise<Uint8Array>): void {
+  #store(block: number, bytes: Promise<Uint8Array>): void {
     this.#blocks.delete(block);
     this.#blocks.set(block, bytes);
     for (const oldest of this.#blocks.keys()) {
-      if (this.#blocks.size <= MOST_BLOCKS) break;
+      if (this.#blocks.size <= MAX_BLOCKS) break;
       this.#blocks.delete(oldest);
     }
   }

@@ -1,18 +1,18 @@
 import { joined } from '../base/buffers.ts';
 import { H5LogError } from '../base/errors.ts';
-import { BLOCK, BlockCache } from './block-cache.ts';
+import { BLOCK_SIZE, BlockCache } from './block-cache.ts';
 import { type ByteStorage, checkPosition, closedError, storageFailure } from './storage.ts';
 
-/** `fetch` replaces the global one; `headers` go with every request (Authorization, for one). */
+/** `fetch` replaces the global function; `headers` are sent with every request, for example Authorization. */
 export interface HttpOptions {
   readonly fetch?: typeof fetch;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A server that sends the whole file whatever we ask for is put up with up to this size. */
-const MOST_WHOLE = 64 * 2 ** 20;
+/** A server without range support sends the whole file; that is accepted up to this size. */
+const MAX_WHOLE_FILE = 64 * 2 ** 20;
 
-/** A file behind a URL, read by range requests; read only, and only asynchronously. The first use asks for the size. */
+/** A file behind a URL, read by range requests; read only, and only asynchronously. The first use finds out the size. */
 export function httpStorage(url: string | URL, options: HttpOptions = {}): ByteStorage {
   const file = new RemoteFile(String(url), options);
   return {
@@ -47,7 +47,7 @@ class RemoteFile {
     if (!this.#opened) {
       const opening = this.attempt('open', undefined, () => this.#retried(() => this.#open()));
       this.#opened = opening;
-      // A server that was away may be asked again.
+      // The next use tries again: the server may be back.
       opening.catch(() => {
         this.#opened = undefined;
       });
@@ -56,7 +56,7 @@ class RemoteFile {
     return this.attempt('open', undefined, () => this.#opened as Promise<Opened>);
   }
 
-  /** Gives errors their name; requests that `close` cut off end as CLOSED. */
+  /** Adds the URL and the offset to errors; requests that `close` aborts fail with CLOSED. */
   async attempt<T>(doing: string, offset: number | undefined, work: () => Promise<T>): Promise<T> {
     if (this.#ending.signal.aborted) throw closedError(this.name);
     try {
@@ -73,7 +73,7 @@ class RemoteFile {
   }
 
   async #open(): Promise<Opened> {
-    const response = await this.#request(0, BLOCK);
+    const response = await this.#request(0, BLOCK_SIZE);
     if (response.status === 206) {
       const range = rangeOf(response);
       if (range?.size === undefined || range.start !== 0) {
@@ -83,25 +83,25 @@ class RemoteFile {
       await this.#fill(response, first);
       const version = versionOf(response, range.size);
       const cache = new BlockCache((into, offset) => this.#fetchRange(into, offset, version), range.size);
-      if (range.end === Math.min(BLOCK, range.size)) cache.keep(0, first);
+      if (range.end === Math.min(BLOCK_SIZE, range.size)) cache.put(0, first);
       return { size: range.size, cache };
     }
-    // No byte of an empty file can be asked for, and the answer to that names the size.
+    // An empty file has no satisfiable range, and the response to that names the size.
     if (response.status === 416 && rangeOf(response)?.size === 0) {
       await response.body?.cancel();
       return { size: 0, cache: { read: async () => 0 } };
     }
     if (response.status !== 200) throw await this.#error(response, `status ${response.status}`);
-    const whole = await readAll(response, MOST_WHOLE);
+    const whole = await readAll(response, MAX_WHOLE_FILE);
     if (!whole) {
-      const limit = `only files up to ${MOST_WHOLE} bytes can be read without`;
-      throw await this.#error(response, `the server does not support ranges, ${limit}`);
+      const limit = `without them only files of up to ${MAX_WHOLE_FILE} bytes can be read`;
+      throw await this.#error(response, `the server does not support range requests; ${limit}`);
     }
     const cache = new BlockCache(async (into, at) => into.set(whole.subarray(at, at + into.length)), whole.byteLength);
     return { size: whole.byteLength, cache };
   }
 
-  /** A server may send less than was asked for, so this goes on until all is there. */
+  /** Fetches until `into` is full: a server may send less than was requested. */
   async #fetchRange(into: Uint8Array, offset: number, version: Version): Promise<void> {
     for (let at = 0; at < into.byteLength; ) {
       at += await this.#retried(() => this.#fetchPart(into.subarray(at), offset + at, version));
@@ -110,15 +110,15 @@ class RemoteFile {
 
   async #fetchPart(into: Uint8Array, offset: number, version: Version): Promise<number> {
     const response = await this.#request(offset, into.byteLength);
-    // The answers' own ETag and size are compared, not If-Range sent: in a browser that header would cost a preflight
-    // for each request, and each answer is of one version anyway.
+    // Compares ETag and size of the responses instead of sending If-Range: in a browser that header would cost a preflight
+    // for each request, and each response is of one version anyway.
     const range = rangeOf(response);
     const changed = response.status === 416 || (response.ok && !sameVersion(version, versionOf(response, range?.size)));
     if (changed) throw await this.#error(response, 'the file has changed on the server');
     if (response.status !== 206) throw await this.#error(response, `status ${response.status} to a range request`);
     if (range?.start !== offset || range.end <= offset || range.end > offset + into.byteLength) {
       const got = response.headers.get('content-range');
-      throw await this.#error(response, `asked for ${into.byteLength} bytes at ${offset}, got ${got}`);
+      throw await this.#error(response, `requested ${into.byteLength} bytes at ${offset}, got ${got}`);
     }
     await this.#fill(response, into.subarray(0, range.end - offset));
     return range.end - offset;
@@ -126,19 +126,19 @@ class RemoteFile {
 
   async #fill(response: Response, into: Uint8Array): Promise<void> {
     const count = await fillFrom(response, into);
-    if (count !== into.byteLength) throw new Error(`the answer ended after ${count} of ${into.byteLength} bytes`);
+    if (count !== into.byteLength) throw new Error(`the response ended after ${count} of ${into.byteLength} bytes`);
   }
 
   #request(offset: number, length: number): Promise<Response> {
     const send = this.#options.fetch ?? globalThis.fetch;
     return send(this.name, {
-      // With a range, fetch itself asks for no compression: a range would be one of the compressed bytes.
+      // With a range, fetch itself requests no compression: a range would apply to the compressed bytes.
       headers: { ...this.#options.headers, range: `bytes=${offset}-${offset + length - 1}` },
       signal: this.#ending.signal,
     });
   }
 
-  /** Once more when the network failed; an answer of the server is an answer. */
+  /** Tries once more after a network failure. A response of the server, even an error, is not retried. */
   async #retried<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -155,7 +155,7 @@ class RemoteFile {
   }
 }
 
-/** What tells one version of a remote file from the next. */
+/** Identifies a version of a remote file. */
 export interface Version {
   readonly size: number | undefined;
   readonly etag: string | null;
@@ -166,13 +166,13 @@ export function versionOf(response: Response, size: number | undefined): Version
   return { size, etag: response.headers.get('etag'), modified: response.headers.get('last-modified') };
 }
 
-/** Compares what both have: behind a load balancer or CORS a header can be missing from some answers. */
+/** Compares what both versions have: behind a load balancer or CORS, a header can be missing from some responses. */
 export function sameVersion(a: Version, b: Version): boolean {
   const same = <T>(x: T, y: T): boolean => x == null || y == null || x === y;
   return same(a.size, b.size) && same(a.etag, b.etag) && same(a.modified, b.modified);
 }
 
-/** The bytes from `start` up to and without `end` of `size` (unknown if `*`); an unsatisfied range (`*`) is 0 to 0. */
+/** Content-Range: the bytes from `start` up to but not including `end` of `size` (undefined if `*`). An unsatisfied range (`*`) is 0 to 0. */
 export function rangeOf(response: Response): { start: number; end: number; size: number | undefined } | undefined {
   const match = /^bytes (?:(\d+)-(\d+)|\*)\/(?:(\d+)|\*)$/.exec(response.headers.get('content-range')?.trim() ?? '');
   if (!match) return undefined;
@@ -184,7 +184,7 @@ export function rangeOf(response: Response): { start: number; end: number; size:
   };
 }
 
-/** Streams the body into place, without a second copy of it in memory. Gives the length of the body, cut off at one too many. */
+/** Streams the body into `into`, without a second copy of it in memory. Returns the length of the body, or one more than fits. */
 export async function fillFrom(response: Response, into: Uint8Array): Promise<number> {
   let filled = 0;
   for await (const chunk of chunksOf(response)) {
@@ -208,7 +208,7 @@ export async function readAll(response: Response, most: number): Promise<Uint8Ar
   return joined(chunks);
 }
 
-/** By reader: Safari cannot iterate over a stream. Leaving early cancels the rest of the body. */
+/** Uses a reader, because Safari cannot iterate over a stream. Leaving the loop early cancels the rest of the body. */
 async function* chunksOf(response: Response): AsyncGenerator<Uint8Array> {
   const reader = response.body?.getReader();
   if (!reader) return;

@@ -2,9 +2,11 @@ import { H5LogError } from '../base/errors.ts';
 import { type BlockingStorage, type ByteStorage, readOnlyError, storageFailure } from './storage.ts';
 
 /**
- * What code that needs bytes may wish for. The answer is always a number: the bytes read, the size, else 0.
- * `flip`, `truncate`, `size` and reads marked `now` go through the blocking half whenever there is one, also when driven
- * asynchronously: an asynchronous write of an older superblock, or a change of size, can land after a newer one.
+ * An operation on a storage. Its result is always a number: the bytes read, the size, else 0. `flip` is the write of the
+ * superblock that makes a commit visible.
+ *
+ * `flip`, `truncate`, `size` and reads marked `now` use the blocking half of the storage if it has one, also under
+ * {@link driveAsync}: an asynchronous write of an older superblock, or a change of size, could land after a newer one.
  */
 export type Operation = (
   | { readonly op: 'read'; readonly into: Uint8Array; readonly offset: number; readonly now?: boolean }
@@ -12,28 +14,28 @@ export type Operation = (
       readonly op: 'write' | 'flip';
       readonly parts: readonly Uint8Array[];
       readonly offset: number;
-      /** Done while the bytes are on their way, or before them. */
+      /** Called while an asynchronous write is in flight, and before a blocking one. */
       readonly meanwhile?: () => void;
     }
   | { readonly op: 'truncate'; readonly size: number }
   | { readonly op: 'size' | 'sync' }
 ) & {
-  /** Another storage than the one that is driven: a file of several parts. */
+  /** The storage to use instead of the one that the driver was given: a subfile. */
   readonly on?: ByteStorage | undefined;
 };
 
-/** Code written once for both worlds: it yields wishes and gets their answers. */
+/** Code written once for blocking and asynchronous callers: a generator that yields operations and receives their results. */
 export type Io<T> = Generator<Operation, T, number>;
 
-/** Runs to the end without returning to the event loop. */
+/** Runs `io` to its end without returning to the event loop. */
 export function driveSync<T>(storage: ByteStorage, io: Io<T>): T {
   let step = io.next();
   while (!step.done) {
     let answer: number;
     try {
-      // Only now: what is in memory already needs no storage.
+      // Not before the loop: an `io` that finds everything in memory works without a blocking half.
       const target = step.value.on ?? storage;
-      answer = grantSync(target, mustBlock(target), step.value);
+      answer = performSync(target, blockingOf(target), step.value);
     } catch (error) {
       step = io.throw(storageError(storage, step.value, error));
       continue;
@@ -43,9 +45,9 @@ export function driveSync<T>(storage: ByteStorage, io: Io<T>): T {
   return step.value;
 }
 
-/** Runs to the end, awaiting each wish. `signal` is looked at between wishes. */
+/** Runs `io` to its end and awaits each operation. `signal` is checked before and after each of them. */
 export async function driveAsync<T>(storage: ByteStorage, io: Io<T>, signal?: AbortSignal): Promise<T>;
-/** With `stopped`, another driver may take the work over: nothing more is done once it says so, and nothing is returned. */
+/** Gives up, with undefined, as soon as `stopped` says that a blocking driver has taken the work over. */
 export async function driveAsync<T>(
   storage: ByteStorage,
   io: Io<T>,
@@ -63,35 +65,35 @@ export async function driveAsync<T>(
     let answer: number;
     try {
       signal?.throwIfAborted();
-      answer = await grantAsync(step.value.on ?? storage, step.value);
+      answer = await performAsync(step.value.on ?? storage, step.value);
       signal?.throwIfAborted();
     } catch (error) {
       if (stopped?.()) return undefined;
       step = io.throw(signal?.aborted ? signal.reason : storageError(storage, step.value, error));
       continue;
     }
-    // Also here: what follows a wish may say that it is done, of work that others have long gone beyond.
+    // Checked before `io` goes on: its next step may report the work as done although others have since gone further.
     if (stopped?.()) return undefined;
     step = io.next(answer);
   }
   return step.value;
 }
 
-function grantSync(storage: ByteStorage, blocking: BlockingStorage, wish: Operation): number {
-  switch (wish.op) {
+function performSync(storage: ByteStorage, blocking: BlockingStorage, operation: Operation): number {
+  switch (operation.op) {
     case 'read':
-      return blocking.read(wish.into, wish.offset);
+      return blocking.read(operation.into, operation.offset);
     case 'size':
       return blocking.size();
     case 'write':
     case 'flip':
-      mustWrite(storage);
-      wish.meanwhile?.();
-      blocking.write(wish.parts, wish.offset);
+      writerOf(storage);
+      operation.meanwhile?.();
+      blocking.write(operation.parts, operation.offset);
       return 0;
     case 'truncate':
-      mustWrite(storage);
-      blocking.truncate(wish.size);
+      writerOf(storage);
+      blocking.truncate(operation.size);
       return 0;
     case 'sync':
       blocking.sync();
@@ -99,22 +101,24 @@ function grantSync(storage: ByteStorage, blocking: BlockingStorage, wish: Operat
   }
 }
 
-async function grantAsync(storage: ByteStorage, wish: Operation): Promise<number> {
+async function performAsync(storage: ByteStorage, operation: Operation): Promise<number> {
   const { blocking } = storage;
-  switch (wish.op) {
+  switch (operation.op) {
     case 'read':
-      return wish.now && blocking ? blocking.read(wish.into, wish.offset) : storage.read(wish.into, wish.offset);
+      return operation.now && blocking
+        ? blocking.read(operation.into, operation.offset)
+        : storage.read(operation.into, operation.offset);
     case 'size':
       return blocking ? blocking.size() : storage.size();
     case 'write':
     case 'flip':
-      if (wish.op === 'flip' && blocking) return grantSync(storage, blocking, wish);
-      await writeMeanwhile(mustWrite(storage)(wish.parts, wish.offset), wish.meanwhile);
+      if (operation.op === 'flip' && blocking) return performSync(storage, blocking, operation);
+      await writeMeanwhile(writerOf(storage)(operation.parts, operation.offset), operation.meanwhile);
       return 0;
     case 'truncate':
-      if (blocking) return grantSync(storage, blocking, wish);
-      mustWrite(storage);
-      await storage.truncate?.(wish.size);
+      if (blocking) return performSync(storage, blocking, operation);
+      writerOf(storage);
+      await storage.truncate?.(operation.size);
       return 0;
     case 'sync':
       await storage.sync?.();
@@ -130,7 +134,7 @@ async function writeMeanwhile(written: Promise<void>, meanwhile: (() => void) | 
   }
 }
 
-/** The same code, on another storage. */
+/** Runs `io` on another storage than the driver's. */
 export function* onStorage<T>(storage: ByteStorage, io: Io<T>): Io<T> {
   let step = io.next();
   while (!step.done) {
@@ -146,27 +150,27 @@ export function* onStorage<T>(storage: ByteStorage, io: Io<T>): Io<T> {
   return step.value;
 }
 
-/** Runs code that has everything it needs in memory. */
+/** Runs an `io` whose bytes are known to be in memory: without a storage, so without a driver. */
 export function runInMemory<T>(io: Io<T>): T {
   const step = io.next();
   if (step.done) return step.value;
-  throw new H5LogError('STORAGE', 'something was expected in memory that is only in the file');
+  throw new H5LogError('STORAGE', 'internal error: bytes were expected in memory that are only in the file');
 }
 
-function mustBlock(storage: ByteStorage): BlockingStorage {
+function blockingOf(storage: ByteStorage): BlockingStorage {
   if (storage.blocking) return storage.blocking;
   throw new H5LogError('UNSUPPORTED', `${storage.name} cannot be used with blocking calls; use the asynchronous form`, {
     file: storage.name,
   });
 }
 
-function mustWrite(storage: ByteStorage): NonNullable<ByteStorage['write']> {
+function writerOf(storage: ByteStorage): NonNullable<ByteStorage['write']> {
   if (!storage.write) throw readOnlyError(storage.name);
   return storage.write.bind(storage);
 }
 
-function storageError(driven: ByteStorage, wish: Operation, cause: unknown): H5LogError {
-  const { name } = wish.on ?? driven;
-  const offset = 'offset' in wish ? wish.offset : undefined;
-  return storageFailure(name, wish.op === 'flip' ? 'write' : wish.op, cause, offset);
+function storageError(driven: ByteStorage, operation: Operation, cause: unknown): H5LogError {
+  const doing = operation.op === 'flip' ? 'write' : operation.op;
+  const offset = 'offset' in operation ? operation.offset : undefined;
+  return storageFailure((operation.on ?? driven).name, doing, cause, offset);
 }

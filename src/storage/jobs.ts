@@ -2,12 +2,12 @@ import { H5LogError } from '../base/errors.ts';
 import { driveAsync, driveSync, type Io } from './io.ts';
 import type { ByteStorage } from './storage.ts';
 
-/** Work on a storage that is done as a whole or not at all, in turn. `start` may be called twice: see {@link JobQueue}. */
+/** Work on a storage that succeeds or fails as a whole, such as a flush. `start` may be called twice: see {@link JobQueue}. */
 export interface Job<T> {
   start(): Io<T>;
-  /** Called once, with what `start` gave. `overtaken`: an earlier start may still have a write under way. */
+  /** Called once, with the result. `overtaken`: a write of an earlier start may still be in flight. */
   done(value: T, overtaken: boolean): void;
-  /** Called once, when the job, or one before it, failed. */
+  /** Called once, when this job or one before it failed. */
   failed(error: unknown): void;
 }
 
@@ -17,21 +17,21 @@ interface Entry<T> {
   readonly resolve: (value: T) => void;
   readonly reject: (error: unknown) => void;
   settled: boolean;
-  /** Resolves the promise of a job that was overtaken, when nothing of it is under way any more. */
+  /** Resolves the promise of a job that was overtaken, once its last write is no longer in flight. */
   landed?: () => void;
 }
 
 /**
- * Runs jobs one after the other. A blocking call takes over what is unfinished: it starts the running job again from the
- * beginning, which writes the same bytes to the same places, and the promise given for it resolves with that result, once the
- * write that was under way has ended: until then the memory it reads from must not change. When a
- * job fails, those behind it fail too, because they were prepared on top of it.
+ * Runs jobs one after the other. A blocking call overtakes unfinished jobs: it starts the running one again from the
+ * beginning, which writes the same bytes to the same offsets. The promise of that job resolves with the result of the second
+ * run, but not before the write in flight has ended: until then the memory it reads from must not change. When a job fails,
+ * those queued behind it fail too, because they were prepared on top of it.
  */
 export class JobQueue<T> {
   readonly #storage: ByteStorage;
   #entries: Entry<T>[] = [];
   #running = false;
-  /** The job that is being done asynchronously. */
+  /** The job that runs asynchronously at the moment. */
   #driven: Entry<T> | null = null;
 
   constructor(storage: ByteStorage) {
@@ -51,13 +51,13 @@ export class JobQueue<T> {
     return promise;
   }
 
-  /** Finishes everything that waits, then the given job, without returning to the event loop. */
+  /** Finishes all queued jobs, then the given one, without returning to the event loop. */
   runSync(job: Job<T>): T {
     this.finishSync();
     return this.#doSync(job);
   }
 
-  /** Takes over everything that is unfinished. The promises of jobs that fail here reject as well. */
+  /** Finishes the running job and all queued ones. The promises of jobs that fail here reject as well. */
   finishSync(): void {
     while (this.#entries.length > 0) {
       const entry = this.#entries[0] as Entry<T>;
@@ -71,7 +71,7 @@ export class JobQueue<T> {
     }
   }
 
-  /** The result of the last job that is unfinished; undefined if there is none. */
+  /** The promise of the last unfinished job; undefined if there is none. */
   get last(): Promise<T> | undefined {
     return this.#entries.at(-1)?.promise;
   }
@@ -88,7 +88,7 @@ export class JobQueue<T> {
     return value;
   }
 
-  /** Everything that is unfinished fails. */
+  /** Rejects all queued and running jobs with `error`. */
   cancel(error: unknown): void {
     if (this.#entries.length > 0) this.#fail(error);
   }
@@ -106,7 +106,7 @@ export class JobQueue<T> {
         this.#driven = null;
         if (!entry.settled) this.#fail(error);
       }
-      // Overtaken: the last write of ours has come to its end only now.
+      // If the job was overtaken, its last asynchronous write has ended only now.
       entry.landed?.();
     }
     this.#running = false;
@@ -128,7 +128,7 @@ export class JobQueue<T> {
       file: this.#storage.name,
       cause: error,
     });
-    // The newest is undone first, because it was prepared on top of the others.
+    // Undo the newest first: it was prepared on top of the others.
     for (let i = failed.length - 1; i >= 0; i--) {
       const entry = failed[i] as Entry<T>;
       entry.settled = true;

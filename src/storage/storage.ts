@@ -16,7 +16,7 @@ export interface ByteStorage {
   readonly blocking?: BlockingStorage;
 }
 
-/** The same calls, done when they return. */
+/** Blocking variants of the methods of {@link ByteStorage}. */
 export interface BlockingStorage {
   size(): number;
   read(into: Uint8Array, offset: number): number;
@@ -26,51 +26,51 @@ export interface BlockingStorage {
   close(): void;
 }
 
-/** The files beside a file that hold its data. They are made under temporary names and get their own when the file is there. */
+/** The subfiles that hold a file's data. Each is created under a temporary name and renamed when the file itself is published. */
 export interface Subfiles {
-  /** Where subfile number `g` is, for messages. */
+  /** The path of subfile number `g`, for messages. */
   name(g: number): string;
-  /** undefined: there is none. With a token: the one of that file which was not given its name yet. */
+  /** undefined if it does not exist. With a token: the subfile that was created with it and is not yet published. */
   open(g: number, writing: boolean, token?: string): ByteStorage | undefined;
   create(g: number, token: string): ByteStorage;
   publish(g: number, token: string, durable: boolean): void;
   discard(g: number, token: string): void;
-  /** Removes what earlier files of that name left behind: subfiles from number `count` on, and those that never got a name. */
+  /** Removes leftovers of earlier files of that name: subfiles from number `count` on, and those that were never published. */
   tidy(count: number): void;
 }
 
-/** A file that may be written: its bytes, and the right to be the only writer. */
+/** A file open for writing: its storage and its write lock. */
 export interface WriteTarget {
   readonly storage: ByteStorage;
-  /** Where a new file is until it has its name, for others who write into it. */
+  /** The temporary path of a new file that is not yet published, for other ranks that write into it. */
   readonly at?: string;
-  /** Gives the right up; at the end, or when opening failed. */
+  /** Releases the write lock: on close, and when opening fails. */
   release(): void;
-  /** Makes a new file appear under its name. `durable` also survives a power loss. */
+  /** Renames a new file to its final name. With `durable` the name survives a power loss. */
   publish(durable: boolean): void;
-  /** Removes a new file that was never published. */
+  /** Removes a new file that was not published. */
   discard(): void;
 }
 
-/** A storage of the caller's own: nothing to lock, nothing to rename. */
+/** The target for a storage that the caller provides: nothing to lock, nothing to rename. */
 export function plainTarget(storage: ByteStorage): WriteTarget {
   return { storage, release() {}, publish() {}, discard() {} };
 }
 
-/** Where a file is, and what was taken for it. */
+/** An opened file: its storage, and what belongs to it on disk. */
 export interface Source {
-  /** null for what is not a file of this machine. */
+  /** null if the storage is not a local file. */
   readonly path: string | null;
   readonly storage: ByteStorage;
-  /** null: the file is only read. */
+  /** null if the file is open for reading only. */
   readonly target: WriteTarget | null;
-  /** The files beside this one; null where nothing is beside it. */
+  /** null if the storage is not a local file. */
   readonly subfiles: Subfiles | null;
 }
 
 export const isPath = (source: unknown): source is string | URL => typeof source === 'string' || source instanceof URL;
 
-/** Refuses what is neither a path nor anything that bytes can be read from. */
+/** Throws OPTION unless `source` has the methods of a storage. */
 export function checkStorage(source: unknown): void {
   const storage = source as Partial<ByteStorage> | null;
   if (
@@ -83,17 +83,17 @@ export function checkStorage(source: unknown): void {
   throw new H5LogError('OPTION', 'a path, a URL, a Blob or a storage is needed');
 }
 
-/** The error of every call on a storage that was closed. */
+/** Thrown by every call on a storage that was closed. */
 export function closedError(name: string): H5LogError {
   return new H5LogError('CLOSED', `${name} is closed`, { file: name });
 }
 
-/** The error of every change to a storage that was opened for reading. */
+/** Thrown by every change to a storage that was opened for reading. */
 export function readOnlyError(name: string): H5LogError {
   return new H5LogError('READ_ONLY', `${name} is read only`, { file: name });
 }
 
-/** Wraps what the system threw; an error that is ours already passes unchanged. */
+/** Wraps an error of the system in an H5LogError that names the file and the offset; an H5LogError passes unchanged. */
 export function storageFailure(name: string, doing: string, cause: unknown, offset?: number): H5LogError {
   if (isH5LogError(cause)) return cause;
   const reason = cause instanceof Error ? cause.message : String(cause);
@@ -102,10 +102,10 @@ export function storageFailure(name: string, doing: string, cause: unknown, offs
 }
 
 /**
- * Refuses offsets and sizes that are not whole numbers from 0 to 2^53 - 1. It matters: to the system -1 means "the current
- * position", so that a wrong offset would write somewhere instead of failing.
+ * Throws unless an offset or a size is a whole number from 0 to 2^53 - 1. Node takes -1 for "the current position": a wrong
+ * offset would write somewhere instead of failing.
  */
 export function checkPosition(name: string, position: number): void {
   if (Number.isSafeInteger(position) && position >= 0) return;
-  throw new H5LogError('STORAGE', `${name}: ${position} is not a position in a file`, { file: name });
+  throw new H5LogError('STORAGE', `${name}: ${position} is not a valid offset`, { file: name });
 }

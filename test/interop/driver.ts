@@ -46,7 +46,7 @@ export class Draft {
   static create(path: string): Draft {
     const storage = nodeStorage(path, 'w+');
     const structure = newStructure();
-    driveSync(storage, wish({ op: 'truncate', size: 0 }));
+    driveSync(storage, perform({ op: 'truncate', size: 0 }));
     const superblock = { base: 0, end: SUPERBLOCK_SIZE, bytes: new Uint8Array(0) };
     const appender = new Appender({ name: path, superblock, power: false });
     return new Draft(storage, structure, new Committer(structure, appender, null));
@@ -181,7 +181,7 @@ export class Draft {
   }
 }
 
-function* wish(step: { op: 'truncate'; size: number }): Io<void> {
+function* perform(step: { op: 'truncate'; size: number }): Io<void> {
   yield step;
 }
 

@@ -1,5 +1,5 @@
 import { Random } from '../../src/bench/random.ts';
-import { Contents } from '../../src/storage/contents.ts';
+import { Contents } from '../../src/storage/memory.ts';
 
 /** What a disk writes as a whole or not at all. */
 export const SECTOR = 512;

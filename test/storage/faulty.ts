@@ -1,8 +1,8 @@
 import { joined } from '../../src/base/buffers.ts';
 import { H5LogError } from '../../src/base/errors.ts';
 import { Random } from '../../src/bench/random.ts';
-import { Contents } from '../../src/storage/contents.ts';
-import { checkPosition, closedError, storageFailure, type BlockingStorage, type ByteStorage } from '../../src/storage/storage.ts';
+import { Contents } from '../../src/storage/memory.ts';
+import { type BlockingStorage, type ByteStorage, checkPosition, closedError, storageFailure } from '../../src/storage/storage.ts';
 import { Delays } from './delays.ts';
 import { DiskModel, land, type Operation, type Piece, type Variant } from './disk-model.ts';
 import { type Fault, type FaultKind, Faults } from './faults.ts';

@@ -106,7 +106,7 @@ describe('what goes wrong', () => {
 
   test('a large file from a server without ranges gives STORAGE saying so', async () => {
     const { url } = serve({ bytes: new Uint8Array(64 * 2 ** 20 + 1), noRanges: true });
-    const message = expect.stringContaining('does not support ranges');
+    const message = expect.stringContaining('does not support range requests');
     expect(await errorOf(() => httpStorage(url).size())).toMatchObject({ code: 'STORAGE', message });
   });
 

@@ -13,7 +13,7 @@ const ways: [string, <T>(storage: ByteStorage, io: Io<T>) => T | Promise<T>][] =
 ];
 
 describe.each(ways)('%s', (_, drive) => {
-  test('grants every wish and gives its answer', async () => {
+  test('performs every operation and returns its result', async () => {
     const storage = memoryStorage(pattern(5));
     function* work(): Io<unknown[]> {
       const into = new Uint8Array(4);
@@ -29,9 +29,9 @@ describe.each(ways)('%s', (_, drive) => {
     expect([...storage.bytes()]).toEqual([9, ...pattern(5).subarray(1), ...pattern(2)]);
   });
 
-  test('runs code without wishes', async () => {
-    function* work(wishes: number): Io<string> {
-      for (let i = 0; i < wishes; i++) yield { op: 'size' };
+  test('runs code without operations', async () => {
+    function* work(operations: number): Io<string> {
+      for (let i = 0; i < operations; i++) yield { op: 'size' };
       return 'done';
     }
     expect(await drive(memoryStorage(), work(0))).toBe('done');
@@ -64,7 +64,7 @@ describe.each(ways)('%s', (_, drive) => {
     expect(events).toEqual(['STORAGE', 'finally']);
   });
 
-  test('wraps foreign errors with what was wished, where, and the cause', async () => {
+  test('wraps foreign errors with the operation, the offset and the cause', async () => {
     const cause = new RangeError('boom');
     const fails = (): never => {
       throw cause;
@@ -97,13 +97,13 @@ describe.each(ways)('%s', (_, drive) => {
   test('writing to what is read only gives READ_ONLY', async () => {
     const { name, size, read, close, blocking } = memoryStorage();
     const storage: ByteStorage = { name, size, read, close, blocking };
-    for (const wish of [
+    for (const operation of [
       { op: 'write', parts: [], offset: 0 },
       { op: 'flip', parts: [], offset: 0 },
       { op: 'truncate', size: 0 },
     ] as const) {
       function* work(): Io<number> {
-        return yield wish;
+        return yield operation;
       }
       expect(await errorOf(() => drive(storage, work()))).toMatchObject({ code: 'READ_ONLY' });
     }
@@ -141,23 +141,23 @@ describe('driveAsync', () => {
     const controller = new AbortController();
     const reason = new Error('enough');
     const storage = memoryStorage(pattern(10));
-    let wishes = 0;
+    let operations = 0;
     let cleaned = false;
     function* work(): Io<void> {
       try {
         for (;;) {
           yield { op: 'size' };
-          if (++wishes === 3) controller.abort(reason);
+          if (++operations === 3) controller.abort(reason);
         }
       } finally {
         cleaned = true;
       }
     }
     expect(await errorOf(() => driveAsync(storage, work(), controller.signal))).toBe(reason);
-    expect([wishes, cleaned]).toEqual([3, true]);
+    expect([operations, cleaned]).toEqual([3, true]);
   });
 
-  test('a signal aborted before grants no wish', async () => {
+  test('a signal that is aborted before the start lets no operation run', async () => {
     const storage = faultyStorage();
     function* work(): Io<void> {
       yield { op: 'write', parts: [pattern(1)], offset: 0 };

@@ -1,15 +1,8 @@
 import * as fs from 'node:fs';
 import { promisify } from 'node:util';
 import { H5LogError } from '../../base/errors.ts';
-import { Batches, MOST_BYTES } from '../batches.ts';
-import {
-  type BlockingStorage,
-  type ByteStorage,
-  checkPosition,
-  closedError,
-  readOnlyError,
-  storageFailure,
-} from '../storage.ts';
+import { Batches, MAX_BYTES } from '../batches.ts';
+import { type BlockingStorage, type ByteStorage, checkPosition, closedError, readOnlyError, storageFailure } from '../storage.ts';
 import { errno, pathOf } from './path.ts';
 
 /** As in fopen: r reads, r+ also writes, w+ makes or empties the file, wx+ makes it and refuses one that exists. */
@@ -126,7 +119,7 @@ function fillSync(handle: Handle, into: Uint8Array, offset: number): number {
   checkPosition(handle.name, offset);
   let filled = 0;
   while (filled < into.byteLength) {
-    const length = Math.min(into.byteLength - filled, MOST_BYTES);
+    const length = Math.min(into.byteLength - filled, MAX_BYTES);
     const count = fs.readSync(handle.fd, into, filled, length, offset + filled);
     if (count === 0) break;
     filled += count;
@@ -138,7 +131,7 @@ async function fill(handle: Handle, into: Uint8Array, offset: number): Promise<n
   checkPosition(handle.name, offset);
   let filled = 0;
   while (filled < into.byteLength) {
-    const length = Math.min(into.byteLength - filled, MOST_BYTES);
+    const length = Math.min(into.byteLength - filled, MAX_BYTES);
     const { bytesRead } = await read(handle.fd, into, filled, length, offset + filled);
     if (bytesRead === 0) break;
     filled += bytesRead;
