@@ -3,11 +3,12 @@ import { H5LogError } from '../../base/errors.ts';
 import type { BlockingStorage, ByteStorage } from '../storage.ts';
 import { nodeStorage } from './file.ts';
 
-type Blocking = ByteStorage & { readonly blocking: BlockingStorage };
+/** A storage with a blocking half. */
+export type Blocking = ByteStorage & { readonly blocking: BlockingStorage };
 
 /**
- * Objects got from a file can be read after it was closed, and nothing may wait for garbage collection: once closed, each read
- * opens the file at `path` for itself, provided that it is still the same file.
+ * A storage that can still be read after it was closed, as objects obtained from a closed file may be. Each read then opens the
+ * file at `path`, checks that it is the same file, and closes it: no descriptor waits for garbage collection.
  */
 export function readableAfterClose(open: Blocking, path: string): Blocking {
   let inode: bigint | undefined;
@@ -18,24 +19,24 @@ export function readableAfterClose(open: Blocking, path: string): Blocking {
     closed = true;
     inode = inodeAt(path);
   };
-  const again = (): Blocking => {
+  const reopen = (): Blocking => {
     const storage = nodeStorage(path, 'r', open.name);
     if (inode === undefined || inodeAt(path) === inode) return storage;
     storage.blocking.close();
-    throw new H5LogError('CLOSED', `${open.name} is closed, and another file is at its place now`, { file: open.name });
+    throw new H5LogError('CLOSED', `${open.name} is closed, and another file has its name now`, { file: open.name });
   };
-  const once = async <T>(work: (storage: Blocking) => Promise<T>): Promise<T> => {
+  const use = async <T>(work: (storage: Blocking) => Promise<T>): Promise<T> => {
     if (!closed) return work(open);
-    const storage = again();
+    const storage = reopen();
     try {
       return await work(storage);
     } finally {
       await storage.close();
     }
   };
-  const onceSync = <T>(work: (storage: BlockingStorage) => T): T => {
+  const useSync = <T>(work: (storage: BlockingStorage) => T): T => {
     if (!closed) return work(open.blocking);
-    const { blocking } = again();
+    const { blocking } = reopen();
     try {
       return work(blocking);
     } finally {
@@ -45,16 +46,16 @@ export function readableAfterClose(open: Blocking, path: string): Blocking {
 
   return {
     ...open,
-    size: () => once((storage) => storage.size()),
-    read: (into, offset) => once((storage) => storage.read(into, offset)),
+    size: () => use((storage) => storage.size()),
+    read: (into, offset) => use((storage) => storage.read(into, offset)),
     close: () => {
       close();
       return open.close();
     },
     blocking: {
       ...open.blocking,
-      size: () => onceSync((storage) => storage.size()),
-      read: (into, offset) => onceSync((storage) => storage.read(into, offset)),
+      size: () => useSync((storage) => storage.size()),
+      read: (into, offset) => useSync((storage) => storage.read(into, offset)),
       close: () => {
         close();
         open.blocking.close();
@@ -69,7 +70,7 @@ function inodeAt(path: string): bigint | undefined {
     fd = openSync(path, 'r');
     return fstatSync(fd, { bigint: true }).ino;
   } catch {
-    return undefined; // not there any more: the next read will say so
+    return undefined; // the file is gone: the next read will fail and say so
   } finally {
     if (fd !== undefined) closeSync(fd);
   }

@@ -1,28 +1,19 @@
 import { existsSync, linkSync, renameSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
-import {
-  type BlockingStorage,
-  type ByteStorage,
-  plainTarget,
-  type Source,
-  storageFailure,
-  type WriteTarget,
-} from '../storage.ts';
-import { readableAfterClose } from './after-close.ts';
+import { type ByteStorage, plainTarget, type Source, type WriteTarget, storageFailure } from '../storage.ts';
+import { type Blocking, readableAfterClose } from './after-close.ts';
 import { nodeStorage } from './file.ts';
 import { acquireLock, type Lock } from './lock.ts';
 import { errno, pathOf, realFile, syncDirectory } from './path.ts';
 import { subfilesOf } from './subfiles.ts';
 
-type Blocking = ByteStorage & { readonly blocking: BlockingStorage };
-
-/** Opens an existing file for reading. No lock is needed. */
+/** Opens an existing file for reading, without a lock. */
 export function openForReading(path: string | URL): ByteStorage {
   return readableAfterClose(nodeStorage(path, 'r'), realFile(path));
 }
 
-/** Opens an existing file for writing, with its lock. */
+/** Opens an existing file for writing and takes its write lock. */
 export function openTarget(path: string | URL): WriteTarget {
   const name = pathOf(path);
   if (!existsSync(name)) throw new H5LogError('NOT_FOUND', `${name} does not exist`, { file: name });
@@ -43,8 +34,8 @@ export function openTarget(path: string | URL): WriteTarget {
 }
 
 /**
- * A file that another rank opens or makes, and whose lock that one holds. It is opened when it is first used: before, it may
- * not be there.
+ * A file that another rank opens or creates and holds the write lock of. This rank opens it at the first use: before, it may not
+ * exist.
  */
 export function joinTarget(path: string | URL): WriteTarget {
   const name = pathOf(path);
@@ -74,23 +65,23 @@ export function joinTarget(path: string | URL): WriteTarget {
 }
 
 /**
- * Begins a new file beside `path`; it takes that name, and the place of what was there, when it is published. Until then, and
- * after any crash, the old file is untouched.
+ * Creates a new file under a temporary name. Publishing renames it to `path`, replacing what was there. Until then, and after any
+ * crash, the old file is untouched.
  */
 export function createTarget(path: string | URL, exclusive: boolean): WriteTarget {
   const real = realFile(path);
   const name = pathOf(path);
   if (exclusive && existsSync(real)) throw existsError(name);
   const lock = acquireLock(path);
-  const aside = asideFor(real, lock.token);
+  const temporary = temporaryName(real, lock.token);
   try {
     removeUnfinished(real, lock);
     return {
-      storage: readableAfterClose(nodeStorage(aside, 'wx+', name), real),
-      at: aside,
+      storage: readableAfterClose(nodeStorage(temporary, 'wx+', name), real),
+      at: temporary,
       release: () => lock.release(),
-      publish: (durable) => publish(aside, real, name, exclusive, durable),
-      discard: () => remove(aside),
+      publish: (durable) => publish(temporary, real, name, exclusive, durable),
+      discard: () => remove(temporary),
     };
   } catch (error) {
     lock.release();
@@ -98,28 +89,28 @@ export function createTarget(path: string | URL, exclusive: boolean): WriteTarge
   }
 }
 
-/** The lock's token keeps the name apart from whatever a crashed writer left behind. */
-const asideFor = (real: string, token: string): string => `${real}.${token}.new`;
+/** The temporary name contains the token of the lock: it differs from whatever a crashed writer left behind. */
+const temporaryName = (real: string, token: string): string => `${real}.${token}.new`;
 
-/** Removes the new file that the former holder of the lock did not live to publish. */
+/** Removes the new file that a crashed writer, whose lock was taken over, did not publish. */
 function removeUnfinished(real: string, lock: Lock): void {
-  if (lock.former !== undefined) remove(asideFor(real, lock.former));
+  if (lock.takenOverFrom !== undefined) remove(temporaryName(real, lock.takenOverFrom));
 }
 
 function existsError(name: string): H5LogError {
   return new H5LogError('EXISTS', `${name} exists already`, { file: name });
 }
 
-function publish(aside: string, real: string, name: string, exclusive: boolean, durable: boolean): void {
+function publish(temporary: string, real: string, name: string, exclusive: boolean, durable: boolean): void {
   try {
     if (exclusive) {
-      linkSync(aside, real); // unlike a rename this fails when somebody else made the file meanwhile
-      unlinkSync(aside);
-    } else renameSync(aside, real);
+      linkSync(temporary, real); // unlike rename, link fails if another process has created the file meanwhile
+      unlinkSync(temporary);
+    } else renameSync(temporary, real);
     if (durable) syncDirectory(dirname(real));
   } catch (error) {
     if (errno(error) === 'EEXIST') throw existsError(name);
-    throw storageFailure(name, 'giving the new file its name', error);
+    throw storageFailure(name, 'renaming the new file', error);
   }
 }
 
@@ -131,17 +122,17 @@ function remove(path: string): void {
   }
 }
 
-/** An existing file. Of several ranks that write it one has the lock. */
+/** Opens an existing file. Of several ranks that write it, the leader takes the lock. */
 export function openSource(path: string | URL, writing: boolean, leads: boolean): Source {
-  const place = { path: pathOf(path), subfiles: subfilesOf(path) };
-  if (!writing) return { ...place, storage: openForReading(path), target: null };
+  const about = { path: pathOf(path), subfiles: subfilesOf(path) };
+  if (!writing) return { ...about, storage: openForReading(path), target: null };
   const target = leads ? openTarget(path) : joinTarget(path);
-  return { ...place, storage: target.storage, target };
+  return { ...about, storage: target.storage, target };
 }
 
-/** A new file, begun by one rank. */
+/** Creates a new file. Of several ranks, the leader creates it and the others join. */
 export function createSource(path: string | URL, leads: boolean, exclusive: boolean): Source {
-  const place = { path: pathOf(path), subfiles: subfilesOf(path) };
+  const about = { path: pathOf(path), subfiles: subfilesOf(path) };
   const target = leads ? createTarget(path, exclusive) : joinTarget(path);
-  return { ...place, storage: target.storage, target };
+  return { ...about, storage: target.storage, target };
 }

@@ -1,59 +1,63 @@
 import { writeSync } from 'node:fs';
 
-/** What an open file does when the process ends. All of it blocking: nothing else runs any more. */
-export interface Lifetime {
+/** What an open file does when the process ends. All hooks block: the event loop no longer runs. */
+export interface ExitHooks {
   describe(): {
     readonly name: string;
     readonly rank: number;
     readonly size: number;
-    /** The last commit, and what was posted since. */
+    /** Number of the last commit. */
     readonly sequence: number;
+    /** Writes posted since the last commit. */
     readonly requests: number;
     readonly bytes: number;
   };
-  /** Commits and closes. */
+  /** Commits and closes the file. */
   close(): void;
-  /** Closes without a commit. */
+  /** Closes the file without a commit. */
   end(): void;
-  /** The same whatever becomes of it. */
+  /** Closes the file without a commit and ignores errors. */
   abandon(): void;
-  /** Commits before a signal takes effect. */
+  /** Commits before a signal takes effect; null if the user does not want that. */
   readonly onSignal: (() => void) | null;
 }
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-const open = new Set<Lifetime>();
+const open = new Set<ExitHooks>();
 let crashed = false;
 let listening = false;
 
 function crash(): void {
   crashed = true;
   for (const file of [...open]) {
-    const line = attempt(() => abandoned(file));
+    const line = attempt(() => abandon(file));
     if (line) print(line);
   }
 }
 
-/** An exception that nobody caught: what was not flushed is lost, and somebody should know. */
-function abandoned(file: Lifetime): string | undefined {
+/** After an uncaught exception: nothing is committed. Returns a line that says what is lost. */
+function abandon(file: ExitHooks): string | undefined {
   const { name, sequence, requests, bytes } = file.describe();
   file.abandon();
   if (requests === 0) return undefined;
   return `h5log: ${name}: ${requests} requests (${bytes} bytes) posted after commit ${sequence} were not committed`;
 }
 
-/** A normal end, or process.exit. Gives a line to print if that was a mistake: the process then ends with an error. */
-function left(file: Lifetime): string | undefined {
+/**
+ * At a normal end or process.exit. One rank commits and closes. Several ranks cannot commit at exit: for them an open file is a
+ * mistake; returns the line that says so, and the process ends with an error.
+ */
+function closeAtExit(file: ExitHooks): string | undefined {
   const { name, rank, size, sequence, requests } = file.describe();
   if (size === 1) {
     file.close();
     return undefined;
   }
-  // The other ranks may not be there any more, so nothing can be committed.
+  // The other ranks may have ended, so nothing can be committed.
   try {
     file.end();
   } catch {
-    // There is a more important message to print.
+    // The message below is more important.
   }
   const lost = requests === 0 ? '' : `; ${requests} requests after commit ${sequence} were not committed`;
   return `h5log: rank ${rank} of ${size} ended without closing ${name}${lost}`;
@@ -62,7 +66,7 @@ function left(file: Lifetime): string | undefined {
 function exit(): void {
   if (crashed) return;
   for (const file of [...open]) {
-    const line = attempt(() => left(file));
+    const line = attempt(() => closeAtExit(file));
     if (!line) continue;
     print(line);
     process.exitCode ||= 1;
@@ -71,12 +75,12 @@ function exit(): void {
 
 function signalled(signal: NodeJS.Signals): void {
   for (const file of [...open]) if (file.onSignal) attempt(file.onSignal);
-  // Raised again without us, the signal does what it would have done.
+  // Raised again without our listener, the signal has its usual effect.
   for (const name of SIGNALS) process.removeListener(name, signalled);
   process.kill(process.pid, signal);
 }
 
-/** One file's trouble must not keep the others from being committed. */
+/** Prints an error instead of throwing it: a failure of one file must not keep the others from being committed. */
 function attempt<T>(work: () => T): T | undefined {
   try {
     return work();
@@ -90,12 +94,12 @@ function print(line: string): void {
   try {
     writeSync(2, `${line}\n`);
   } catch {
-    // Nobody reads standard error; the process ends anyway.
+    // Standard error is closed, and the process is ending anyway.
   }
 }
 
-/** Takes part in the end of the process until the function that is returned is called. */
-export function registerExitHooks(file: Lifetime): () => void {
+/** Registers what an open file does when the process ends. Returns a function that removes the hooks. */
+export function registerExitHooks(file: ExitHooks): () => void {
   if (!listening) {
     listening = true;
     process.on('exit', exit);
@@ -109,7 +113,7 @@ export function registerExitHooks(file: Lifetime): () => void {
   };
 }
 
-/** Signals are only listened to while somebody wants them: a listener changes what they do. */
+/** Listens to signals only while a file wants to commit on them: a listener disables their default effect. */
 function listenToSignals(): void {
   const wanted = [...open].some(({ onSignal }) => onSignal !== null);
   for (const signal of SIGNALS) {

@@ -5,24 +5,24 @@ import { Batches, MAX_BYTES } from '../batches.ts';
 import { type BlockingStorage, type ByteStorage, checkPosition, closedError, readOnlyError, storageFailure } from '../storage.ts';
 import { errno, pathOf } from './path.ts';
 
-/** As in fopen: r reads, r+ also writes, w+ makes or empties the file, wx+ makes it and refuses one that exists. */
+/** As in fopen: r reads, r+ also writes, w+ creates or truncates the file, wx+ creates it and fails if it exists. */
 export type NodeMode = 'r' | 'r+' | 'w+' | 'wx+';
 
 const fstat = promisify(fs.fstat);
 const read = promisify(fs.read);
 const writev = promisify(fs.writev);
 const ftruncate = promisify(fs.ftruncate);
-// fdatasync and not fsync: it makes data and size durable and leaves out the times. (macOS: libuv does a F_FULLFSYNC.)
+// fdatasync and not fsync: it makes data and size durable and leaves out the timestamps. (On macOS libuv uses F_FULLFSYNC.)
 const fdatasync = promisify(fs.fdatasync);
 
 /**
- * A file of this machine, open from the moment this returns until it is closed. Both halves may be mixed.
+ * A local file, open from the moment this returns until it is closed. Blocking and asynchronous calls may be mixed.
  *
  * ```ts
  * const storage = nodeStorage('run.h5', 'r+');
  * ```
  *
- * `shownAs` is the name for messages when the file will soon have another one.
+ * `shownAs` is the name for messages, for a file that will be renamed.
  */
 export function nodeStorage(
   path: string | URL,
@@ -30,56 +30,57 @@ export function nodeStorage(
   shownAs?: string,
 ): ByteStorage & { readonly blocking: BlockingStorage } {
   const name = shownAs ?? pathOf(path);
-  const handle = new Handle(name, open(pathOf(path), mode));
+  const file = new Descriptor(name, open(pathOf(path), mode));
   const reading = {
     name,
-    size: () => handle.run('size', undefined, async () => (await fstat(handle.fd)).size),
-    read: (into: Uint8Array, offset: number) => handle.run('read', offset, () => fill(handle, into, offset)),
-    close: () => handle.close(),
-    blocking: blockingHalf(handle, mode !== 'r'),
+    size: () => file.run('size', undefined, async () => (await fstat(file.fd)).size),
+    read: (into: Uint8Array, offset: number) => file.run('read', offset, () => fill(file, into, offset)),
+    close: () => file.close(),
+    blocking: blockingHalf(file, mode !== 'r'),
   };
   if (mode === 'r') return reading;
   return {
     ...reading,
-    write: (parts, offset) => handle.run('write', offset, () => put(handle, parts, offset)),
+    write: (parts, offset) => file.run('write', offset, () => put(file, parts, offset)),
     truncate: (size) =>
-      handle.run('truncate', undefined, async () => {
+      file.run('truncate', undefined, async () => {
         checkPosition(name, size);
-        await ftruncate(handle.fd, size);
+        await ftruncate(file.fd, size);
       }),
-    sync: () => handle.run('sync', undefined, () => fdatasync(handle.fd)),
+    sync: () => file.run('sync', undefined, () => fdatasync(file.fd)),
   };
 }
 
-function blockingHalf(handle: Handle, writable: boolean): BlockingStorage {
-  const { fd, name } = handle;
-  // A file system that does not count links says 0 from the beginning.
-  const counted = writable && fs.fstatSync(fd).nlink > 0;
+function blockingHalf(file: Descriptor, writable: boolean): BlockingStorage {
+  const { fd, name } = file;
+  // File systems that do not count links report 0 from the start.
+  const hasLinkCount = writable && fs.fstatSync(fd).nlink > 0;
   const size = (): number => {
     const stat = fs.fstatSync(fd);
-    // What is written now would be gone with the descriptor.
-    if (counted && stat.nlink === 0) throw new H5LogError('STORAGE', `${name} was removed or replaced`, { file: name });
+    // An unlinked file is gone once its descriptor is closed, and with it what is written now.
+    if (hasLinkCount && stat.nlink === 0)
+      throw new H5LogError('STORAGE', `${name} was removed or replaced`, { file: name });
     return stat.size;
   };
   const change = (doing: string, offset: number | undefined, work: () => void): void =>
-    handle.runSync(doing, offset, () => {
+    file.runSync(doing, offset, () => {
       if (!writable) throw readOnlyError(name);
       work();
     });
   return {
-    size: () => handle.runSync('size', undefined, size),
-    read: (into, offset) => handle.runSync('read', offset, () => fillSync(handle, into, offset)),
-    write: (parts, offset) => change('write', offset, () => putSync(handle, parts, offset)),
+    size: () => file.runSync('size', undefined, size),
+    read: (into, offset) => file.runSync('read', offset, () => fillSync(file, into, offset)),
+    write: (parts, offset) => change('write', offset, () => putSync(file, parts, offset)),
     truncate: (size) =>
       change('truncate', undefined, () => {
         checkPosition(name, size);
         fs.ftruncateSync(fd, size);
       }),
     sync: () =>
-      handle.runSync('sync', undefined, () => {
+      file.runSync('sync', undefined, () => {
         if (writable) fs.fdatasyncSync(fd);
       }),
-    close: () => handle.closeSync(),
+    close: () => file.closeSync(),
   };
 }
 
@@ -91,7 +92,7 @@ function open(name: string, mode: NodeMode): number {
     throw openError(name, mode, cause);
   }
   try {
-    // A directory can be opened for reading; without this the first read would fail instead.
+    // A directory can be opened for reading; without this check the first read would fail instead.
     if (fs.fstatSync(fd).isDirectory()) throw new H5LogError('STORAGE', `${name} is a directory`, { file: name });
   } catch (cause) {
     fs.closeSync(fd);
@@ -115,41 +116,41 @@ function openError(name: string, mode: NodeMode, cause: unknown): H5LogError {
   return storageFailure(name, 'open', cause);
 }
 
-function fillSync(handle: Handle, into: Uint8Array, offset: number): number {
-  checkPosition(handle.name, offset);
+function fillSync(file: Descriptor, into: Uint8Array, offset: number): number {
+  checkPosition(file.name, offset);
   let filled = 0;
   while (filled < into.byteLength) {
     const length = Math.min(into.byteLength - filled, MAX_BYTES);
-    const count = fs.readSync(handle.fd, into, filled, length, offset + filled);
+    const count = fs.readSync(file.fd, into, filled, length, offset + filled);
     if (count === 0) break;
     filled += count;
   }
   return filled;
 }
 
-async function fill(handle: Handle, into: Uint8Array, offset: number): Promise<number> {
-  checkPosition(handle.name, offset);
+async function fill(file: Descriptor, into: Uint8Array, offset: number): Promise<number> {
+  checkPosition(file.name, offset);
   let filled = 0;
   while (filled < into.byteLength) {
     const length = Math.min(into.byteLength - filled, MAX_BYTES);
-    const { bytesRead } = await read(handle.fd, into, filled, length, offset + filled);
+    const { bytesRead } = await read(file.fd, into, filled, length, offset + filled);
     if (bytesRead === 0) break;
     filled += bytesRead;
   }
   return filled;
 }
 
-function putSync(handle: Handle, parts: readonly Uint8Array[], offset: number): void {
-  checkPosition(handle.name, offset);
+function putSync(file: Descriptor, parts: readonly Uint8Array[], offset: number): void {
+  checkPosition(file.name, offset);
   const batches = new Batches(parts, offset);
-  while (batches.left > 0) batches.advance(fs.writevSync(handle.fd, batches.next(), batches.position));
+  while (batches.left > 0) batches.advance(fs.writevSync(file.fd, batches.next(), batches.position));
 }
 
-async function put(handle: Handle, parts: readonly Uint8Array[], offset: number): Promise<void> {
-  checkPosition(handle.name, offset);
+async function put(file: Descriptor, parts: readonly Uint8Array[], offset: number): Promise<void> {
+  checkPosition(file.name, offset);
   const batches = new Batches(parts, offset);
   while (batches.left > 0) {
-    const { bytesWritten } = await writev(handle.fd, batches.next(), batches.position);
+    const { bytesWritten } = await writev(file.fd, batches.next(), batches.position);
     batches.advance(bytesWritten);
   }
 }
@@ -157,10 +158,10 @@ async function put(handle: Handle, parts: readonly Uint8Array[], offset: number)
 const close = promisify(fs.close);
 
 /**
- * A file descriptor that is never closed under an operation in flight: the system gives the number to the next file opened,
- * and a late write would land there.
+ * A file descriptor that is never closed while an operation is in flight: the system reuses the number for the next file that
+ * is opened, and a late write would land there.
  */
-export class Handle {
+class Descriptor {
   readonly name: string;
   readonly fd: number;
   #running = 0;
@@ -172,7 +173,7 @@ export class Handle {
     this.fd = fd;
   }
 
-  /** Runs an asynchronous operation, which keeps the descriptor open until it ends. */
+  /** Runs an asynchronous operation and keeps the descriptor open until it ends. */
   async run<T>(doing: string, offset: number | undefined, work: () => Promise<T>): Promise<T> {
     if (this.#closing) throw closedError(this.name);
     this.#running++;
@@ -194,17 +195,17 @@ export class Handle {
     }
   }
 
-  /** Refuses new operations at once and closes when the last one in flight has ended. Closing again gives the same end. */
+  /** Refuses new operations at once and closes after the last one in flight. Every call returns the same promise. */
   close(): Promise<void> {
     this.#closing ??= this.#closeWhenIdle();
     return this.#closing;
   }
 
-  /** With operations in flight the descriptor is closed behind the last one, since a blocking call cannot wait for them. */
+  /** If operations are in flight, the descriptor is closed after the last one: a blocking call cannot wait for them. */
   closeSync(): void {
     if (this.#closing) return;
     if (this.#running > 0) {
-      // Whoever calls close() later still gets the error; nobody doing so must not end the process.
+      // A later close() still gets the error. Without one, an unhandled rejection must not end the process.
       this.close().catch(() => undefined);
       return;
     }

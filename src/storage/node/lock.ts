@@ -6,63 +6,64 @@ import { type ErrorDetails, H5LogError } from '../../base/errors.ts';
 import { storageFailure } from '../storage.ts';
 import { errno, realFile } from './path.ts';
 
-/** The right to write a file, held until released or until the process is gone. */
+/** The write lock of a file: held until it is released or the process has ended. */
 export interface Lock {
   /** The lock file. */
   readonly path: string;
-  /** Random, and in the lock file as long as the lock is held. */
+  /** Random; stored in the lock file while the lock is held. */
   readonly token: string;
-  /** The token of the process that is gone, if its lock was taken over. */
-  readonly former: string | undefined;
-  /** Removes the lock file if it is still ours. Doing it again does nothing. */
+  /** The token of the stale lock that this one replaced, if it did. */
+  readonly takenOverFrom: string | undefined;
+  /** Removes the lock file if it is still ours. A second call has no effect. */
   release(): void;
 }
 
-/** The lock file of a file: the same for every spelling of its path and for symbolic links to it. */
+/** The path of a file's lock file: the same for every spelling of the file's path and for symbolic links to it. */
 export function lockPathFor(path: string | URL): string {
   return `${realFile(path)}.lock`;
 }
 
 /**
- * Takes the writer's lock of a file, which need not exist, or throws LOCKED. The lock of a process that is gone is taken over.
+ * Takes the write lock of a file, which need not exist, or throws LOCKED. A stale lock, whose process has ended, is taken over.
  *
- * How two processes cannot take over the same stale lock: only the holder of the *claim* `<lock>.<token>`, named after the
- * stale lock's random token, may replace a lock with that token. The claim is made by link(), which fails if it exists. Its
- * holder looks again whether the lock still has that token, and only then renames the claim onto the lock, which takes the
- * lock and gives up the claim in one step. The lock cannot change in between: its holder is gone, everybody else needs the
- * claim. One who comes late gets a claim, sees another token, and gives it up. A claim whose holder is gone is a stale lock
- * like any other and is taken over in the same way, by a claim named after the token in it.
+ * Two processes cannot take over the same stale lock: only the holder of the *claim* `<lock>.<token>`, named after the stale
+ * lock's random token, may replace a lock with that token. The claim is created by link(), which fails if it exists. Its
+ * holder checks again that the lock still has that token, and only then renames the claim to the lock, which takes the lock
+ * and gives up the claim in one step. The lock cannot change in between: its holder has ended, and everybody else needs the
+ * claim. A process that comes late gets a claim, sees another token, and removes the claim. A claim whose holder has ended
+ * is itself a stale lock and is taken over in the same way, by a claim named after the token in it.
  */
 export function acquireLock(path: string | URL): Lock {
-  const attempt = new Attempt(lockPathFor(path), { ...here(), token: randomBytes(8).toString('hex') });
+  const attempt = new Attempt(lockPathFor(path), { ...thisProcess(), token: randomBytes(8).toString('hex') });
   attempt.run();
-  const { lock, token, former } = attempt;
-  return { path: lock, token, former, release: () => release(lock, token) };
+  const { lock, token, takenOverFrom } = attempt;
+  return { path: lock, token, takenOverFrom, release: () => release(lock, token) };
 }
 
-/** A takeover by another process ends in well under a millisecond; one that is stopped in the middle is not waited for. */
-const PATIENCE_MS = 2000;
+/** A takeover by another process takes well under a millisecond; one that hangs is not waited for any longer than this. */
+const TAKEOVER_TIMEOUT_MS = 2000;
 const PAUSE_MS = 1;
 
+/** One attempt to take a lock. */
 class Attempt {
   readonly lock: string;
   readonly token: string;
   readonly #text: string;
-  readonly #aside: string;
-  former: string | undefined;
+  readonly #temporary: string;
+  takenOverFrom: string | undefined;
 
   constructor(lock: string, self: Holder) {
     this.lock = lock;
     this.token = self.token;
     this.#text = `${JSON.stringify(self)}\n`;
-    this.#aside = `${lock}.${self.token}.new`;
+    this.#temporary = `${lock}.${self.token}.new`;
   }
 
   run(): void {
     try {
-      // Complete before it has its name, so that nobody ever reads half a lock.
-      writeFileSync(this.#aside, this.#text, { flag: 'wx' });
-      const deadline = Date.now() + PATIENCE_MS;
+      // Written completely before it gets its name, so that nobody ever reads half a lock.
+      writeFileSync(this.#temporary, this.#text, { flag: 'wx' });
+      const deadline = Date.now() + TAKEOVER_TIMEOUT_MS;
       for (let claimer = this.#take(this.lock); claimer !== undefined; claimer = this.#take(this.lock)) {
         if (Date.now() > deadline) {
           const who = claimer === 'changed' ? 'keeps changing' : `is being taken over by process ${claimer.pid}`;
@@ -70,25 +71,25 @@ class Attempt {
         }
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
       }
-      if (this.former !== undefined) this.#sweep();
+      if (this.takenOverFrom !== undefined) this.#sweep();
     } catch (cause) {
       throw lockError(this.lock, cause);
     } finally {
-      remove(this.#aside);
+      remove(this.#temporary);
     }
   }
 
-  /** Makes `path` (the lock or a claim) ours. Gives who is in the way if it is worth another try; LOCKED if not. */
+  /** Makes `path` (the lock or a claim) ours. Returns who is in the way if another try may succeed; throws LOCKED if not. */
   #take(path: string): Holder | 'changed' | undefined {
-    if (this.#place(path)) return undefined;
+    if (this.#create(path)) return undefined;
     const text = this.#read(path);
     if (text === undefined) return 'changed';
     const holder = holderOf(text);
     if (!holder) throw this.#locked(`${path} is not a lock of h5log; if no process writes the file, remove it`);
-    // Over NFS a link that was made can be reported as failed.
+    // NFS can report a link() as failed that has succeeded.
     if (holder.token === this.token) return undefined;
     if (!isGone(holder)) {
-      // Whoever holds a claim is about to hold the lock or to give up.
+      // The holder of a claim is about to get the lock or to give up.
       if (path !== this.lock) return holder;
       throw this.#locked(whyNotTaken(holder, this.lock));
     }
@@ -102,21 +103,22 @@ class Attempt {
     try {
       renameSync(claim, path);
     } catch (error) {
-      // The claim of a claim can be swept away by who has got the lock meanwhile; then it was worth nothing.
+      // The claim on a claim may have been swept by the process that has got the lock meanwhile.
       if (errno(error) === 'ENOENT') return 'changed';
       throw error;
     }
-    this.former = holder.token;
+    this.takenOverFrom = holder.token;
     return undefined;
   }
 
-  /** False if there is such a file already. */
-  #place(path: string): boolean {
+  /** Links the prepared lock file to `path`. False if `path` exists. */
+  #create(path: string): boolean {
     try {
       try {
-        linkSync(this.#aside, path);
+        linkSync(this.#temporary, path);
       } catch (error) {
-        // No hard links here (exFAT, some network file systems): as exclusive, but for a moment incomplete, which reads as LOCKED.
+        // No hard links (exFAT, some network file systems). 'wx' is as exclusive, but the file is incomplete for a moment, which
+        // others read as LOCKED.
         if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(errno(error))) throw error;
         writeFileSync(path, this.#text, { flag: 'wx' });
       }
@@ -138,12 +140,12 @@ class Attempt {
     }
   }
 
-  /** Removes what processes left that were killed in the middle of this. With the lock in hand no old claim means anything. */
+  /** Removes files of processes that were killed while taking the lock. While we hold it, no old claim has any effect. */
   #sweep(): void {
     try {
       this.#sweepAll();
     } catch {
-      // The lock is ours; a directory that cannot be listed or a leftover that cannot be read is no reason to give it up.
+      // We hold the lock. A directory that cannot be listed, or a leftover that cannot be read, is no reason to give it up.
     }
   }
 
@@ -175,33 +177,33 @@ function remove(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // Gone already, or never made. A leftover does no harm: its name is used by nobody else.
+    // It does not exist. Or it cannot be removed, which does no harm: nobody else uses its name.
   }
 }
 
 function lockError(lock: string, cause: unknown): H5LogError {
   if (!['EACCES', 'EROFS', 'EPERM'].includes(errno(cause))) return storageFailure(lock, 'locking', cause);
-  const message = `${lock} cannot be made, and without a lock nothing is written: ${errno(cause)}`;
+  const message = `${lock} cannot be created, and h5log does not write without a lock: ${errno(cause)}`;
   return new H5LogError('READ_ONLY', message, { file: lock.slice(0, -'.lock'.length), cause });
 }
 
-/** Which process holds a lock, as it stands in the lock file. What the system does not tell is ''. */
+/** The process that holds a lock, as stored in the lock file. What the system does not provide is ''. */
 export interface Holder {
   readonly host: string;
-  /** Differs after each start of the machine. */
+  /** Boot id; changes at every reboot. */
   readonly boot: string;
   readonly pid: number;
-  /** When the process began, in clock ticks since boot: tells it from a later one with the same pid. */
+  /** Start time of the process in clock ticks since boot: distinguishes it from a later process with the same pid. */
   readonly started: string;
   readonly token: string;
   /** The pid namespace: in another container the same pid is another process. */
   readonly pids?: string;
-  /** Of a worker thread, its number in the system and when it began: it can be gone while its process goes on. */
+  /** Thread id and start time of a worker thread, which can end before its process does. */
   readonly thread?: string;
 }
 
-/** This process, without a token. */
-export function here(): Omit<Holder, 'token'> {
+/** Describes this process, without a token. */
+export function thisProcess(): Omit<Holder, 'token'> {
   return {
     host: hostname(),
     boot: read('/proc/sys/kernel/random/boot_id'),
@@ -212,7 +214,7 @@ export function here(): Omit<Holder, 'token'> {
   };
 }
 
-/** What a lock file says, or undefined if it is none of ours. */
+/** Parses a lock file; undefined if it is not one of h5log. */
 export function holderOf(text: string): Holder | undefined {
   let value: unknown;
   try {
@@ -233,27 +235,27 @@ export function holderOf(text: string): Holder | undefined {
   };
 }
 
-/** True only if it is certain: the holder belongs to this start of this machine, and its process has ended. */
+/** True only if it is certain that the process has ended: it ran on this machine, since the last boot, in this pid namespace. */
 export function isGone(holder: Holder): boolean {
   return isFromHere(holder) && !isRunning(holder);
 }
 
-/** For the message of a lock that is not taken over. */
+/** Why a lock is not taken over, for the LOCKED message. */
 export function whyNotTaken(holder: Holder, lock: string): string {
   const who = `process ${holder.pid} on ${holder.host}`;
   if (isFromHere(holder)) return `${who} has it open for writing`;
-  const self = here();
+  const self = thisProcess();
   const why =
     holder.host !== self.host
       ? `${who}, another machine, had it open for writing`
       : holder.boot !== self.boot
-        ? `${who} had it open for writing before the machine was started anew`
+        ? `${who} had it open for writing before the machine was rebooted`
         : `${who} had it open for writing in another container`;
   return `${why}; if that process is gone, remove ${lock}`;
 }
 
 function isFromHere(holder: Holder): boolean {
-  const self = here();
+  const self = thisProcess();
   const sameProcesses = holder.pids === undefined || holder.pids === self.pids;
   return holder.host === self.host && holder.boot === self.boot && sameProcesses;
 }
@@ -267,12 +269,12 @@ function isRunning(holder: Holder): boolean {
     process.kill(holder.pid, 0);
     return true;
   } catch (error) {
-    // EPERM: it runs, as another user.
+    // EPERM: it runs as another user.
     return errno(error) !== 'ESRCH';
   }
 }
 
-/** A worker that was ended from outside has no chance to give a lock up. */
+/** Whether the thread that took the lock still runs: a terminated worker cannot release its lock. */
 function hasThread({ pid, thread }: Holder): boolean {
   if (thread === undefined) return true;
   const [id = '', began] = thread.split(' ');
@@ -280,7 +282,7 @@ function hasThread({ pid, thread }: Holder): boolean {
   return stat !== undefined && stat.started === began;
 }
 
-/** Nothing for the main thread, which lives as long as the process, and where the system does not tell. */
+/** This worker thread. Empty on the main thread, which lives as long as the process, and without /proc. */
 function workerThread(): { thread?: string } {
   const id = /^\d+\/task\/(\d+)$/.exec(linkAt('/proc/thread-self'))?.[1];
   const began =
@@ -288,13 +290,13 @@ function workerThread(): { thread?: string } {
   return began === undefined ? {} : { thread: `${id} ${began}` };
 }
 
-/** From /proc/pid/stat, see proc(5): the name in parentheses may itself hold spaces and parentheses. */
+/** Parses /proc/pid/stat, see proc(5). The process name in parentheses may itself contain spaces and parentheses. */
 function statOf(pid: number | string): { started: string; ended: boolean } | undefined {
   const text = read(`/proc/${pid}/stat`);
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state, threads, started] = [fields[0], fields[17], fields[19]];
   if (started === undefined) return undefined;
-  // A zombie has ended unless some of its threads have not: those may be in the middle of a write.
+  // A zombie has ended unless some of its threads still run: those may be in the middle of a write.
   return { started, ended: (state === 'Z' || state === 'X') && Number(threads) <= 1 };
 }
 

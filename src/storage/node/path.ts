@@ -10,7 +10,7 @@ export function errno(error: unknown): string {
   return typeof code === 'string' ? code : '';
 }
 
-/** The path of a path or of a file: URL (also one given as a string). */
+/** The path of a path or of a file: URL (also one that is given as a string). */
 export function pathOf(path: string | URL): string {
   if (typeof path === 'string' && !/^file:\/\//i.test(path)) {
     if (path === '' || path.includes('\0')) throw new H5LogError('OPTION', `${JSON.stringify(path)} is not a path`);
@@ -19,22 +19,22 @@ export function pathOf(path: string | URL): string {
   try {
     return fileURLToPath(path);
   } catch (cause) {
-    throw new H5LogError('OPTION', `${String(path)} is not a file: URL of this machine`, { cause });
+    throw new H5LogError('OPTION', `${String(path)} is not a file: URL of a local file`, { cause });
   }
 }
 
-/** A chain of links longer than this is taken for a circle, as the kernel does. */
-const MOST_LINKS = 40;
+/** A longer chain of symbolic links is taken for a cycle, as the kernel does. */
+const MAX_LINKS = 40;
 
 /**
- * The one absolute path of a file, whichever way it was spelt: symbolic links are followed, also when the file they lead to
- * does not exist yet. What replaces a file by rename must rename onto this path, or it would replace the link.
+ * The canonical absolute path of a file. Symbolic links are resolved, also when the file they lead to does not exist yet. A
+ * rename that replaces a file must rename to this path, or it would replace the link.
  */
 export function realFile(path: string | URL): string {
   const name = pathOf(path);
   let at = resolve(name);
   try {
-    for (let links = 0; links < MOST_LINKS; links++) {
+    for (let links = 0; links < MAX_LINKS; links++) {
       const here = join(realpathSync(dirname(at)), basename(at));
       const target = linkTarget(here);
       if (target === undefined) return here;
@@ -59,7 +59,7 @@ function linkTarget(path: string): string | undefined {
   }
 }
 
-/** Makes the names in a directory survive a power loss. */
+/** Makes the entries of a directory durable: a new or renamed file survives a power loss only then. */
 export function syncDirectory(path: string): void {
   const handle = openSync(path, 'r');
   try {

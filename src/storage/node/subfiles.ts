@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, unlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { type ByteStorage, type Subfiles, storageFailure } from '../storage.ts';
+import { type Subfiles, storageFailure } from '../storage.ts';
 import { readableAfterClose } from './after-close.ts';
 import { nodeStorage } from './file.ts';
 import { errno, pathOf, realFile, syncDirectory } from './path.ts';
 
-/** `<path>.subfiles/<name>.<g>`, as the original names them. */
+/** Subfiles are called `<path>.subfiles/<name>.<g>`, as by the original log VOL. */
 export function subfilesOf(path: string | URL): Subfiles {
   const shown = `${pathOf(path)}.subfiles`;
   const real = realFile(path);
@@ -13,37 +13,37 @@ export function subfilesOf(path: string | URL): Subfiles {
   const base = basename(real);
   const name = (g: number): string => join(shown, `${base}.${g}`);
   const at = (g: number): string => join(folder, `${base}.${g}`);
-  const aside = (g: number, token: string): string => `${at(g)}.${token}.new`;
+  const temporary = (g: number, token: string): string => `${at(g)}.${token}.new`;
   return {
     name,
     open(g, writing, token) {
-      const file = token === undefined ? at(g) : aside(g, token);
+      const file = token === undefined ? at(g) : temporary(g, token);
       if (!existsSync(file)) return undefined;
-      // One that is written has its name by the time it is closed.
-      return lingering(nodeStorage(file, writing ? 'r+' : 'r', name(g)), writing ? at(g) : file);
+      // A subfile that is written has been renamed to its final name by the time it is closed.
+      return readableAfterClose(nodeStorage(file, writing ? 'r+' : 'r', name(g)), writing ? at(g) : file);
     },
     create(g, token) {
       try {
         mkdirSync(folder, { recursive: true, mode: 0o700 });
       } catch (error) {
-        throw storageFailure(shown, 'making the folder of the subfiles', error);
+        throw storageFailure(shown, 'creating the directory of the subfiles', error);
       }
-      return lingering(nodeStorage(aside(g, token), 'wx+', name(g)), at(g));
+      return readableAfterClose(nodeStorage(temporary(g, token), 'wx+', name(g)), at(g));
     },
     publish(g, token, durable) {
       try {
-        renameSync(aside(g, token), at(g));
-        if (durable) for (const place of [folder, dirname(folder)]) syncDirectory(place);
+        renameSync(temporary(g, token), at(g));
+        if (durable) for (const directory of [folder, dirname(folder)]) syncDirectory(directory);
       } catch (error) {
-        throw storageFailure(name(g), 'giving the new subfile its name', error);
+        throw storageFailure(name(g), 'renaming the new subfile', error);
       }
     },
     discard(g, token) {
       try {
-        remove(aside(g, token), name(g));
+        remove(temporary(g, token), name(g));
         removeFolder(folder);
       } catch {
-        // There is a more important error to tell; what is left does no harm and goes when the next file is made.
+        // The caller has a more important error to report. The leftover does no harm; `tidy` of the next file removes it.
       }
     },
     tidy(count) {
@@ -59,9 +59,6 @@ export function subfilesOf(path: string | URL): Subfiles {
   };
 }
 
-const lingering = (storage: ReturnType<typeof nodeStorage>, path: string): ByteStorage =>
-  readableAfterClose(storage, path);
-
 function numberOf(entry: string, base: string): number | undefined {
   const rest = entry.startsWith(`${base}.`) ? entry.slice(base.length + 1) : '';
   return /^\d{1,9}$/.test(rest) ? Number(rest) : undefined;
@@ -75,7 +72,7 @@ function remove(path: string, shown: string): void {
   }
 }
 
-/** Other files in it are not ours: then it stays. */
+/** Removes the directory unless it has other files in it. */
 function removeFolder(folder: string): void {
   try {
     rmdirSync(folder);

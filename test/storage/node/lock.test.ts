@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { acquireLock, type Holder, here, lockPathFor } from '../../../src/storage/node/lock.ts';
+import { acquireLock, type Holder, lockPathFor, thisProcess } from '../../../src/storage/node/lock.ts';
 import { count } from '../../counts.ts';
 import { random, repeats, seed } from '../../seed.ts';
 import { canDropRights, errorOf, scratchDirectory, withoutRights } from '../scratch.ts';
@@ -53,7 +53,7 @@ async function end(child: ChildProcess): Promise<void> {
 /** A process that was and is no more. */
 function gone(token: string): Holder {
   const { pid } = spawnSync(process.execPath, ['-e', '']);
-  return { ...here(), pid, started: '1', token };
+  return { ...thisProcess(), pid, started: '1', token };
 }
 const put = (path: string, holder: unknown): void => fs.writeFileSync(`${path}.lock`, JSON.stringify(holder));
 const lockOf = (path: string): Holder => JSON.parse(fs.readFileSync(`${path}.lock`, 'utf8')) as Holder;
@@ -92,7 +92,7 @@ describe('a lock', () => {
   test('that another has got meanwhile is not removed by release', () => {
     const path = fresh();
     const lock = acquireLock(path);
-    const other = { ...here(), token: 'other' };
+    const other = { ...thisProcess(), token: 'other' };
     put(path, other);
     lock.release();
     expect(lockOf(path)).toEqual(other);
@@ -153,7 +153,7 @@ describe('the lock of a process', () => {
 
   test('is taken over when its pid now belongs to a younger process', () => {
     const path = fresh();
-    put(path, { ...here(), started: '1', token: 'old' });
+    put(path, { ...thisProcess(), started: '1', token: 'old' });
     acquireLock(path).release();
   });
 
@@ -217,7 +217,7 @@ describe('the lock of a process', () => {
   test('that is alive and taking over is waited for, then LOCKED', async () => {
     const path = fresh();
     put(path, gone('aaaaaaaaaaaaaaaa'));
-    fs.writeFileSync(`${path}.lock.aaaaaaaaaaaaaaaa`, JSON.stringify({ ...here(), token: 'bbbbbbbbbbbbbbbb' }));
+    fs.writeFileSync(`${path}.lock.aaaaaaaaaaaaaaaa`, JSON.stringify({ ...thisProcess(), token: 'bbbbbbbbbbbbbbbb' }));
     const message = expect.stringContaining(`taken over by process ${process.pid}`);
     expect(await errorOf(() => acquireLock(path))).toMatchObject({ code: 'LOCKED', message });
   });
