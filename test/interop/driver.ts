@@ -16,7 +16,7 @@ import { Committer } from '../../src/hdf5/write/commit.ts';
 import type { Structure } from '../../src/hdf5/write/structure.ts';
 import { driveSync, type Io } from '../../src/storage/io.ts';
 import { nodeStorage } from '../../src/storage/node/file.ts';
-import { type ByteStorage } from '../../src/storage/storage.ts';
+import type { ByteStorage } from '../../src/storage/storage.ts';
 import {
   type AttributeFacts,
   type Description,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isH5LogError } from '../../src/base/errors.ts';
-import { type BlockingStorage, type ByteStorage } from '../../src/storage/storage.ts';
+import type { BlockingStorage, ByteStorage } from '../../src/storage/storage.ts';
 import { runs } from '../seed.ts';
 import { errorOf, expectBytes, pattern } from './scratch.ts';
 

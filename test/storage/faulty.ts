@@ -2,7 +2,13 @@ import { joined } from '../../src/base/buffers.ts';
 import { H5LogError } from '../../src/base/errors.ts';
 import { Random } from '../../src/bench/random.ts';
 import { Contents } from '../../src/storage/memory.ts';
-import { type BlockingStorage, type ByteStorage, checkPosition, closedError, storageFailure } from '../../src/storage/storage.ts';
+import {
+  type BlockingStorage,
+  type ByteStorage,
+  checkPosition,
+  closedError,
+  storageFailure,
+} from '../../src/storage/storage.ts';
 import { Delays } from './delays.ts';
 import { DiskModel, land, type Operation, type Piece, type Variant } from './disk-model.ts';
 import { type Fault, type FaultKind, Faults } from './faults.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { httpStorage } from '../../src/storage/http.ts';
-import { type ByteStorage } from '../../src/storage/storage.ts';
+import type { ByteStorage } from '../../src/storage/storage.ts';
 import { storageConformance } from './conformance.ts';
 import { errorOf, expectBytes, pattern } from './scratch.ts';
 import { startServer } from './server.ts';

@@ -3,7 +3,7 @@ import { H5LogError } from '../../src/base/errors.ts';
 import { blobStorage } from '../../src/storage/blob.ts';
 import { driveAsync, driveSync, type Io } from '../../src/storage/io.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
-import { type ByteStorage } from '../../src/storage/storage.ts';
+import type { ByteStorage } from '../../src/storage/storage.ts';
 import { faultyStorage } from './faulty.ts';
 import { errorOf, pattern } from './scratch.ts';
 

@@ -1,7 +1,7 @@
 import { existsSync, linkSync, renameSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
-import { type ByteStorage, plainTarget, type Source, type WriteTarget, storageFailure } from '../storage.ts';
+import { type ByteStorage, plainTarget, type Source, storageFailure, type WriteTarget } from '../storage.ts';
 import { type Blocking, readableAfterClose } from './after-close.ts';
 import { nodeStorage } from './file.ts';
 import { acquireLock, type Lock } from './lock.ts';

@@ -2,7 +2,14 @@ import * as fs from 'node:fs';
 import { promisify } from 'node:util';
 import { H5LogError } from '../../base/errors.ts';
 import { Batches, MAX_BYTES } from '../batches.ts';
-import { type BlockingStorage, type ByteStorage, checkPosition, closedError, readOnlyError, storageFailure } from '../storage.ts';
+import {
+  type BlockingStorage,
+  type ByteStorage,
+  checkPosition,
+  closedError,
+  readOnlyError,
+  storageFailure,
+} from '../storage.ts';
 import { errno, pathOf } from './path.ts';
 
 /** As in fopen: r reads, r+ also writes, w+ creates or truncates the file, wx+ creates it and fails if it exists. */

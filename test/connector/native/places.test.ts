@@ -5,7 +5,7 @@ import { H5LogError } from '../../../src/base/errors.ts';
 import { loadLibrary, readyLibrary } from '../../../src/connector/native/library.ts';
 import { NativeFile } from '../../../src/connector/native/native-file.ts';
 import { memoryStorage } from '../../../src/storage/memory.ts';
-import { type ByteStorage } from '../../../src/storage/storage.ts';
+import type { ByteStorage } from '../../../src/storage/storage.ts';
 import { h5pyDescribe } from '../../interop/describe.ts';
 import { pythonSync, withOracle } from '../../oracles.ts';
 import { temporaryDirectory } from '../../temporary.ts';

@@ -1,7 +1,7 @@
 import { type ByteStorage, File, select } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
-import { type BlockingStorage } from '../../../src/storage/storage.ts';
+import type { BlockingStorage } from '../../../src/storage/storage.ts';
 
 /** A storage that counts what is read from it. */
 function counting(): { storage: ByteStorage; reads: { count: number; bytes: number } } {
