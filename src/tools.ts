@@ -14,7 +14,8 @@ export { type Dump, type DumpedEntry, type DumpedTable, type DumpOptions, dump }
 export { type BlockPlot, type PlotOptions, plotBlocks } from './tools/dump/plot.ts';
 export { type FileKind, fileKind } from './tools/inside.ts';
 export { type ListedObject, type Listing, type ListOptions, list } from './tools/list/list.ts';
-export { type ReplayOptions, type ReplayProgress, type ReplayResult, replay } from './tools/replay/replay.ts';
+export type { ReplayOptions, ReplayProgress, ReplayResult } from './tools/replay/options.ts';
+export { replay } from './tools/replay/replay.ts';
 export { type SealOptions, type SealProgress, type SealResult, seal } from './tools/seal/seal.ts';
 export { type DatasetStat, type FlushStat, type Stat, type StatOptions, stat } from './tools/stat/stat.ts';
 export type { Problem } from './tools/verify/checked-objects.ts';

@@ -1,5 +1,7 @@
-import { posix } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join, posix } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { root } from '../../scripts/root.ts';
 import { readSources, type Source, source } from './sources.ts';
 
 // From the top down. A file imports from its own layer and from those below it.
@@ -41,6 +43,20 @@ describe('imports', () => {
       source('log/a.ts', "import { b } from 'h5log';"),
     ];
     expect(wrong.flatMap(wrongImports)).toHaveLength(wrong.length);
+  });
+
+  test('form no cycles, types included, but for those that docs/architecture.md names', () => {
+    const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
+    const named = [...page.matchAll(/^- Cycle: (.*?)\. /gm)].map(([, files = '']) => files.replaceAll('`', ''));
+    expect(cycles(sources).filter((files) => !files.every((path) => path.startsWith('connector/native/')))).toEqual(
+      named.map((files) => files.split(', ')),
+    );
+  });
+
+  test('are caught when they form a cycle', () => {
+    const text = (to: string): string => `import type { X } from './${to}.ts';`;
+    const files = [source('log/a.ts', text('b')), source('log/b.ts', text('c')), source('log/c.ts', text('a'))];
+    expect(cycles([...files, source('log/d.ts', text('a'))])).toEqual([['log/a.ts', 'log/b.ts', 'log/c.ts']]);
   });
 
   test('name the file, with its extension', () => {
@@ -121,11 +137,42 @@ describe('files', () => {
     expect(sources.filter(({ path }) => /(utils?|helpers?|misc|common|manager)\.ts$/i.test(path))).toEqual([]);
   });
 
+  test('are at most 250, ordinary HDF5 through h5wasm not counted', () => {
+    expect(sources.filter(({ path }) => !path.startsWith('connector/native/')).length).toBeLessThanOrEqual(250);
+  });
+
   test('have at most 500 lines', () => {
     const long = sources.filter(({ text }) => text.split('\n').length > 501);
     expect(long.map(({ path, text }) => `${path}: ${text.split('\n').length - 1}`)).toEqual([]);
   });
 });
+
+/** Sets of files each of which reaches all the others through imports, sorted. */
+function cycles(files: readonly Source[]): string[][] {
+  const targets = new Map(
+    files.map(({ path, imports }) => [
+      path,
+      imports.filter((to) => to.startsWith('.')).map((to) => posix.join(posix.dirname(path), to)),
+    ]),
+  );
+  const reached = (from: string): Set<string> => {
+    const found = new Set<string>();
+    const waiting = [...(targets.get(from) ?? [])];
+    for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+      if (found.has(path)) continue;
+      found.add(path);
+      waiting.push(...(targets.get(path) ?? []));
+    }
+    return found;
+  };
+  const reach = new Map([...targets.keys()].map((path) => [path, reached(path)]));
+  const groups = new Map<string, string[]>();
+  for (const path of [...targets.keys()].sort()) {
+    const group = [...(reach.get(path) ?? [])].filter((other) => reach.get(other)?.has(path)).sort();
+    if (group.length > 0) groups.set(group.join(), group);
+  }
+  return [...groups.values()];
+}
 
 function wrongImports({ path, imports }: Source): string[] {
   const from = unit(path);

@@ -2,7 +2,6 @@ import type { FileBytes } from '../../hdf5/format/file-bytes.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import type { BlockIndex } from './index.ts';
-import type { Visible } from './visible.ts';
 
 // Blocks that are each one run of the box that is read, as most small ones are: much less work than boxes in general.
 
@@ -19,6 +18,16 @@ export interface Runs {
   readonly lengths: Int32Array;
   /** Where the box begins in the last dimension: elements of a block before that are skipped. */
   readonly low: number;
+}
+
+/** What can be seen of some blocks in a box. */
+export interface Visible {
+  /** Numbers of the blocks of which something can be seen, ascending. */
+  readonly blocks: Uint32Array;
+  /** Every element of the box is covered by some block. */
+  readonly complete: boolean;
+  /** If each of them is one run of the box, and there are many. */
+  readonly runs?: Runs;
 }
 
 /** The parts of blocks inside a box; null unless each of them is one run. */

@@ -2,19 +2,10 @@ import { advance, clipInto, endOf, positionIn, totalSize } from '../../space/box
 import { subtractMany } from '../../space/sets.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { BlockIndex } from './index.ts';
-import { type Runs, visibleRuns } from './runs.ts';
+import { type Visible, visibleRuns } from './runs.ts';
 
 /** Up to so many blocks are compared with one another; beyond, elements are ticked off one by one. */
 const COMPARED = 16;
-
-export interface Visible {
-  /** Numbers of the blocks of which something can be seen, ascending. */
-  readonly blocks: Uint32Array;
-  /** Every element of the box is covered by some block. */
-  readonly complete: boolean;
-  /** If each of them is one run of the box, and there are many. */
-  readonly runs?: Runs;
-}
 
 /** Which of the candidates (ascending, the later hides the earlier) can be seen in the box (start, count). */
 export function visible(index: BlockIndex, candidates: Uint32Array, start: Float64Array, count: Float64Array): Visible {

@@ -1,5 +1,6 @@
 import type { Communicator } from '../../comm/communicator.ts';
-import { type ReplayResult, replay } from './replay.ts';
+import type { ReplayResult } from './options.ts';
+import { replay } from './replay.ts';
 import type { ReplayTask } from './threads.ts';
 
 /** One thread of a replay. */

@@ -14,6 +14,7 @@ import { driveAsync, driveSync, type Io } from '../../storage/io.ts';
 import { type ByteStorage, plainTarget, type WriteTarget } from '../../storage/storage.ts';
 import { type InputObject, inputObjects, refuseUncopyable } from './input-objects.ts';
 import { LoggedData } from './logged-data.ts';
+import type { ReplayOptions, ReplayResult } from './options.ts';
 import { Buffers, type Made, type Piece, type RawData, type Space } from './raw-data.ts';
 import { RawOutput } from './raw-output.ts';
 import { StoredData } from './stored-data.ts';
@@ -22,41 +23,6 @@ import { replayOnThreads } from './threads.ts';
 
 const MEMORY = 256 * 2 ** 20;
 const LEAST_MEMORY = 2 ** 20;
-
-export interface ReplayProgress {
-  /** Bytes of raw data dealt with, of how many; the total grows as datasets are looked at. */
-  readonly bytes: number;
-  readonly total: number;
-  /** The dataset under way. */
-  readonly dataset: string;
-}
-
-export interface ReplayOptions {
-  /** Bytes of memory for data and index, 256 MiB without it. What a single chunk with filters needs is taken in any case. */
-  memory?: number;
-  /** Replace a file that exists. */
-  force?: boolean;
-  /** Do the work on so many threads; the memory is shared among them. */
-  threads?: number;
-  /** Several ranks that all make this call divide the work; the memory is that of each. */
-  comm?: Communicator;
-  progress?: (done: ReplayProgress) => void;
-  signal?: AbortSignal;
-}
-
-export interface ReplayResult {
-  readonly groups: number;
-  readonly datasets: number;
-  /** Datasets that were not of the log: copied as they were stored. */
-  readonly copied: number;
-  readonly attributes: number;
-  /** Elements of all datasets. */
-  readonly elements: number;
-  /** Raw data written, and the size of the output. */
-  readonly dataBytes: number;
-  readonly bytes: number;
-  readonly seconds: number;
-}
 
 /**
  * Writes what a log file holds as ordinary HDF5: contiguous datasets, or chunked ones with their filters, with all groups,

@@ -1,6 +1,6 @@
 import { runThreads } from '../../comm/threads/run.ts';
 import { rankModule } from '../rank-module.ts';
-import type { ReplayOptions, ReplayResult } from './replay.ts';
+import type { ReplayOptions, ReplayResult } from './options.ts';
 
 /** How often the progress of the threads is looked at, in milliseconds. */
 const INTERVAL = 100;
