@@ -1,13 +1,12 @@
 import { addContext, H5LogError } from '../base/errors.ts';
-import type { FileSession } from '../connector/file-session.ts';
 import { checkType } from '../dtype/check.ts';
 import { T } from '../dtype/construct.ts';
 import { arrayKind } from '../dtype/convert.ts';
 import { type DType, fullType, type TypedArray } from '../dtype/model.ts';
-import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute, setAttribute } from '../hdf5/write/attributes.ts';
 import { checkShape, sizeOf } from '../space/shape.ts';
+import type { ObjectHandle } from './handle.ts';
 
 export type AttributeValue =
   | null
@@ -36,18 +35,11 @@ export interface Attributes extends Iterable<[string, AttributeValue]> {
   keys(): IterableIterator<string>;
 }
 
-/** What the attributes belong to. */
-export interface AttributeOwner {
-  readonly session: FileSession;
-  readonly path: string;
-  readonly node: ObjectNode;
-}
-
 /** The attributes of a group or dataset; the connector's own are not among them. */
 export class ObjectAttributes implements Attributes {
-  readonly #owner: AttributeOwner;
+  readonly #owner: ObjectHandle;
 
-  constructor(owner: AttributeOwner) {
+  constructor(owner: ObjectHandle) {
     this.#owner = owner;
   }
 
@@ -94,7 +86,7 @@ export class ObjectAttributes implements Attributes {
     this.put(name, value, options);
   }
 
-  /** @internal Sets it on ranks that have agreed to do so. */
+  /** Sets it on ranks that have agreed to do so. */
   put(name: string, value: AttributeValue, options: { dtype?: DType; shape?: readonly number[] } = {}): void {
     const { session, path } = this.#owner;
     const dtype = options.dtype === undefined ? typeOf(name, value) : checkType(options.dtype);

@@ -22,6 +22,7 @@ import { type Coordinates, checkMaxShape, checkShape, sizeOf } from '../space/sh
 import { driveAsync } from '../storage/io.ts';
 import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
 import type { File } from './file.ts';
+import { handle, ObjectHandle, sessionOf } from './handle.ts';
 
 export type { Filter } from '../log/format/properties.ts';
 
@@ -54,40 +55,23 @@ export class Dataset<D extends DType = DType> {
   readonly file: File;
   readonly attributes: Attributes;
   /** @internal */
-  readonly session: FileSession;
-  #node: ObjectNode;
-  #generation: number;
+  readonly [handle]: ObjectHandle;
   #logged: LogDataset | null = null;
 
   /** @internal */
   constructor(session: FileSession, file: File, path: string, node: ObjectNode) {
-    this.session = session;
+    this[handle] = new ObjectHandle(session, path, node);
     this.file = file;
     this.path = path;
-    this.#node = node;
-    this.#generation = session.generation;
-    this.attributes = new ObjectAttributes(this);
+    this.attributes = new ObjectAttributes(this[handle]);
   }
 
-  /** @internal */
-  get node(): ObjectNode {
-    const { generation } = this.session;
-    if (this.#generation !== generation) {
-      const node = this.session.find(this.session.structure.root, this.path)?.node;
-      if (node?.kind !== 'dataset') {
-        throw new H5LogError('NOT_FOUND', `${this.path} is no longer a dataset`, {
-          file: this.session.storage.name,
-          object: this.path,
-        });
-      }
-      this.#node = node;
-      this.#generation = generation;
-    }
-    return this.#node;
+  get #session(): FileSession {
+    return this[handle].session;
   }
 
   get #shape(): DatasetShape {
-    const { session, node } = this;
+    const { session, node } = this[handle];
     const anchor = session.direct ? undefined : session.now(readAnchor(session.structure, node));
     if (anchor) return anchor;
     return regularDataset(session.direct ? session.regular(node, this.path).parts : session.structure.dataset(node));
@@ -95,30 +79,30 @@ export class Dataset<D extends DType = DType> {
 
   /** The dataset's place in the log, kept as long as it is the same object of the file; undefined for an ordinary dataset. */
   get #log(): LogDataset | undefined {
-    const { node } = this;
+    const { node } = this[handle];
     if (this.#logged?.node === node) return this.#logged;
-    this.#logged = this.session.logDataset(node, this.path) ?? null;
+    this.#logged = this.#session.logDataset(node, this.path) ?? null;
     return this.#logged ?? undefined;
   }
 
   /** An ordinary dataset, whose data another library reads and writes. */
   get #regular(): RegularDataset {
-    return this.session.regular(this.node, this.path);
+    return this.#session.regular(this[handle].node, this.path);
   }
 
   /** The dataset in the log, for reads: they see what every rank has committed. */
   get #readable(): LogDataset | undefined {
-    this.session.catchUp();
+    this.#session.catchUp();
     return this.#log;
   }
 
   /** The same for changes: the file must be writable, the dataset still there. */
   #writable(): LogDataset | undefined {
-    this.session.writable();
+    this.#session.writable();
     const dataset = this.#log;
     if (!dataset?.deleted) return dataset;
     throw new H5LogError('NOT_FOUND', `${this.path} was deleted`, {
-      file: this.session.storage.name,
+      file: this.#session.storage.name,
       object: this.path,
     });
   }
@@ -160,18 +144,9 @@ export class Dataset<D extends DType = DType> {
     return sameType(this.dtype, dtype);
   }
 
-  /** @internal */
-  mustBe(dtype: DType): void {
-    if (sameType(this.dtype, dtype)) return;
-    throw new H5LogError('DTYPE', `${this.path} holds ${describeType(this.dtype)}, not ${describeType(dtype)}`, {
-      file: this.session.storage.name,
-      object: this.path,
-    });
-  }
-
   /** Changes the shape, within maxShape. What is cut off is gone: it is fill when the dataset grows again. */
   resize(shape: readonly number[]): void {
-    const { session } = this;
+    const session = this.#session;
     session.writable();
     session.sameCall('resize', () => ({ path: this.path, shape }));
     const dataset = this.#writable();
@@ -257,14 +232,21 @@ export class Dataset<D extends DType = DType> {
   }
 
   async #finish(reading: Reading, signal: AbortSignal | undefined): Promise<unknown> {
-    await driveAsync(this.session.storage, reading.run(), signal);
+    await driveAsync(this.#session.storage, reading.run(), signal);
     return reading.result();
   }
 
   #finishSync(reading: Reading): unknown {
-    this.session.now(reading.run());
+    this.#session.now(reading.run());
     return reading.result();
   }
+}
+
+/** Throws unless the elements of a dataset are of a type. */
+export function checkElements(dataset: Dataset, dtype: DType): void {
+  if (sameType(dataset.dtype, dtype)) return;
+  const message = `${dataset.path} holds ${describeType(dataset.dtype)}, not ${describeType(dtype)}`;
+  throw new H5LogError('DTYPE', message, { file: sessionOf(dataset).storage.name, object: dataset.path });
 }
 
 /** Checks everything about a new dataset before anything is made. */

@@ -14,6 +14,7 @@ import { Group } from './group.ts';
 /** An HDF5 file; the root group of what is in it. */
 export class File extends Group {
   readonly comm: Communicator;
+  readonly #session: FileSession;
   readonly #jobs: JobQueue<Commit>;
   #closing: Promise<void> | null = null;
   #released = false;
@@ -21,6 +22,7 @@ export class File extends Group {
 
   private constructor(session: FileSession, comm: Communicator, commitOnSignal = false) {
     super(session, null, '/', session.structure.root);
+    this.#session = session;
     this.comm = comm;
     this.#jobs = new JobQueue(session.storage);
     session.makeRoom = () => this.flushSync();
@@ -95,43 +97,43 @@ export class File extends Group {
   }
 
   get connector(): 'log' | 'native' {
-    return this.session.connector;
+    return this.#session.connector;
   }
 
   get mode(): 'r' | 'r+' {
-    return this.session.mode;
+    return this.#session.mode;
   }
 
   get closed(): boolean {
-    return this.session.closed;
+    return this.#session.closed;
   }
 
   /** The number of the last commit. */
   get sequence(): number {
-    return this.session.last.sequence;
+    return this.#session.last.sequence;
   }
 
   /** What was posted and not flushed yet. */
   get pending(): { readonly requests: number; readonly bytes: number } {
-    return this.session.log?.pending ?? { requests: 0, bytes: 0 };
+    return this.#session.log?.pending ?? { requests: 0, bytes: 0 };
   }
 
   /** Every commit that the file knows of, oldest first. */
   commits(): readonly Commit[] {
-    return this.session.commits();
+    return this.#session.commits();
   }
 
   /** For readers: moves to the newest commit; false if there is none newer. Objects show the new state. */
   async refresh(): Promise<boolean> {
     if (this.mode === 'r+') return false;
     if (this.#isShared) return this.refreshSync();
-    return driveAsync(this.session.storage, this.session.refresh());
+    return driveAsync(this.#session.storage, this.#session.refresh());
   }
 
   refreshSync(): boolean {
     if (this.mode === 'r+') return false;
-    this.session.sameCall('refresh', () => ({}));
-    return driveSync(this.session.storage, this.session.refresh());
+    this.#session.sameCall('refresh', () => ({}));
+    return driveSync(this.#session.storage, this.#session.refresh());
   }
 
   /** Commits as another process makes them: the file is looked at again and again, every `interval` milliseconds. */
@@ -144,7 +146,7 @@ export class File extends Group {
   } = {}): AsyncIterableIterator<Commit> {
     let seen = this.sequence;
     // On several ranks it ends for all of them when one has had enough: the others would wait for it.
-    while (!this.session.onAnyRank(this.closed || signal?.aborted === true)) {
+    while (!this.#session.onAnyRank(this.closed || signal?.aborted === true)) {
       if (await this.refresh()) {
         for (const commit of this.commits()) if (commit.sequence > seen) yield commit;
         seen = this.sequence;
@@ -156,18 +158,18 @@ export class File extends Group {
   async flush(): Promise<Commit> {
     // Several ranks do all of it now: what they do together cannot wait for its turn in an event loop.
     if (this.#isShared) return this.flushSync();
-    const job = this.session.commit();
+    const job = this.#session.commit();
     // With nothing new, what is still being written is what this flush covers.
-    return job ? this.#jobs.add(job) : (this.#jobs.last ?? this.session.last);
+    return job ? this.#jobs.add(job) : (this.#jobs.last ?? this.#session.last);
   }
 
   /** The same, done when it returns. Takes over flushes that are still being written. */
   flushSync(): Commit {
-    this.session.writable();
-    this.session.sameCall('flush', () => ({}));
+    this.#session.writable();
+    this.#session.sameCall('flush', () => ({}));
     this.#jobs.finishSync();
-    const job = this.session.commit();
-    return job ? this.#jobs.runSync(job) : this.session.last;
+    const job = this.#session.commit();
+    return job ? this.#jobs.runSync(job) : this.#session.last;
   }
 
   /** Commits what is pending, cuts the file to size and gives the lock up. Objects of the file can still be read. */
@@ -187,14 +189,14 @@ export class File extends Group {
     if (this.mode === 'r+') await this.#flushAll();
     if (this.#released) return;
     try {
-      await driveAsync(this.session.storage, this.session.finish());
+      await driveAsync(this.#session.storage, this.#session.finish());
     } catch (error) {
       if (this.#released) return;
-      this.session.closed = false;
+      this.#session.closed = false;
       throw error;
     }
     if (!this.#released) this.#release();
-    for (const storage of this.session.storages) await storage.close();
+    for (const storage of this.#session.storages) await storage.close();
   }
 
   /** Until nothing is left, also of what was posted meanwhile. Then, in the same breath, changes are refused. */
@@ -202,34 +204,34 @@ export class File extends Group {
     for (let last = this.flush() as Promise<Commit> | undefined; last; ) {
       await last;
       if (this.#released) return;
-      const more = this.session.commit();
+      const more = this.#session.commit();
       last = more ? this.#jobs.add(more) : this.#jobs.last;
     }
-    this.session.closed = true;
+    this.#session.closed = true;
   }
 
   closeSync(): void {
     if (this.#released) return;
-    this.session.sameCall('close', () => ({}));
-    if (this.mode === 'r+' && !this.session.closed) this.flushSync();
+    this.#session.sameCall('close', () => ({}));
+    if (this.mode === 'r+' && !this.#session.closed) this.flushSync();
     // When one rank's call returns the file has its size and the lock is gone, whichever rank had it.
-    this.session.collective(() => this.#end());
-    this.session.leave();
+    this.#session.collective(() => this.#end());
+    this.#session.leave();
   }
 
   #end(): void {
-    driveSync(this.session.storage, this.session.finish());
+    driveSync(this.#session.storage, this.#session.finish());
     this.#release();
-    for (const storage of this.session.storages) storage.blocking?.close();
+    for (const storage of this.#session.storages) storage.blocking?.close();
   }
 
   /** Whether other ranks have the file open as well, and calls are made together. */
   get #isShared(): boolean {
-    return this.session.comm.size > 1;
+    return this.#session.comm.size > 1;
   }
 
   #abandon(): void {
-    this.session.giveUp();
+    this.#session.giveUp();
     this.#release();
   }
 
@@ -239,18 +241,18 @@ export class File extends Group {
    */
   discard(): void {
     if (this.#released) return;
-    this.#jobs.cancel(new H5LogError('CLOSED', `${this.session.storage.name} was closed without a flush`));
+    this.#jobs.cancel(new H5LogError('CLOSED', `${this.#session.storage.name} was closed without a flush`));
     this.#abandon();
-    for (const storage of this.session.storages) storage.blocking?.close();
+    for (const storage of this.#session.storages) storage.blocking?.close();
     // Other ranks that still call something learn that this one is gone.
-    this.session.leave();
+    this.#session.leave();
   }
 
   #release(): void {
     this.#unwatch?.();
     this.#released = true;
-    this.session.closed = true;
-    this.session.release();
+    this.#session.closed = true;
+    this.#session.release();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

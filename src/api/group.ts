@@ -4,9 +4,10 @@ import type { FileSession, Found } from '../connector/file-session.ts';
 import type { DType } from '../dtype/model.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
 import type { LinkTarget } from '../hdf5/messages/link.ts';
-import { type AttributeOwner, type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
-import { Dataset, type DatasetOptions, defineDataset } from './dataset.ts';
+import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
+import { checkElements, Dataset, type DatasetOptions, defineDataset } from './dataset.ts';
 import type { File } from './file.ts';
+import { handle, ObjectHandle } from './handle.ts';
 
 /** A group: named links to groups and datasets. Paths are relative to it, or begin at the root with a slash. */
 export class Group {
@@ -14,19 +15,15 @@ export class Group {
   readonly path: string;
   readonly attributes: Attributes;
   /** @internal */
-  readonly session: FileSession;
+  readonly [handle]: ObjectHandle;
   readonly #file: File | null;
-  #node: ObjectNode;
-  #generation: number;
 
   /** @internal */
   constructor(session: FileSession, file: File | null, path: string, node: ObjectNode) {
-    this.session = session;
+    this[handle] = new ObjectHandle(session, path, node);
     this.#file = file;
     this.path = path;
-    this.#node = node;
-    this.#generation = session.generation;
-    this.attributes = new ObjectAttributes(this);
+    this.attributes = new ObjectAttributes(this[handle]);
   }
 
   get file(): File {
@@ -34,20 +31,16 @@ export class Group {
     return this.#file ?? (this as unknown as File);
   }
 
-  /** @internal */
-  get node(): ObjectNode {
-    const { generation } = this.session;
-    if (this.#generation !== generation) {
-      const node = this.session.find(this.session.structure.root, this.path)?.node;
-      if (node?.kind !== 'group') throw this.#error('NOT_FOUND', `${this.path} is no longer a group`, this.path);
-      this.#node = node;
-      this.#generation = generation;
-    }
-    return this.#node;
+  get #session(): FileSession {
+    return this[handle].session;
+  }
+
+  get #node(): ObjectNode {
+    return this[handle].node;
   }
 
   get(path: string): Group | Dataset | undefined {
-    const found = this.session.find(this.node, checkedPath(path));
+    const found = this.#session.find(this.#node, checkedPath(path));
     return found && this.#wrap(found, this.#absolute(path));
   }
 
@@ -72,12 +65,12 @@ export class Group {
         path,
       );
     }
-    if (dtype !== undefined) found.mustBe(dtype);
+    if (dtype !== undefined) checkElements(found, dtype);
     return found;
   }
 
   has(path: string): boolean {
-    const found = this.session.find(this.node, checkedPath(path));
+    const found = this.#session.find(this.#node, checkedPath(path));
     return found !== undefined && found.node.kind !== 'datatype';
   }
 
@@ -89,22 +82,22 @@ export class Group {
   /** Names with what they lead to; undefined where a link leads nowhere or out of the file. */
   *children(): IterableIterator<[string, Group | Dataset | undefined]> {
     for (const { name, link } of this.#links()) {
-      const found = this.session.follow(this.node, this.path, link);
+      const found = this.#session.follow(this.#node, this.path, link);
       yield [name, found && this.#wrap(found, join(this.path, name))];
     }
   }
 
   *#links(): Iterable<{ name: string; link: Link }> {
-    const { node } = this;
+    const node = this.#node;
     for (const link of [...node.links.values()]) {
-      const name = this.session.shownIn(node, link.name);
+      const name = this.#session.shownIn(node, link.name);
       if (name !== undefined) yield { name, link };
     }
   }
 
   #wrap({ session, node, path: there }: Found, asked: string): Group | Dataset | undefined {
     // Behind an external link the object has the path that it has in its own file.
-    const path = session === this.session ? asked : there;
+    const path = session === this.#session ? asked : there;
     if (node.kind === 'group') return new Group(session, this.file, path, node);
     if (node.kind === 'dataset') return new Dataset(session, this.file, path, node);
     return undefined;
@@ -119,38 +112,38 @@ export class Group {
   /** Makes a group; groups on the way to it are made as well. */
   createGroup(path: string): Group {
     this.#collective('createGroup', path);
-    const { direct } = this.session;
+    const { direct } = this.#session;
     if (direct) {
       direct.createGroup(this.#absolute(checkedPath(path)));
       return this.group(path);
     }
     const { parent, name } = this.#place(path);
-    const node = this.session.structure.createGroup(parent, name);
-    return new Group(this.session, this.file, this.#absolute(path), node);
+    const node = this.#session.structure.createGroup(parent, name);
+    return new Group(this.#session, this.file, this.#absolute(path), node);
   }
 
   /** Makes a dataset; groups on the way to it are made as well. */
   createDataset<const D extends DType>(path: string, options: DatasetOptions<D>): Dataset<D> {
     this.#collective('createDataset', path, { ...options });
-    const { direct } = this.session;
+    const { direct } = this.#session;
     const definition = defineDataset(this.#absolute(checkedPath(path)), options, direct === null);
     const { attributes } = options;
     if (direct) {
       direct.createDataset(this.#absolute(path), definition.options);
       const dataset = this.dataset(path) as unknown as Dataset<D>;
       // The library cannot take a dataset back.
-      if (attributes) describe(dataset, attributes);
+      if (attributes) describe(dataset[handle], attributes);
       return dataset;
     }
     const { parent, name } = this.#place(path);
-    const node = definition.create(this.session, parent, name);
-    const dataset = new Dataset<D>(this.session, this.file, this.#absolute(path), node);
-    const copy = attributes && deferrable(this.session.comm, attributes);
-    if (copy) node.defer(() => describe(dataset, copy));
+    const node = definition.create(this.#session, parent, name);
+    const dataset = new Dataset<D>(this.#session, this.file, this.#absolute(path), node);
+    const copy = attributes && deferrable(this.#session.comm, attributes);
+    if (copy) node.defer(() => describe(dataset[handle], copy));
     else if (attributes) {
-      describe(dataset, attributes, () => {
-        this.session.structure.removeLink(parent, name);
-        this.session.dropped();
+      describe(dataset[handle], attributes, () => {
+        this.#session.structure.removeLink(parent, name);
+        this.#session.dropped();
       });
     }
     return dataset;
@@ -159,17 +152,17 @@ export class Group {
   createSoftLink(path: string, target: string): void {
     this.#collective('createSoftLink', path, { target });
     if (typeof target !== 'string' || target === '') throw new H5LogError('OPTION', 'a soft link needs a target path');
-    if (this.session.direct) this.session.direct.createSoftLink(this.#absolute(checkedPath(path)), target);
-    else this.#link(path, { kind: 'soft', path: this.session.storedPath(target) }, null);
+    if (this.#session.direct) this.#session.direct.createSoftLink(this.#absolute(checkedPath(path)), target);
+    else this.#link(path, { kind: 'soft', path: this.#session.storedPath(target) }, null);
   }
 
   createHardLink(path: string, target: string): void {
     this.#collective('createHardLink', path, { target });
-    if (this.session.direct) {
-      this.session.direct.createHardLink(this.#absolute(checkedPath(path)), this.#absolute(checkedPath(target)));
+    if (this.#session.direct) {
+      this.#session.direct.createHardLink(this.#absolute(checkedPath(path)), this.#absolute(checkedPath(target)));
       return;
     }
-    const node = this.session.find(this.node, checkedPath(target))?.node;
+    const node = this.#session.find(this.#node, checkedPath(target))?.node;
     if (!node) throw this.#error('NOT_FOUND', `there is no ${this.#absolute(target)} to link to`, target);
     this.#link(path, { kind: 'hard', address: node.address }, node);
   }
@@ -179,23 +172,23 @@ export class Group {
     if (typeof file !== 'string' || file === '' || typeof target !== 'string' || target === '') {
       throw new H5LogError('OPTION', 'an external link needs a file and a path in it');
     }
-    if (this.session.direct) this.session.direct.createExternalLink(this.#absolute(checkedPath(path)), file, target);
+    if (this.#session.direct) this.#session.direct.createExternalLink(this.#absolute(checkedPath(path)), file, target);
     else this.#link(path, { kind: 'external', file, path: target }, null);
   }
 
   #link(path: string, target: LinkTarget, node: ObjectNode | null): void {
     const { parent, name } = this.#place(path);
-    this.session.structure.addLink(parent, name, target, node);
+    this.#session.structure.addLink(parent, name, target, node);
   }
 
   /** Gives what is at `from` the name `to`; data stays where it is. */
   move(from: string, to: string): void {
     this.#collective('move', from, { to });
-    if (this.session.direct) {
-      this.session.direct.move(this.#absolute(checkedPath(from)), this.#absolute(checkedPath(to)));
+    if (this.#session.direct) {
+      this.#session.direct.move(this.#absolute(checkedPath(from)), this.#absolute(checkedPath(to)));
       return;
     }
-    const { structure } = this.session;
+    const { structure } = this.#session;
     const source = this.#existing(from);
     const inside = this.#absolute(to).startsWith(`${this.#absolute(from)}/`);
     if (inside)
@@ -209,26 +202,26 @@ export class Group {
   /** Removes a name; an object goes when its last name does. */
   delete(path: string): void {
     this.#collective('delete', path);
-    if (this.session.direct) {
-      this.session.direct.delete(this.#absolute(checkedPath(path)));
+    if (this.#session.direct) {
+      this.#session.direct.delete(this.#absolute(checkedPath(path)));
       return;
     }
     const { parent, name } = this.#existing(path);
-    this.session.structure.removeLink(parent, name);
-    this.session.dropped();
+    this.#session.structure.removeLink(parent, name);
+    this.#session.dropped();
   }
 
   /** Of several ranks all make the same call. */
   #collective(call: string, path: string, details: Readonly<Record<string, unknown>> = {}): void {
-    this.session.writable();
-    this.session.sameCall(call, () => ({ path: this.#absolute(checkedPath(path)), ...details }));
+    this.#session.writable();
+    this.#session.sameCall(call, () => ({ path: this.#absolute(checkedPath(path)), ...details }));
   }
 
   #existing(path: string): { parent: ObjectNode; name: string } {
-    const { session } = this;
+    const session = this.#session;
     const components = namesIn(checkedPath(path));
     const last = components.pop();
-    const above = session.find(path.startsWith('/') ? session.structure.root : this.node, components.join('/'))?.node;
+    const above = session.find(path.startsWith('/') ? session.structure.root : this.#node, components.join('/'))?.node;
     const name = last === undefined || !above ? undefined : session.storedIn(above, last);
     if (!above || name === undefined || !above.links.has(name))
       throw this.#error('NOT_FOUND', `there is no ${this.#absolute(path)}`, path);
@@ -237,12 +230,12 @@ export class Group {
 
   /** The group a new name goes into, made if it is not there, once it is sure that the name is free. */
   #place(path: string): { parent: ObjectNode; name: string } {
-    const { session } = this;
+    const session = this.#session;
     session.writable();
     const components = namesIn(checkedPath(path));
     const last = components.pop();
     if (last === undefined) throw this.#error('EXISTS', `${this.#absolute(path)} exists already`, path);
-    let parent = path.startsWith('/') ? session.structure.root : this.node;
+    let parent = path.startsWith('/') ? session.structure.root : this.#node;
     const missing: string[] = [];
     for (const component of components) {
       const next = missing.length > 0 ? undefined : session.find(parent, component)?.node;
@@ -268,17 +261,13 @@ export class Group {
   }
 
   #error(code: ErrorCode, message: string, path: string): H5LogError {
-    return new H5LogError(code, message, { file: this.session.storage.name, object: this.#absolute(path) });
+    return new H5LogError(code, message, { file: this.#session.storage.name, object: this.#absolute(path) });
   }
 }
 
 /** Gives a new dataset its attributes; if one of them cannot be set, what was made is undone. */
-function describe(
-  dataset: AttributeOwner,
-  attributes: Readonly<Record<string, AttributeValue>>,
-  undo?: () => void,
-): void {
-  const owned = new ObjectAttributes(dataset);
+function describe(object: ObjectHandle, attributes: Readonly<Record<string, AttributeValue>>, undo?: () => void): void {
+  const owned = new ObjectAttributes(object);
   try {
     for (const [name, value] of Object.entries(attributes)) owned.put(name, value);
   } catch (error) {

@@ -1,5 +1,6 @@
 import type { AttributeValue } from '../api/attributes.ts';
 import { File } from '../api/file.ts';
+import { sessionOf } from '../api/handle.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import type { NumberType, TypedArray } from '../dtype/model.ts';
@@ -114,7 +115,7 @@ export class FileWriter {
     took('post');
     file.flushSync();
     took('flush');
-    const { log } = file.session;
+    const { log } = sessionOf(file);
     file.closeSync();
     took('close');
     return log?.tables.committed.items.reduce((sum, { size }) => sum + size, 0) ?? 0;

@@ -1,4 +1,5 @@
 import { File } from '../api/file.ts';
+import { sessionOf } from '../api/handle.ts';
 import { H5LogError } from '../base/errors.ts';
 import { readChunkIndex } from '../hdf5/layouts/chunks/chunk-index.ts';
 import { drive, layoutOf } from '../tools/inside.ts';
@@ -99,7 +100,7 @@ export class OrdinaryTable {
     }
     const { chunk, elementSize, index } = layout;
     const grid = { maxShape: dataset.maxShape, chunk, elementSize, filtered: false };
-    const chunks = await drive(file, readChunkIndex(file.session.structure.loader.file, index, grid));
+    const chunks = await drive(file, readChunkIndex(sessionOf(file).structure.loader.file, index, grid));
     const addresses = new Map(chunks.map(({ cell, address }) => [cell.join(), address]));
     const [height, width] = chunk as readonly [number, number];
     return new OrdinaryTable(file, (row, column) => {
@@ -115,7 +116,7 @@ export class OrdinaryTable {
     const bytes = new Uint8Array(8);
     await drive(
       this.#file,
-      this.#file.session.structure.loader.file.readInto(bytes, this.#addressOf(row, column), 'data'),
+      sessionOf(this.#file).structure.loader.file.readInto(bytes, this.#addressOf(row, column), 'data'),
     );
     return new DataView(bytes.buffer).getFloat64(0, true);
   }

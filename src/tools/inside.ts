@@ -2,6 +2,7 @@ import { openForReading } from '#platform';
 import { Dataset } from '../api/dataset.ts';
 import { File } from '../api/file.ts';
 import type { Group } from '../api/group.ts';
+import { handleOf, sessionOf } from '../api/handle.ts';
 import { H5LogError, isH5LogError } from '../base/errors.ts';
 import type { DType } from '../dtype/model.ts';
 import { committedType } from '../hdf5/graph/dataset-header.ts';
@@ -32,35 +33,35 @@ export async function reading<T>(source: Source, work: (file: File) => Promise<T
   }
 }
 
-export const nameOf = (file: File): string => file.session.storage.name;
+export const nameOf = (file: File): string => sessionOf(file).storage.name;
 
 /** null for a file without a log. */
-export const logOf = (file: File): Log | null => file.session.log;
+export const logOf = (file: File): Log | null => sessionOf(file).log;
 
 /** The file itself and its subfiles. */
-export const storagesOf = (file: File): readonly ByteStorage[] => file.session.storages;
+export const storagesOf = (file: File): readonly ByteStorage[] => sessionOf(file).storages;
 
 export function drive<T>(file: File, io: Io<T>): Promise<T> {
-  return driveAsync(file.session.storage, io);
+  return driveAsync(sessionOf(file).storage, io);
 }
 
 /** The same for every name of an object. */
-export const identityOf = (object: Group | Dataset): ObjectNode => object.node;
+export const identityOf = (object: Group | Dataset): ObjectNode => handleOf(object).node;
 
 /** What a dataset is in the log; undefined for one that is not in it. */
 export function logDatasetOf(dataset: Dataset): LogDataset | undefined {
-  return dataset.session.logDataset(dataset.node, dataset.path);
+  return sessionOf(dataset).logDataset(handleOf(dataset).node, dataset.path);
 }
 
 /** Whether a dataset has no elements because its dataspace is NULL. Anchors have that as well, but stand for something. */
 export function isNull(dataset: Dataset): boolean {
   if (logDatasetOf(dataset)) return false;
-  return dataset.session.structure.dataset(dataset.node).space.kind === 'null';
+  return sessionOf(dataset).structure.dataset(handleOf(dataset).node).space.kind === 'null';
 }
 
 /** Where the data of a regular dataset is. */
 export function layoutOf(dataset: Dataset): Layout | null {
-  return dataset.session.structure.dataset(dataset.node).layout;
+  return sessionOf(dataset).structure.dataset(handleOf(dataset).node).layout;
 }
 
 /** A name in a group, and what it leads to. */
@@ -78,7 +79,7 @@ export interface Member {
 
 /** The names in a group. Soft and external links are not followed: what they lead to has names of its own. */
 export function* membersOf(group: Group): Iterable<Member> {
-  const { session, node } = group;
+  const { session, node } = handleOf(group);
   for (const name of group.keys()) {
     const link = node.links.get(session.storedIn(node, name));
     if (!link) continue;
@@ -96,7 +97,7 @@ function behind(group: Group, name: string, link: Link): Pick<Member, 'object' |
   try {
     const object = group.get(name);
     if (object) return { ...NOTHING, object };
-    const { session, node } = group;
+    const { session, node } = handleOf(group);
     const leaf = session.now(session.structure.target(node, link));
     return { ...NOTHING, dtype: leaf?.kind === 'datatype' ? committedType(leaf) : undefined };
   } catch (error) {

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { type Attributes, type Dataset, File, type Group, select, T } from 'h5log';
 import { describe, expect, test } from 'vitest';
+import { sessionOf } from '../../src/api/handle.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 const folder = temporaryDirectory();
@@ -14,7 +15,7 @@ describe.each(['log', 'native'] as const)('the %s connector', (connector) => {
   const create = (): Promise<File> => File.create(join(folder, `${connector}-${made++}.h5`), { connector });
   const again = async (file: File): Promise<File> => {
     await file.close();
-    return File.open(file.session.storage.name, { connector });
+    return File.open(sessionOf(file).storage.name, { connector });
   };
 
   test('says which it is', async () => {
@@ -226,7 +227,7 @@ describe.each(['log', 'native'] as const)('the %s connector', (connector) => {
     expect(() => d.attributes.delete('none')).toThrow(refused('NOT_FOUND'));
     await expect(d.read({ start: [0], count: [4] })).rejects.toThrow(refused('SELECTION'));
     await expect(File.open(join(folder, 'missing.h5'), { connector })).rejects.toThrow(refused('NOT_FOUND'));
-    await expect(File.open(file.session.storage.name, { connector, mode: 'r+' })).rejects.toThrow(refused('LOCKED'));
+    await expect(File.open(sessionOf(file).storage.name, { connector, mode: 'r+' })).rejects.toThrow(refused('LOCKED'));
     const reader = await again(file);
     expect(() => reader.createGroup('g')).toThrow(refused('READ_ONLY'));
     expect(() => d.write([1, 2, 3])).toThrow(refused('CLOSED'));

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { File } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { afterEach, describe, expect, test } from 'vitest';
+import { handleOf, sessionOf } from '../../src/api/handle.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 const NAMES = [
@@ -21,7 +22,7 @@ afterEach(() => {
 /** The configuration bits that a file of these options is written with. */
 function config(table?: { encode?: boolean; share?: boolean; compress?: boolean }): number {
   const file = File.createSync(memoryStorage(), table ? { table } : {});
-  const counts = file.session.log?.main.counts;
+  const counts = sessionOf(file).log?.main.counts;
   file.closeSync();
   return counts?.config ?? -1;
 }
@@ -35,7 +36,7 @@ function tableBytes(): number {
     for (let i = 0; i < 400; i += 2) dataset.write(new Int8Array(3), { start: [i, 1], count: [1, 3] });
   }
   file.flushSync();
-  const size = file.session.log?.main.state.tables.reduce((sum, item) => sum + item.size, 0) ?? 0;
+  const size = sessionOf(file).log?.main.state.tables.reduce((sum, item) => sum + item.size, 0) ?? 0;
   file.closeSync();
   return size;
 }
@@ -83,7 +84,7 @@ describe('the environment', () => {
     const reader = await File.open(storage);
     const found = reader.dataset('x', 'int32');
     expect([...(await found.read({ start: [500], count: [4] }))]).toEqual([500, 0, 502, 0]);
-    expect(found.session.logDataset(found.node, '/x')?.index).toBeNull();
+    expect(sessionOf(found).logDataset(handleOf(found).node, '/x')?.index).toBeNull();
     process.env.H5VL_LOG_IDX_BSIZE = 'much';
     await expect(File.open(storage)).rejects.toMatchObject({ code: 'OPTION' });
   });

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { File } from '../../src/api/file.ts';
+import { sessionOf } from '../../src/api/handle.ts';
 import { T } from '../../src/dtype/construct.ts';
 import { FileExtent } from '../../src/hdf5/graph/object-node.ts';
 import { chunked, compact, contiguous, unallocated, virtual } from '../../src/hdf5/layouts/new-dataset.ts';
@@ -103,7 +104,7 @@ function ours(): Uint8Array {
   file.createSoftLink('soft', '/group/anchor');
   file.createExternalLink('external', 'other.h5', '/there');
   file.createHardLink('hard', '/group');
-  const { structure } = file.session;
+  const { structure } = sessionOf(file);
   const space = simpleSpace([2]);
   const type = structure.createDatatype(structure.root, 'type', point);
   structure.createDataset(structure.root, 'typed', { dtype: type, space, layout: unallocated });

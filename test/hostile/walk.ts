@@ -1,6 +1,7 @@
 import type { Dataset } from '../../src/api/dataset.ts';
 import type { File } from '../../src/api/file.ts';
 import { Group } from '../../src/api/group.ts';
+import { handleOf, sessionOf } from '../../src/api/handle.ts';
 
 /** Looks at everything in a file. What throws is noted and the walk goes on, so that one damage does not hide another. */
 export class Walk {
@@ -11,8 +12,8 @@ export class Walk {
     this.#attributes(file);
     const groups: Group[] = [file];
     for (let group = groups.pop(); group; group = groups.pop()) {
-      if (this.#seen.has(group.node)) continue;
-      this.#seen.add(group.node);
+      if (this.#seen.has(handleOf(group).node)) continue;
+      this.#seen.add(handleOf(group).node);
       for (const child of this.#children(group)) {
         this.#attributes(child);
         if (child instanceof Group) groups.push(child);
@@ -54,6 +55,6 @@ export class Walk {
     this.#try(() => [dataset.dtype, dataset.is('int32')]);
     this.#try(() => dataset.fill);
     // Parts that no public property shows yet.
-    this.#try(() => dataset.session.structure.dataset(dataset.node));
+    this.#try(() => sessionOf(dataset).structure.dataset(handleOf(dataset).node));
   }
 }

@@ -2,6 +2,7 @@ import { cpSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type Dataset, File, Group, type TypedArray } from 'h5log';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { handleOf, sessionOf } from '../../src/api/handle.ts';
 import { checkLogFile, type SeenFile, seenByH5py } from '../log/format/check-log.ts';
 import { h5dump, withOracle } from '../oracles.ts';
 import { position, product, range } from '../space/model.ts';
@@ -276,7 +277,7 @@ function inFile<T>(name: string, run: () => T): T {
 }
 
 function idOf(dataset: Dataset): number | undefined {
-  return dataset.session.logDataset(dataset.node, dataset.path)?.id;
+  return sessionOf(dataset).logDataset(handleOf(dataset).node, dataset.path)?.id;
 }
 
 /** Values of all attributes by object and name. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type Dataset, File, isH5LogError } from 'h5log';
 import { beforeAll, expect, test } from 'vitest';
+import { sessionOf } from '../../src/api/handle.ts';
 import { count } from '../counts.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { full, random, repeats, seed } from '../seed.ts';
@@ -103,13 +104,13 @@ withOracle('python', 'files in the layout of the original, made by other code', 
     const some = files.filter((_, i) => i % 3 === 0);
     for (const { path, seed: own, merged: mode, datasets: expected } of some) {
       const file = File.openSync(path, { mode: 'r+' });
-      const before = file.session.log?.main.state.tables.length ?? 0;
+      const before = sessionOf(file).log?.main.state.tables.length ?? 0;
       const added = file.createDataset('added', { dtype: 'int32', shape: [30] });
       for (let i = 0; i < 17; i++) {
         added.write([i], { start: [i], count: [1] });
         file.flushSync();
       }
-      if ((file.session.log?.main.state.tables.length ?? 0) < before + 17) merged++;
+      if ((sessionOf(file).log?.main.state.tables.length ?? 0) < before + 17) merged++;
       file.closeSync();
       const again = File.openSync(path, { mode: 'r+' });
       const names = Object.keys(expected);

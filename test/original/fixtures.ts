@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Dataset, type File, Group } from 'h5log';
+import { handleOf } from '../../src/api/handle.ts';
 import type { FullType } from '../../src/dtype/model.ts';
 
 // Files that the original wrote, each with what was written: test/fixtures/original.
@@ -60,7 +61,7 @@ export function contentsOf(file: File): Contents {
   };
   const note = (object: Group | Dataset): void => {
     for (const name of object.attributes.keys()) {
-      const { session, node } = object;
+      const { session, node } = handleOf(object);
       const parts = session.structure.describeAttribute(node, session.names.stored(name));
       const shape = object.attributes.describe(name)?.shape;
       attributes[`${object.path} ${name}`] = { shape, hex: parts && hex(littleEndian(parts.data, parts.dtype)) };

@@ -2,6 +2,7 @@ import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { File, type H5LogError } from 'h5log';
 import { describe, expect, test } from 'vitest';
+import { handleOf, sessionOf } from '../../src/api/handle.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { contentsExpected, contentsOf, expectedOf, folder, hex, misread, readable, withSubfiles } from './fixtures.ts';
@@ -47,12 +48,12 @@ describe('what the original writes and cannot read itself', () => {
     const path = join(temporaryDirectory(), 'passthru.h5');
     cpSync(join(folder, 'misread/passthru_ndims_2r.h5'), path);
     const file = File.openSync(path, { mode: 'r+' });
-    expect((file.session.log?.main.counts.config ?? 0) & 0x010).toBe(0x010);
+    expect((sessionOf(file).log?.main.counts.config ?? 0) & 0x010).toBe(0x010);
     const before = contentsOf(file);
     file.attributes.set('seen', 1);
     file.closeSync();
     const again = File.openSync(path);
-    expect((again.session.log?.main.counts.config ?? 0) & 0x010).toBe(0);
+    expect((sessionOf(again).log?.main.counts.config ?? 0) & 0x010).toBe(0);
     expect(contentsOf(again).datasets).toEqual(before.datasets);
     again.closeSync();
   });
@@ -100,7 +101,7 @@ with h5py.File(sys.argv[1], 'r+') as f:
 
   test('are found where the original doubled them: in the root, and in a group by its handle', () => {
     const file = File.openSync(join(folder, 'under_1r.h5'));
-    const stored = (path: string): string[] => [...file.group(path).node.links.keys()].sort();
+    const stored = (path: string): string[] => [...handleOf(file.group(path)).node.links.keys()].sort();
     expect(stored('/')).toEqual(['_LOG', '__LOG2', '___y', '__grp', '__x', 'g', 'plain']);
     expect([stored('/_grp'), stored('/g')]).toEqual([['__z'], ['__w']]);
     for (const [path, { hex: bytes }] of Object.entries(contents)) expect(raw(file, path), path).toBe(bytes);
@@ -114,7 +115,7 @@ with h5py.File(sys.argv[1], 'r+') as f:
     cpSync(join(folder, 'under_1r.h5'), path);
     pythonSync(UNDOUBLED, [path]);
     const file = File.openSync(path, { mode: 'r+' });
-    expect([...file.group('g').node.links.keys()]).toEqual(['_w']);
+    expect([...handleOf(file.group('g')).node.links.keys()]).toEqual(['_w']);
     expect(raw(file, '/g/_w')).toBe(contents['/g/_w']?.hex);
     expect(hex(file.group('g').dataset('_w').readSync(undefined, { raw: true }))).toBe(contents['/g/_w']?.hex);
     expect([...file.group('g').keys()]).toEqual(['_w']);
@@ -122,7 +123,7 @@ with h5py.File(sys.argv[1], 'r+') as f:
     file.createGroup('g/_v');
     file.closeSync();
     const again = File.openSync(path);
-    expect([...again.group('g').node.links.keys()].sort()).toEqual(['__v', '_w']);
+    expect([...handleOf(again.group('g')).node.links.keys()].sort()).toEqual(['__v', '_w']);
     expect([...again.group('g').keys()].sort()).toEqual(['_v', '_w']);
     expect(raw(again, '/g/_w')).toBe(contents['/g/_w']?.hex);
     again.closeSync();

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Dataset, File, Group } from 'h5log';
+import { sessionOf } from '../../src/api/handle.ts';
 
 /** Everything in a file, as text that can be compared: shapes, types, sums of the raw bytes and attributes of every object. */
 export function contentsOf(path: string): Record<string, string> {
@@ -30,7 +31,7 @@ const sumOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).
 /** The bytes of log and tables, dataset by dataset. */
 export function logOf(path: string): Record<string, string> {
   const file = File.openSync(path);
-  const { storage, log } = file.session;
+  const { storage, log } = sessionOf(file);
   const found: Record<string, string> = {};
   const { logs, tables } = log?.main.state ?? { logs: [], tables: [] };
   for (const [prefix, items] of [

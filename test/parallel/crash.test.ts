@@ -14,6 +14,7 @@ import {
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { sessionOf } from '../../src/api/handle.ts';
 import type { H5LogError } from '../../src/base/errors.ts';
 import { count } from '../counts.ts';
 import { full, seed } from '../seed.ts';
@@ -235,8 +236,8 @@ describe('creating over a file with subfiles', () => {
     copyTo(master(1 + FLUSHES), join(path, '..'));
     copyFileSync(join(after, 'a.h5'), path);
     const file = File.openSync(join(after, 'a.h5'));
-    const token = file.session.now(
-      file.session.structure.attribute(file.session.structure.root, '_token'),
+    const token = sessionOf(file).now(
+      sessionOf(file).structure.attribute(sessionOf(file).structure.root, '_token'),
     ) as Uint8Array;
     file.closeSync();
     const text = Buffer.from(token).toString('hex');

@@ -2,6 +2,7 @@ import { copyFileSync, cpSync, existsSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { runThreads } from 'h5log/threads';
+import { sessionOf } from '../../src/api/handle.ts';
 import { pythonSync } from '../oracles.ts';
 import { folder } from '../original/fixtures.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -37,7 +38,7 @@ export async function damagedTable(): Promise<string> {
   file.createDataset('/d', { dtype: 'int32', shape: [10] }).write(new Int32Array(10));
   await file.close();
   const reader = await File.open(path);
-  const table = reader.session.log?.main.committed.tables[0];
+  const table = sessionOf(reader).log?.main.committed.tables[0];
   await reader.close();
   const bytes = readFileSync(path);
   // The number of sections.

@@ -1,5 +1,6 @@
 import { createTarget, realFile, subfilesOf } from '#platform';
 import { File } from '../../api/file.ts';
+import { sessionOf } from '../../api/handle.ts';
 import { H5LogError, inFile } from '../../base/errors.ts';
 import { tableOptions } from '../../connector/options.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
@@ -73,7 +74,7 @@ export async function compact(
   signal?.throwIfAborted();
   const file = await File.open(input, { connector: 'log', indexLimit: Math.floor(memory / 4) });
   try {
-    const { log, storage } = file.session;
+    const { log, storage } = sessionOf(file);
     if (!log) {
       const text = `${storage.name} has no log: it is an ordinary HDF5 file, for which h5repack does what compact does for logs`;
       throw new H5LogError('UNSUPPORTED', text, { file: storage.name });
@@ -90,7 +91,7 @@ export async function compact(
       // A file that had subfiles may have been replaced.
       subfilesOf(output).tidy(0);
       let bytesBefore = 0;
-      for (const each of file.session.storages) bytesBefore += await each.size();
+      for (const each of sessionOf(file).storages) bytesBefore += await each.size();
       return { ...made, bytesBefore, seconds: (performance.now() - began) / 1000 };
     } catch (error) {
       await target.storage.close();
@@ -126,7 +127,7 @@ class Compaction {
   }
 
   async run(): Promise<Omit<CompactResult, 'bytesBefore' | 'seconds'>> {
-    const { session } = this.#file;
+    const session = sessionOf(this.#file);
     const { signal, progress, checksum = true } = this.#options;
     const own = { links: [LOG_GROUP, COMMITS_GROUP], attributes: [TOKEN] };
     const moved = await this.#read(MovedStructure.load(session.structure.root.address, own));
@@ -175,7 +176,7 @@ class Compaction {
 
   /** Blocking where that is possible: it is faster for small reads. */
   async #read<T>(io: Io<T>): Promise<T> {
-    const { storage } = this.#file.session;
+    const { storage } = sessionOf(this.#file);
     return storage.blocking ? driveSync(storage, io) : driveAsync(storage, io, this.#options.signal);
   }
 }

@@ -1,5 +1,6 @@
 import { createTarget, nodeStorage, realFile } from '#platform';
 import { File } from '../../api/file.ts';
+import { sessionOf } from '../../api/handle.ts';
 import { H5LogError, inFile, inObject } from '../../base/errors.ts';
 import { type Attempt, agreeOn } from '../../comm/agreement.ts';
 import type { Communicator } from '../../comm/communicator.ts';
@@ -50,7 +51,7 @@ export async function replay(
     const target = await outputFor(comm, output, force);
     const raw = new RawOutput(target.storage);
     try {
-      const made = await new Replay(file.session, raw, memory, comm, options).run(target.storage);
+      const made = await new Replay(sessionOf(file), raw, memory, comm, options).run(target.storage);
       await target.storage.close();
       await onAll(comm, async () => {
         signal?.throwIfAborted();
@@ -61,7 +62,7 @@ export async function replay(
       await raw.abandon();
       await target.storage.close();
       target.discard();
-      throw inFile(error, file.session.storage.name);
+      throw inFile(error, sessionOf(file).storage.name);
     } finally {
       target.release();
     }

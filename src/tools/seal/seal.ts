@@ -1,5 +1,6 @@
 import { createTarget, openTarget, realFile } from '#platform';
 import { File } from '../../api/file.ts';
+import { sessionOf } from '../../api/handle.ts';
 import { H5LogError, inFile, inObject } from '../../base/errors.ts';
 import { readSuperblock } from '../../hdf5/format/superblock.ts';
 import type { Log } from '../../log/log.ts';
@@ -84,7 +85,7 @@ async function sealCopy(path: string | URL, target: WriteTarget, options: SealOp
   const given = await File.open(path, { connector: 'log' });
   try {
     const isElsewhere = logOf(given).hasSubfiles;
-    await copyState(given.session.storage, storage, options.signal);
+    await copyState(sessionOf(given).storage, storage, options.signal);
     // Without subfiles the copy has all the data, and is sealed as it is, whatever happens to the file meanwhile.
     const source = isElsewhere ? given : await File.open(storage, { connector: 'log' });
     return await sealFile(source, storage, options);
@@ -156,9 +157,9 @@ export async function sealFile(source: File, storage: ByteStorage, options: Seal
   const log = logOf(source);
   const output = await runWhole(storage, SealOutput.open(storage));
   try {
-    if (output.structure.root.address !== source.session.structure.root.address)
+    if (output.structure.root.address !== sessionOf(source).structure.root.address)
       throw new H5LogError('STORAGE', 'another program changed the file while it was being sealed');
-    const sealed = await prepare(log, output, source.session.storage, options);
+    const sealed = await prepare(log, output, sessionOf(source).storage, options);
     // From here on there is no way back, and nothing is stopped half-way.
     await runWhole(storage, output.commit());
     return sealed;
@@ -169,7 +170,8 @@ export async function sealFile(source: File, storage: ByteStorage, options: Seal
 }
 
 /** Refuses what is no log. */
-export function logOf({ session }: File): Log {
+export function logOf(file: File): Log {
+  const session = sessionOf(file);
   const { log } = session;
   if (!log) {
     const message = `${session.storage.name} has no log: it is ordinary HDF5 already, and there is nothing to seal`;

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } fr
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { beforeAll, expect, test } from 'vitest';
+import { sessionOf } from '../../../src/api/handle.ts';
 import { pythonSync, withOracle } from '../../oracles.ts';
 import { folder as fixtures } from '../../original/fixtures.ts';
 import { temporaryDirectory } from '../../temporary.ts';
@@ -42,7 +43,7 @@ withOracle('python', 'commands that go through a whole file', () => {
     truncateSync(cut, bytes.length - 100);
     // The table of the last commit: whoever reads the data must stumble over it.
     const open = File.openSync(fresh);
-    const { address, size } = open.session.log?.main.state.tables.at(-1) ?? { address: 0, size: 0 };
+    const { address, size } = sessionOf(open).log?.main.state.tables.at(-1) ?? { address: 0, size: 0 };
     open.closeSync();
     bytes.fill(0xff, address + 16, address + size);
     writeFileSync(damaged, bytes);

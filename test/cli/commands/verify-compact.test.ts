@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { sessionOf } from '../../../src/api/handle.ts';
 import { type Ended, runNode } from '../../process.ts';
 import { temporaryDirectory } from '../../temporary.ts';
 import { factsOf } from '../../tools/facts.ts';
@@ -23,7 +24,7 @@ beforeAll(() => {
     t.write(new Float64Array(7200).fill(i));
     file.flushSync();
   }
-  const { start } = file.session.log?.main.history().at(-1) ?? { start: 0 };
+  const { start } = sessionOf(file).log?.main.history().at(-1) ?? { start: 0 };
   file.closeSync();
   const bytes = readFileSync(run);
   writeFileSync(lost, Buffer.from(bytes).fill(0, 0, 48));

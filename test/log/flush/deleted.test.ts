@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { File, select } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
+import { sessionOf } from '../../../src/api/handle.ts';
 import { Table } from '../../../src/log/format/table-read.ts';
 import { pythonSync, withOracle } from '../../oracles.ts';
 import { temporaryDirectory } from '../../temporary.ts';
@@ -10,7 +11,7 @@ const folder = temporaryDirectory();
 
 /** Dataset ids of entries, and of the entries they take their selection from, over all tables. */
 function references(file: File): [number, number][] {
-  const items = file.session.log?.main.state.tables ?? [];
+  const items = sessionOf(file).log?.main.state.tables ?? [];
   return items.flatMap(({ bytes, address }) =>
     bytes ? [...new Table(bytes, address).entries()].map(({ id, holder }): [number, number] => [id, holder]) : [],
   );
@@ -39,11 +40,11 @@ describe('deleting a dataset', () => {
       [1, 0],
     ]);
     const before = second?.readSync();
-    const growth = file.session.log?.main.state.tables.length;
+    const growth = sessionOf(file).log?.main.state.tables.length;
     file.delete('a');
     file.flushSync();
     expect(references(file)).toEqual([[1, 1]]);
-    expect(file.session.log?.main.state.tables.length).toBe(growth);
+    expect(sessionOf(file).log?.main.state.tables.length).toBe(growth);
     file.closeSync();
     const again = File.openSync(storage);
     expect(again.has('a')).toBe(false);

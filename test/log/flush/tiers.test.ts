@@ -1,11 +1,12 @@
 import { File } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { expect, test } from 'vitest';
+import { handleOf } from '../../../src/api/handle.ts';
 
 /** How many datasets of each series the log group holds. */
 function seriesOf(file: File): Record<string, number> {
   const count: Record<string, number> = {};
-  for (const name of file.node.links.get('_LOG')?.node?.links.keys() ?? []) {
+  for (const name of handleOf(file).node.links.get('_LOG')?.node?.links.keys() ?? []) {
     const series = name.slice(0, 4);
     count[series] = (count[series] ?? 0) + 1;
   }

@@ -1,6 +1,7 @@
 import { createCipheriv } from 'node:crypto';
 import { File } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
+import { sessionOf } from '../../../src/api/handle.ts';
 import { type CommitRecord, parseRecords } from '../../../src/log/format/commit-record.ts';
 
 function sumOf(...parts: readonly Uint8Array[]): string {
@@ -24,7 +25,7 @@ export function checkSums(bytes: Uint8Array): number {
   file.closeSync();
   for (const { sequence, bytes: added, requests } of commits) {
     const state = File.openSync(memoryStorage(bytes), { asOf: sequence });
-    const item = state.session.log?.main.committed.records.at(-1);
+    const item = sessionOf(state).log?.main.committed.records.at(-1);
     state.closeSync();
     const { address, size } = item as { address: number; size: number };
     const record = parseRecords(bytes.subarray(address, address + size), address).at(-1) as CommitRecord;

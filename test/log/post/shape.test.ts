@@ -1,6 +1,7 @@
 import { type Dataset, File, select } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
+import { handleOf, sessionOf } from '../../../src/api/handle.ts';
 import { sparseStorage } from '../../storage/sparse.ts';
 
 /** Writes, closes, and shows the dataset as it is then. */
@@ -246,9 +247,9 @@ describe('more than 2 GiB in one post', () => {
       const e = reader.dataset('d', 'uint8');
       const ends = select.points([shape.map((n) => n - 1), shape.map(() => 0), shape.map((n) => Math.floor(n / 2))]);
       expect(e.readSync(ends)).toEqual(Uint8Array.of(2, 1, 0));
-      const session = reader.session;
+      const session = sessionOf(reader);
       const index = session.now(
-        session.log!.tables.index(session.logDataset(e.node, '/d')!, null, session.log!.tables.committed),
+        session.log!.tables.index(session.logDataset(handleOf(e).node, '/d')!, null, session.log!.tables.committed),
       );
       expect(index.length).toBeGreaterThan(1);
       let next = index.offsets[0] as number;

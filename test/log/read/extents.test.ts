@@ -1,6 +1,7 @@
 import { type ByteStorage, File, select } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
+import { sessionOf } from '../../../src/api/handle.ts';
 import type { BlockingStorage } from '../../../src/storage/storage.ts';
 
 /** A storage that counts what is read from it. */
@@ -100,7 +101,7 @@ describe('a selection used for many datasets', () => {
         dataset.write(new Int16Array(1000).fill(i), scattered);
       }
       file.flushSync();
-      const size = file.session.log?.main.state.tables[0]?.size ?? 0;
+      const size = sessionOf(file).log?.main.state.tables[0]?.size ?? 0;
       file.closeSync();
       return size;
     };

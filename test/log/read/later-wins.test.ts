@@ -1,6 +1,7 @@
 import { type CreateOptions, type Dataset, File, type OpenOptions, select } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
+import { handleOf } from '../../../src/api/handle.ts';
 import { count } from '../../counts.ts';
 import { random, repeats, seed } from '../../seed.ts';
 import { below, chance } from '../model/types.ts';
@@ -209,7 +210,7 @@ test('hundreds of flushes of overlapping blocks, with tables merged, closed and 
       if (chance(next, 0.1)) expect(file.dataset('d', 'int32').readSync()).toEqual(model);
     }
     expect(file.dataset('d', 'int32').readSync()).toEqual(model);
-    merges -= [...(file.node.links.get('_LOG')?.node?.links.keys() ?? [])].filter((name) =>
+    merges -= [...(handleOf(file).node.links.get('_LOG')?.node?.links.keys() ?? [])].filter((name) =>
       name.startsWith('_md_'),
     ).length;
     file.closeSync();

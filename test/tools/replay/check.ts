@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { File } from 'h5log';
 import { replay } from 'h5log/tools';
 import { expect } from 'vitest';
+import { handleOf, sessionOf } from '../../../src/api/handle.ts';
 import { committedType } from '../../../src/hdf5/graph/dataset-header.ts';
 import type { ObjectNode } from '../../../src/hdf5/graph/object-node.ts';
 import {
@@ -39,7 +40,7 @@ const shown = (name: string): string => (name.startsWith('__') ? name.slice(1) :
 /** What our reader sees in a log file: what ordinary HDF5 made of it must hold. */
 export function expectedOf(path: string, withData = true): Expected {
   const file = File.openSync(path);
-  const { structure } = file.session;
+  const { structure } = sessionOf(file);
   const objects: Description = {};
   const declared: Record<string, Declared> = {};
   const seen = new Map<ObjectNode, string>();
@@ -65,7 +66,7 @@ export function expectedOf(path: string, withData = true): Expected {
         if (target.kind === 'soft') made.links.push([name, 'soft', target.path.split('/').map(shown).join('/')]);
         else if (target.kind === 'external') made.links.push([name, 'external', target.file, target.path]);
         else made.links.push([name, 'hard']);
-        const child = file.session.now(structure.loader.follow(link));
+        const child = sessionOf(file).now(structure.loader.follow(link));
         if (child) todo.push([`${where === '/' ? '' : where}/${name}`, child]);
       }
     }
@@ -75,7 +76,7 @@ export function expectedOf(path: string, withData = true): Expected {
       const parts = structure.describeAttribute(node, name);
       if (!parts) continue;
       const { space, dtype } = parts;
-      const values = plainElements(dtype, space, file.session.now(structure.attribute(node, name)));
+      const values = plainElements(dtype, space, sessionOf(file).now(structure.attribute(node, name)));
       const shape = space.kind === 'simple' ? space.shape : space.kind === 'null' ? null : [];
       made.attributes.push([shown(name), plainType(dtype), shape, values]);
     }
@@ -91,7 +92,7 @@ export function expectedOf(path: string, withData = true): Expected {
 function datasetFacts(file: File, where: string, withData: boolean, declared: Record<string, Declared>): DatasetFacts {
   const dataset = file.dataset(where);
   const { dtype, shape, maxShape, chunks, filters } = dataset;
-  const { fill } = file.session.structure.dataset(dataset.node);
+  const { fill } = sessionOf(file).structure.dataset(handleOf(dataset).node);
   declared[where] = {
     chunks,
     mayGrow: shape.some((size, d) => size !== maxShape[d]),

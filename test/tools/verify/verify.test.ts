@@ -4,6 +4,7 @@ import { File } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { runThreads } from 'h5log/threads';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { sessionOf } from '../../../src/api/handle.ts';
 import { verify } from '../../../src/tools.ts';
 import { count } from '../../counts.ts';
 import { pythonSync, withOracle } from '../../oracles.ts';
@@ -163,7 +164,7 @@ describe('repairTo', () => {
   });
 
   test('goes back to the newest commit without the damage', async () => {
-    const history = File.openSync(whole).session.log?.main.history() ?? [];
+    const history = sessionOf(File.openSync(whole)).log?.main.history() ?? [];
     const last = history.at(-1) as (typeof history)[number];
     const path = fresh('data');
     writeFileSync(path, flipped(bytes, last.start + 50, 1));
@@ -185,7 +186,7 @@ describe('repairTo', () => {
   });
 
   test('keeps what is newer than damage that it does not use', async () => {
-    const history = File.openSync(whole).session.log?.main.history() ?? [];
+    const history = sessionOf(File.openSync(whole)).log?.main.history() ?? [];
     // The root of an early commit: nobody but that commit needs it.
     const { root } = history[2] as (typeof history)[number];
     const path = fresh('dead');
@@ -214,7 +215,7 @@ describe('repairTo', () => {
   });
 
   test('of a file that was cut off gives the commits before the cut', async () => {
-    const history = File.openSync(whole).session.log?.main.history() ?? [];
+    const history = sessionOf(File.openSync(whole)).log?.main.history() ?? [];
     const path = fresh('cut');
     writeFileSync(path, bytes.subarray(0, (history[20] as (typeof history)[number]).end + 100));
     const out = fresh('repaired');
@@ -285,7 +286,7 @@ describe('files of several ranks', () => {
   test('with subfiles: damage in one of them takes the whole back to a state without it', async () => {
     const path = fresh('ranks');
     await runThreads(WORKERS, script, { path, subfiles: 2 });
-    const last = File.openSync(path).session.log?.stores[1]?.history().at(-1);
+    const last = sessionOf(File.openSync(path)).log?.stores[1]?.history().at(-1);
     const copy = copyOf(path);
     flipInFile(filesOf(copy)[2] as string, (last?.start ?? 0) + 10);
     const out = fresh('repaired');
@@ -316,7 +317,7 @@ describe('files without checksums', () => {
   test('of ours: structure and tables are looked at, in every commit', async () => {
     const bytes = makeFile(20_000, 10, false);
     expect(await verify(memoryStorage(bytes))).toMatchObject({ sound: true, checksums: false, newestSound: 10 });
-    const { log, structure } = File.openSync(memoryStorage(bytes)).session;
+    const { log, structure } = sessionOf(File.openSync(memoryStorage(bytes)));
     const table = log?.main.committed.tables.at(-1)?.address ?? 0;
     const outside = flipped(bytes, table + 16 + 12 + 5, 4); // the offset of the first entry
     const { sound, problems, commits } = await verify(memoryStorage(outside));
@@ -444,7 +445,7 @@ with h5py.File(sys.argv[1], 'w', libver=sys.argv[2]) as f:
       expect(await verify(path)).toMatchObject({ sound: true, problems: [], newestSound: 6 });
       // Damage in the data is still damage.
       const bytes = readFileSync(path);
-      const { start } = File.openSync(path).session.log?.main.history()[3] ?? { start: 0 };
+      const { start } = sessionOf(File.openSync(path)).log?.main.history()[3] ?? { start: 0 };
       expect(await verify(memoryStorage(flipped(bytes, start + 9, 2)))).toMatchObject({ sound: false });
       const facts = factsOf(path);
       writeFileSync(path, readFileSync(path).fill(0, 0, 48));

@@ -1,0 +1,53 @@
+import { H5LogError } from '../base/errors.ts';
+import type { FileSession } from '../connector/file-session.ts';
+import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+
+/**
+ * The key of what is behind a group or a dataset. No entry point exports it: tools reach the internals with `handleOf`, users do
+ * not.
+ */
+export const handle: unique symbol = Symbol('handle');
+
+/** What is behind a group or a dataset: the open file and the object in it. */
+export class ObjectHandle {
+  readonly session: FileSession;
+  readonly path: string;
+  #node: ObjectNode;
+  #generation: number;
+
+  constructor(session: FileSession, path: string, node: ObjectNode) {
+    this.session = session;
+    this.path = path;
+    this.#node = node;
+    this.#generation = session.generation;
+  }
+
+  /** Looked up again by its path when the file has moved to another commit. */
+  get node(): ObjectNode {
+    const { session, path } = this;
+    if (this.#generation !== session.generation) {
+      const { kind } = this.#node;
+      const node = session.find(session.structure.root, path)?.node;
+      if (node?.kind !== kind) {
+        const details = { file: session.storage.name, object: path };
+        throw new H5LogError('NOT_FOUND', `${path} is no longer a ${kind}`, details);
+      }
+      this.#node = node;
+      this.#generation = session.generation;
+    }
+    return this.#node;
+  }
+}
+
+/** A group or a dataset. */
+interface Handled {
+  readonly [handle]: ObjectHandle;
+}
+
+export function handleOf(object: Handled): ObjectHandle {
+  return object[handle];
+}
+
+export function sessionOf(object: Handled): FileSession {
+  return object[handle].session;
+}
