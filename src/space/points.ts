@@ -9,11 +9,11 @@ export interface PointList {
   readonly at: Float64Array;
 }
 
-/** Points as blocks, and the way between the caller's list and the elements of the blocks (null: it is the same). */
+/** Points as blocks, with the maps between the caller's list and the elements of the blocks; see `Blocks` in select.ts. */
 export interface SortedPoints {
   readonly boxes: BoxList;
-  readonly order: Float64Array | null;
-  readonly place: Float64Array | null;
+  readonly itemOf: Float64Array | null;
+  readonly elementOf: Float64Array | null;
 }
 
 /** Either a list of points, or a flat list with `rank` numbers for each. */
@@ -54,8 +54,8 @@ export function sortPoints(points: PointList): SortedPoints {
   const { rank, length, at } = points;
   const sorted = isAscending(points) ? null : sortedIndices(points);
   const boxes = new BoxList(rank, 64);
-  const order = sorted && new Float64Array(length);
-  const place = sorted && new Float64Array(length);
+  const itemOf = sorted && new Float64Array(length);
+  const elementOf = sorted && new Float64Array(length);
   let elements = 0;
   let before = -1;
   for (let i = 0; i < length; i++) {
@@ -70,12 +70,12 @@ export function sortPoints(points: PointList): SortedPoints {
       elements++;
     }
     // Equal points follow one another in list order, so the later one is left standing.
-    if (order) order[elements - 1] = item;
-    if (place) place[item] = elements - 1;
+    if (itemOf) itemOf[elements - 1] = item;
+    if (elementOf) elementOf[item] = elements - 1;
     before = item;
   }
   joinNeighbours(boxes);
-  return { boxes, order: order?.slice(0, elements) ?? null, place };
+  return { boxes, itemOf: itemOf?.slice(0, elements) ?? null, elementOf };
 }
 
 function pushPoint(boxes: BoxList, at: Float64Array, from: number): void {

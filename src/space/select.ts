@@ -21,26 +21,27 @@ export interface Selection {
 export type Where = Slab | Selection;
 
 /**
- * A selection worked out: disjoint blocks whose row-major data, one after the other, is the row-major order of the
- * selected elements. For a list of points in another order than that, or with repetitions, two maps lead to and fro:
+ * The elements of a selection in a dataset of a certain shape: disjoint blocks whose row-major data, one after the other, is in the
+ * row-major order of the dataset. A list of points in another order, or with repetitions, has two maps between the caller's items
+ * and the elements of the blocks; both are null otherwise.
  */
 export interface Blocks extends Boxes {
   /** The number of elements in all blocks. */
   readonly size: number;
-  /** For writing: element i of the blocks is item `order[i]` of the caller's data (the later of equal points). */
-  readonly order: Float64Array | null;
-  /** For reading: item i of the caller's data is element `place[i]` of the blocks. Null exactly if `order` is. */
-  readonly place: Float64Array | null;
+  /** For writing: element i of the blocks is item `itemOf[i]` of the caller's data, the last one of equal points. */
+  readonly itemOf: Float64Array | null;
+  /** For reading: item i of the caller's data is element `elementOf[i]` of the blocks. */
+  readonly elementOf: Float64Array | null;
 }
 
 /** How many items the caller's data has: one for each element, or for each point of a list. */
 export function dataLength(blocks: Blocks): number {
-  return blocks.place ? blocks.place.length : blocks.size;
+  return blocks.elementOf ? blocks.elementOf.length : blocks.size;
 }
 
-export function blocksOf(list: BoxList, order: Float64Array | null = null, place: Float64Array | null = null): Blocks {
+function blocksOf(list: BoxList, itemOf: Float64Array | null = null, elementOf: Float64Array | null = null): Blocks {
   const { rank, length, starts, counts } = list.toBoxes();
-  return { rank, length, size: list.volume(), starts, counts, order, place };
+  return { rank, length, size: list.volume(), starts, counts, itemOf, elementOf };
 }
 
 /** The one class behind {@link Selection}: a form, and what was worked out from it. */
@@ -207,8 +208,8 @@ function boxesFrom(starts: Float64Array, counts: Float64Array, length: number, r
 
 function work(form: Form, shape: readonly number[]): Blocks {
   if (form.kind === 'points') {
-    const { boxes, order, place } = sortPoints(form.points);
-    return blocksOf(boxes, order, place);
+    const { boxes, itemOf, elementOf } = sortPoints(form.points);
+    return blocksOf(boxes, itemOf, elementOf);
   }
   return blocksOf(boxesOf(form, shape, true));
 }

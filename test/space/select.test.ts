@@ -33,7 +33,7 @@ describe('every selection becomes blocks in row-major order', () => {
         const blocks = resolve(modelled.where, shape);
         expect(covered(blocks, shape)).toEqual(modelled.positions);
         expect(blocks.size).toBe(modelled.positions.length);
-        expect([blocks.rank, blocks.order]).toEqual([shape.length, null]);
+        expect([blocks.rank, blocks.itemOf]).toEqual([shape.length, null]);
       }),
       runs('slabs', 4000),
     );
@@ -46,7 +46,7 @@ describe('every selection becomes blocks in row-major order', () => {
         ({ shape, modelled }) => {
           const blocks = resolve(modelled.where, shape);
           expect(covered(blocks, shape)).toEqual(modelled.positions);
-          expect(blocks.order).toBe(null);
+          expect(blocks.itemOf).toBe(null);
           const { size } = modelled.where as Selection;
           expect(Number.isNaN(size) || size === modelled.positions.length).toBe(true);
         },
@@ -79,8 +79,8 @@ describe('every selection becomes blocks in row-major order', () => {
         const elements = covered(blocks, shape);
         expect(elements).toEqual([...new Set(modelled.positions)].sort((a, b) => a - b));
         expect(dataLength(blocks)).toBe(modelled.positions.length);
-        const place = blocks.place ?? Float64Array.from(range(0, blocks.size));
-        const order = blocks.order ?? Float64Array.from(range(0, blocks.size));
+        const place = blocks.elementOf ?? Float64Array.from(range(0, blocks.size));
+        const order = blocks.itemOf ?? Float64Array.from(range(0, blocks.size));
         expect(Array.from(place, (at) => elements[at])).toEqual(modelled.positions);
         expect(Array.from(order)).toEqual(elements.map((x) => modelled.positions.lastIndexOf(x)));
       }),
@@ -100,8 +100,8 @@ describe('every selection becomes blocks in row-major order', () => {
     const key = (i: number) => at[i * 3]! * 2 ** 32 + at[i * 3 + 1]! * 2 ** 16 + at[i * 3 + 2]!;
     const last = new Map(range(0, 10_000).map((i) => [key(i), i]));
     expect(blocks.size).toBe(last.size);
-    expect(Array.from(blocks.order!)).toEqual([...last.keys()].sort((a, b) => a - b).map((k) => last.get(k)));
-    expect(range(0, 10_000).every((i) => key(blocks.order![blocks.place![i]!]!) === key(i))).toBe(true);
+    expect(Array.from(blocks.itemOf!)).toEqual([...last.keys()].sort((a, b) => a - b).map((k) => last.get(k)));
+    expect(range(0, 10_000).every((i) => key(blocks.itemOf![blocks.elementOf![i]!]!) === key(i))).toBe(true);
   });
 });
 

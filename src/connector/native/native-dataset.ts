@@ -101,9 +101,9 @@ export class NativeDataset {
     readBlocks(transfer, blocks, packed);
     let { bytes } = packed;
     let count = blocks.size;
-    if (blocks.place) {
-      bytes = reordered(bytes, blocks.place, elements.size);
-      count = blocks.place.length;
+    if (blocks.elementOf) {
+      bytes = reordered(bytes, blocks.elementOf, elements.size);
+      count = blocks.elementOf.length;
     }
     if (memory) {
       if (into) return this.#spreadInto(into, memory, bytes);
@@ -170,7 +170,7 @@ export class NativeDataset {
     const packed = this.#pack(data, wanted);
     let { bytes } = packed;
     if (memory) bytes = takeFrom(bytes, memory, elements.size) as Uint8Array<ArrayBuffer>;
-    if (blocks.order) bytes = reordered(bytes, blocks.order, elements.size);
+    if (blocks.itemOf) bytes = reordered(bytes, blocks.itemOf, elements.size);
     writeBlocks(transfer, blocks, { bytes, contents: packed.contents }, alone);
   }
 
@@ -207,7 +207,7 @@ export class NativeDataset {
     const n = Math.max(0, Math.floor(manyLength(starts, rank)));
     const [flatStarts, flatCounts] = [new Float64Array(n * rank), new Float64Array(n * rank)];
     const { length, size } = manyInto(starts, counts, this.shape, flatStarts, flatCounts, 0);
-    return { rank, length, size, starts: flatStarts, counts: flatCounts, order: null, place: null };
+    return { rank, length, size, starts: flatStarts, counts: flatCounts, itemOf: null, elementOf: null };
   }
 
   #transfer(writing: boolean): Transfer {
@@ -253,5 +253,5 @@ function factsOf(file: NativeFile, path: string): ReturnType<Calls['get_dataset_
 }
 
 function orderedFor(memory: InMemory, bytes: Uint8Array, size: number): Uint8Array {
-  return memory.blocks.order ? reordered(bytes, memory.blocks.order, size) : bytes;
+  return memory.blocks.itemOf ? reordered(bytes, memory.blocks.itemOf, size) : bytes;
 }

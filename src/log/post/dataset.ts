@@ -167,7 +167,7 @@ export class LogDataset {
   /** The elements in the order of the blocks, in the file's type, into `out`. */
   #pack(data: unknown, blocks: Blocks, memory: InMemory | null, out: Uint8Array, at: number): void {
     const { size } = this.elements;
-    if (!memory && !blocks.order) {
+    if (!memory && !blocks.itemOf) {
       if (this.elements.isNative(data)) out.set(bytesOf(data), at);
       else this.elements.encode(data, blocks.size, out, at);
       return;
@@ -177,7 +177,7 @@ export class LogDataset {
     const all = new Uint8Array(total * size);
     this.elements.encode(data, total, all, 0);
     const picked = memory ? takeFrom(all, memory, size) : all;
-    out.set(blocks.order ? reordered(picked, blocks.order, size) : picked, at);
+    out.set(blocks.itemOf ? reordered(picked, blocks.itemOf, size) : picked, at);
   }
 
   /** Keeps the caller's buffer until the flush. */
@@ -187,7 +187,7 @@ export class LogDataset {
       if (data.byteLength === byteLength) return;
       throw goneBuffer(this.path);
     };
-    const plain = !memory && !blocks.order && this.elements.isNative(data);
+    const plain = !memory && !blocks.itemOf && this.elements.isNative(data);
     this.stage().lend({
       size: bytes,
       bytes: () => {
@@ -234,7 +234,7 @@ export class LogDataset {
     const bytes = size * this.elements.size;
     const lent = !copy && this.elements.canWait(data);
     if (lent) {
-      const blocks = { size, order: null } as Blocks;
+      const blocks = { size, itemOf: null } as Blocks;
       this.#lend(data, blocks, null, bytes);
     } else {
       this.log.claim(bytes, this);

@@ -34,7 +34,7 @@ export function takeFrom(array: Uint8Array, { blocks, shape }: InMemory, size: n
   let at = 0;
   for (let i = 0; i < blocks.length; i++)
     at = gather(array, 0, shape, blocks.starts, blocks.counts, size, packed, at, i * blocks.rank);
-  return blocks.place ? reordered(packed, blocks.place, size) : packed;
+  return blocks.elementOf ? reordered(packed, blocks.elementOf, size) : packed;
 }
 
 /** Puts packed elements where the selection says; the rest of the array stays as it is. */

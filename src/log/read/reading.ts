@@ -53,7 +53,7 @@ export class Reading {
         { object: dataset.path },
       );
     }
-    const direct = request.into && elements.isNative(request.into) && !this.#memory && !blocks.place;
+    const direct = request.into && elements.isNative(request.into) && !this.#memory && !blocks.elementOf;
     this.#packed = direct
       ? (bytesOf(request.into) as Uint8Array<ArrayBuffer>)
       : new Uint8Array(blocks.size * elements.size);
@@ -89,7 +89,15 @@ export class Reading {
     const n = Math.max(0, Math.floor(manyLength(starts, rank)));
     const [flatStarts, flatCounts] = [new Float64Array(n * rank), new Float64Array(n * rank)];
     const { length, size } = manyInto(starts, counts, dataset.shape, flatStarts, flatCounts, 0);
-    const blocks: Blocks = { rank, length, size, starts: flatStarts, counts: flatCounts, order: null, place: null };
+    const blocks: Blocks = {
+      rank,
+      length,
+      size,
+      starts: flatStarts,
+      counts: flatCounts,
+      itemOf: null,
+      elementOf: null,
+    };
     return new Reading(dataset, blocks, request, deferred);
   }
 
@@ -130,10 +138,10 @@ export class Reading {
     const { into, raw } = this.#request;
     let bytes = this.#packed;
     let count = this.#blocks.size;
-    const { place } = this.#blocks;
-    if (place) {
-      bytes = reordered(bytes, place, elements.size);
-      count = place.length;
+    const { elementOf } = this.#blocks;
+    if (elementOf) {
+      bytes = reordered(bytes, elementOf, elements.size);
+      count = elementOf.length;
     }
     const memory = this.#memory;
     if (memory) return this.#scatter(bytes, memory);
@@ -148,7 +156,7 @@ export class Reading {
     const { elements, path } = this.#dataset;
     const { into, raw } = this.#request;
     const { blocks, shape } = memory;
-    const ordered = blocks.order ? reordered(bytes, blocks.order, elements.size) : bytes;
+    const ordered = blocks.itemOf ? reordered(bytes, blocks.itemOf, elements.size) : bytes;
     const target = new Uint8Array(sizeOf(shape) * elements.size);
     if (into) {
       const same: boolean = elements.isNative(into as unknown);
