@@ -1,10 +1,10 @@
 import type { Boxes } from './box.ts';
 import { selectionError } from './shape.ts';
 
-/** 1 GiB in each of the two arrays. A selection that needs more blocks could not be stored in a table either. */
+/** 1 GiB in each of the two lists. A selection with more blocks would not fit into a table of the log either. */
 const MAX_NUMBERS = 2 ** 27;
 
-/** A growing list of boxes as half-open ranges `lo` to `hi`, the form all set operations work on. */
+/** A growing list of boxes [lo, hi), the representation that all set operations work on. */
 export class BoxList {
   readonly rank: number;
   length = 0;
@@ -81,7 +81,7 @@ export class BoxList {
     return true;
   }
 
-  /** The number of elements, counting shared ones as often as they occur. */
+  /** The number of elements of all boxes; one that is in several counts for each. */
   volume(): number {
     let total = 0;
     for (let i = 0; i < this.length; i++) {
@@ -176,7 +176,7 @@ function continues(lo: Float64Array, hi: Float64Array, a: number, b: number, d: 
   for (let k = d + 1; k < rank; k++) if (lo[a + k] !== lo[b + k] || hi[a + k] !== hi[b + k]) return false;
   for (let k = 0; k < d; k++) {
     const only = lo[a + k] as number;
-    // That a has no other coordinate here follows: it ends before b begins.
+    // Box a has only this coordinate here too: it ends before b begins.
     if (only !== lo[b + k] || hi[b + k] !== only + 1) return false;
   }
   return true;

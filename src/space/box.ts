@@ -136,24 +136,17 @@ export interface Pieces extends Boxes {
   readonly from: Uint32Array;
 }
 
-/** The parts of boxes that a smaller shape leaves. Every piece starts where its box does. */
+/** Clips boxes to a smaller shape; those outside are left out. Every piece starts where its box does. */
 export function clip(boxes: Boxes, shape: ArrayLike<number>): Pieces {
   const { rank } = boxes;
   const starts = new Float64Array(boxes.length * rank);
   const counts = new Float64Array(boxes.length * rank);
   const from = new Uint32Array(boxes.length);
+  const origin = new Float64Array(rank);
   let length = 0;
   let total = 0;
   for (let i = 0; i < boxes.length; i++) {
-    const to = length * rank;
-    let size = 1;
-    for (let d = 0; d < rank; d++) {
-      const start = boxes.starts[i * rank + d] as number;
-      const count = Math.max(0, Math.min(boxes.counts[i * rank + d] as number, (shape[d] as number) - start));
-      starts[to + d] = start;
-      counts[to + d] = count;
-      size *= count;
-    }
+    const size = clipInto(boxes.starts, boxes.counts, i * rank, rank, origin, shape, starts, counts, length * rank);
     if (size === 0) continue;
     from[length++] = i;
     total += size;
@@ -169,7 +162,7 @@ export function clip(boxes: Boxes, shape: ArrayLike<number>): Pieces {
   };
 }
 
-/** Two boxes one behind the other in row-major order: (start, first) and (later, second). The box has more than one element. */
+/** Divides a box of more than one element into (start, first) and (later, second), which follow one another in row-major order. */
 export function halves(
   start: Float64Array,
   count: Float64Array,

@@ -42,7 +42,7 @@ export function boxInto(
   at: number,
 ): number {
   const { start, count } = box;
-  // The same loop twice: V8 keeps what it saw per place in the source, and lists of both kinds in one place are slow.
+  // Two copies of one loop: V8 records types per source location, and a loop that has seen arrays and typed arrays is slow.
   if (Array.isArray(start) && Array.isArray(count)) return arraysInto(start, count, shape, starts, counts, at);
   return listsInto(start, count, shape, starts, counts, at);
 }
@@ -109,7 +109,7 @@ function listsInto(
   return size + 0;
 }
 
-/** Says what is wrong with a box; 0 if it is only empty. */
+/** Throws what is wrong with a box that the fast loops refused; returns 0 if it is right, but empty. */
 function refuse(start: unknown, count: unknown, shape: readonly number[]): 0 {
   if (!isList(start)) throw selectionError(`start is a list of numbers, not ${String(start)}`);
   if (!isList(count)) throw selectionError(`count is a list of numbers, not ${String(count)}`);
@@ -142,20 +142,21 @@ export function refuseBox(
   throw outside(wrong, from, from + (count[wrong] as number), shape, block);
 }
 
-/** What writeMany and readMany got: boxes in the caller's order, which may overlap; empty ones are left out. */
+/** Checked boxes of writeMany and readMany: how many there are without the empty ones, and their elements. */
 export interface Many {
   readonly length: number;
   readonly size: number;
 }
 
-/** The number of blocks that flat `starts` of this rank hold; a scalar dataset has one. NaN for what is no list. */
+/** The number of blocks in a flat list of starts; 1 for a scalar dataset, NaN if it is not a list. */
 export function manyLength(starts: Coordinates, rank: number): number {
   return rank === 0 ? 1 : isList(starts) ? starts.length / rank : NaN;
 }
 
 /**
- * Checks flat starts (n * rank numbers) and counts (the same, or rank numbers when all blocks are alike) and writes
- * the blocks to `outStarts` and `outCounts` from index `at` on, where there must be room for all n.
+ * Checks the n blocks of writeMany or readMany and writes them to `outStarts` and `outCounts` from index `at` on, where there must
+ * be room for all: `starts` has n * rank numbers, `counts` as many or, if all blocks are alike, rank numbers. They stay in the
+ * caller's order and may overlap; empty ones are left out.
  */
 export function manyInto(
   starts: Coordinates,
@@ -178,7 +179,7 @@ export function manyInto(
     const wanted = n === 1 ? `${rank}` : `${rank} or ${n * rank}`;
     throw selectionError(`${n} blocks of ${rank} dimensions need ${wanted} counts, not ${counts.length}`);
   }
-  // Copied first, so that the loop that checks sees one kind of array only, whatever the caller's are.
+  // Copied first, so that the checking loop sees one kind of array only, whatever the caller's are.
   copyNumbers(starts, outStarts, at, 'starts');
   if (alike) return checkAlike(outStarts, at, n, counts, shape, outCounts);
   copyNumbers(counts, outCounts, at, 'counts');
@@ -200,7 +201,7 @@ function checkEach(starts: Float64Array, counts: Float64Array, at: number, n: nu
       starts[to + d] = from;
       counts[to + d] = count;
     }
-    // The copy above only moved the block down, so it can still be looked at there.
+    // The block was moved down, over empty ones before it: it is complete at its new index.
     if (!right) {
       refuseBox(starts.subarray(to, to + rank), counts.subarray(to, to + rank), shape, i);
       continue;

@@ -2,7 +2,7 @@ import { BoxList } from './box-list.ts';
 import { type PointList, sortPoints } from './points.ts';
 import { combine, union } from './sets.ts';
 import { selectionError } from './shape.ts';
-import { type CheckedSlab, type Grid, gridBounds, gridBoxes, gridOf, gridWithin } from './slab.ts';
+import { type CheckedSlab, type RegularSlab, regularSlab, slabBounds, slabBoxes, slabWithin } from './slab.ts';
 import type { SetOperation } from './sweep.ts';
 
 interface Bounds {
@@ -11,58 +11,58 @@ interface Bounds {
 }
 
 interface Common {
-  /** -1 as long as only a dataset's shape can tell. */
+  /** The number of dimensions; -1 if it depends on the dataset. */
   readonly rank: number;
-  /** Whether it is the same set of elements whatever the shape of the dataset is. */
+  /** True if the set of elements does not depend on the shape of the dataset. */
   readonly fixed: boolean;
-  /** A box around it, null if only a shape can tell. */
+  /** A box around all elements; null if it depends on the shape of the dataset. */
   readonly bounds: Bounds | null;
 }
 
-/** What a selection means: a leaf, or two forms and an operation. */
-export type Form =
+/** A selection before a dataset is known: a tree of slabs, boxes and points under set operations. An 'open' slab has no count. */
+export type Expression =
   | (Common & { readonly kind: 'all' })
   | (Common & { readonly kind: 'none' })
-  | (Common & { readonly kind: 'grid'; readonly grid: Grid })
+  | (Common & { readonly kind: 'slab'; readonly slab: RegularSlab })
   | (Common & { readonly kind: 'open'; readonly slab: CheckedSlab })
   | (Common & { readonly kind: 'boxes'; readonly boxes: BoxList; readonly rowMajor: boolean })
   | (Common & { readonly kind: 'points'; readonly points: PointList })
-  | SetForm;
+  | SetExpression;
 
-interface SetForm extends Common {
+interface SetExpression extends Common {
   readonly kind: 'set';
   readonly operation: SetOperation;
-  readonly left: Form;
-  readonly right: Form;
+  readonly left: Expression;
+  readonly right: Expression;
   readonly depth: number;
   readonly leaves: number;
 }
 
-/** Deeper trees of known sets are worked out as they grow, so that no tree overflows the stack. */
+/** Deeper trees are evaluated as they grow, if they are fixed: evaluation is recursive and must not overflow the stack. */
 const MAX_DEPTH = 64;
-/** So are two that are both large: a.or(a), again and again, would double forever. Long chains have one large side. */
-const LARGE = 1024;
+/** Operands that both have more leaves are evaluated too: a.or(a), repeated, would double the tree each time. */
+const MAX_LEAVES = 1024;
 
-export const ALL: Form = { kind: 'all', rank: -1, fixed: false, bounds: null };
+export const ALL: Expression = { kind: 'all', rank: -1, fixed: false, bounds: null };
 
-export function noneForm(rank = -1): Form {
+export function noneExpression(rank = -1): Expression {
   return { kind: 'none', rank, fixed: true, bounds: null };
 }
 
-export function slabForm(slab: CheckedSlab): Form {
+export function slabExpression(slab: CheckedSlab): Expression {
   if (slab.count === null) return { kind: 'open', slab, rank: slab.rank, fixed: false, bounds: null };
-  const grid = gridOf(slab, null);
-  if (!grid) return noneForm(slab.rank);
-  return { kind: 'grid', grid, rank: grid.rank, fixed: true, bounds: gridBounds(grid) };
+  const regular = regularSlab(slab, null);
+  if (!regular) return noneExpression(slab.rank);
+  return { kind: 'slab', slab: regular, rank: regular.rank, fixed: true, bounds: slabBounds(regular) };
 }
 
-export function boxesForm(boxes: BoxList, rowMajor: boolean): Form {
-  if (boxes.length === 0) return noneForm(boxes.rank);
+export function boxesExpression(boxes: BoxList, rowMajor: boolean): Expression {
+  if (boxes.length === 0) return noneExpression(boxes.rank);
   return { kind: 'boxes', boxes, rowMajor, rank: boxes.rank, fixed: true, bounds: boxes.bounds() };
 }
 
-export function pointsForm(points: PointList): Form {
-  if (points.length === 0) return noneForm(points.rank);
+export function pointsExpression(points: PointList): Expression {
+  if (points.length === 0) return noneExpression(points.rank);
   const { rank, at } = points;
   const lo = at.slice(0, rank);
   const hi = lo.map((x) => x + 1);
@@ -76,15 +76,15 @@ export function pointsForm(points: PointList): Form {
   return { kind: 'points', points, rank, fixed: true, bounds: { lo, hi } };
 }
 
-export function setForm(operation: SetOperation, left: Form, right: Form): Form {
+export function setExpression(operation: SetOperation, left: Expression, right: Expression): Expression {
   if (left.rank !== -1 && right.rank !== -1 && left.rank !== right.rank) {
     throw selectionError(`a selection of ${left.rank} dimensions and one of ${right.rank} have no '${operation}'`);
   }
   const rank = left.rank === -1 ? right.rank : left.rank;
   const fixed = left.fixed && right.fixed;
-  // Known without a rank is only the empty set.
-  if (fixed && rank === -1) return noneForm();
-  const form: SetForm = {
+  // Only the empty set is fixed without a rank.
+  if (fixed && rank === -1) return noneExpression();
+  const expression: SetExpression = {
     kind: 'set',
     operation,
     left,
@@ -98,58 +98,73 @@ export function setForm(operation: SetOperation, left: Form, right: Form): Form 
     ),
     leaves: leavesOf(left) + leavesOf(right),
   };
-  const large = form.depth > MAX_DEPTH || Math.min(leavesOf(left), leavesOf(right)) > LARGE;
-  return large && fixed ? boxesForm(boxesOf(form, [], false), false) : form;
+  const large = expression.depth > MAX_DEPTH || Math.min(leavesOf(left), leavesOf(right)) > MAX_LEAVES;
+  return large && fixed ? boxesExpression(evaluate(expression, [], false), false) : expression;
 }
 
 /**
- * The elements of a form as boxes: disjoint and in row-major order if `ordered`, else they may overlap.
- * Inside `window` the result is right, outside it may be anything (nobody will look there).
+ * The elements of an expression as boxes: disjoint and in row-major order if `ordered`, else they may overlap.
+ * Only the part inside `window` is exact: the caller drops what is outside.
  */
-export function boxesOf(form: Form, shape: ArrayLike<number>, ordered: boolean, window: Bounds | null = null): BoxList {
-  switch (form.kind) {
+export function evaluate(
+  expression: Expression,
+  shape: ArrayLike<number>,
+  ordered: boolean,
+  window: Bounds | null = null,
+): BoxList {
+  switch (expression.kind) {
     case 'none':
-      return new BoxList(form.rank === -1 ? shape.length : form.rank, 0);
+      return new BoxList(expression.rank === -1 ? shape.length : expression.rank, 0);
     case 'all':
-      return gridList(
-        gridOf({ rank: -1, start: null, count: null, stride: null, block: null }, shape),
+      return boxesInside(
+        regularSlab({ rank: -1, start: null, count: null, stride: null, block: null }, shape),
         shape,
         ordered,
         null,
       );
     case 'open':
-      return gridList(gridOf(form.slab, shape), shape, ordered, window);
-    case 'grid':
-      return gridList(form.grid, shape, ordered, window);
+      return boxesInside(regularSlab(expression.slab, shape), shape, ordered, window);
+    case 'slab':
+      return boxesInside(expression.slab, shape, ordered, window);
     case 'boxes':
-      return ordered && !form.rowMajor ? union(form.boxes, true) : form.boxes;
+      return ordered && !expression.rowMajor ? union(expression.boxes, true) : expression.boxes;
     case 'points':
-      return sortPoints(form.points).boxes;
+      return sortPoints(expression.points).boxes;
     case 'set':
-      return setBoxes(form, shape, ordered, window);
+      return setBoxes(expression, shape, ordered, window);
   }
 }
 
-function gridList(grid: Grid | null, shape: ArrayLike<number>, ordered: boolean, window: Bounds | null): BoxList {
-  const seen = grid && window ? gridWithin(grid, window.lo, window.hi) : grid;
-  return seen ? gridBoxes(seen, ordered) : new BoxList(grid?.rank ?? shape.length, 0);
+function boxesInside(
+  slab: RegularSlab | null,
+  shape: ArrayLike<number>,
+  ordered: boolean,
+  window: Bounds | null,
+): BoxList {
+  const seen = slab && window ? slabWithin(slab, window.lo, window.hi) : slab;
+  return seen ? slabBoxes(seen, ordered) : new BoxList(slab?.rank ?? shape.length, 0);
 }
 
-function setBoxes(form: SetForm, shape: ArrayLike<number>, ordered: boolean, window: Bounds | null): BoxList {
-  const { operation } = form;
-  const rank = form.rank === -1 ? shape.length : form.rank;
-  const operands = operandsOf(form);
-  const lists = (forms: readonly Form[], inside: Bounds | null): BoxList[] =>
-    forms.map((operand) => boxesOf(operand, shape, false, inside));
+function setBoxes(
+  expression: SetExpression,
+  shape: ArrayLike<number>,
+  ordered: boolean,
+  window: Bounds | null,
+): BoxList {
+  const { operation } = expression;
+  const rank = expression.rank === -1 ? shape.length : expression.rank;
+  const operands = operandsOf(expression);
+  const lists = (expressions: readonly Expression[], inside: Bounds | null): BoxList[] =>
+    expressions.map((operand) => evaluate(operand, shape, false, inside));
   if (operation === 'or') return union(concatenated(lists(operands, window), rank), ordered);
   if (operation === 'minus') {
-    const [whole, ...removed] = operands as [Form, ...Form[]];
+    const [whole, ...removed] = operands as [Expression, ...Expression[]];
     const inside = narrowed(window, whole.bounds);
-    return combine(boxesOf(whole, shape, false, window), concatenated(lists(removed, inside), rank), 'minus', ordered);
+    return combine(evaluate(whole, shape, false, window), concatenated(lists(removed, inside), rank), 'minus', ordered);
   }
   const inside = operation === 'and' ? operands.reduce((w, operand) => narrowed(w, operand.bounds), window) : window;
   let left = lists(operands, inside);
-  // In pairs and pairs of pairs: one after the other would be quadratic in the number of operands.
+  // In pairs, then pairs of results: one after the other would be quadratic in the number of operands.
   while (left.length > 1) {
     const last = left.length === 2;
     const pairs: BoxList[] = [];
@@ -163,12 +178,12 @@ function setBoxes(form: SetForm, shape: ArrayLike<number>, ordered: boolean, win
 }
 
 /** a.or(b).or(c) has three operands; a.minus(b).minus(c) is a without b and c. Not recursive: chains may be long. */
-function operandsOf(form: SetForm): Form[] {
-  const { operation } = form;
-  const operands: Form[] = [];
-  const waiting: Form[] = [form];
+function operandsOf(expression: SetExpression): Expression[] {
+  const { operation } = expression;
+  const operands: Expression[] = [];
+  const waiting: Expression[] = [expression];
   while (waiting.length > 0) {
-    const next = waiting.pop() as Form;
+    const next = waiting.pop() as Expression;
     if (next.kind !== 'set' || next.operation !== operation) operands.push(next);
     else if (operation === 'minus') {
       operands.push(next.right);
@@ -188,20 +203,20 @@ function concatenated(lists: readonly BoxList[], rank: number): BoxList {
   return all;
 }
 
-function depthOf(form: Form): number {
-  return form.kind === 'set' ? form.depth : 0;
+function depthOf(expression: Expression): number {
+  return expression.kind === 'set' ? expression.depth : 0;
 }
 
-function leavesOf(form: Form): number {
-  return form.kind === 'set' ? form.leaves : 1;
+function leavesOf(expression: Expression): number {
+  return expression.kind === 'set' ? expression.leaves : 1;
 }
 
-/** Operands of the same operation are one level, see operandsOf. */
-function depthUnder(operation: SetOperation, form: Form): number {
-  return form.kind === 'set' && form.operation === operation ? form.depth : depthOf(form) + 1;
+/** The depth of a tree whose operand this is. Operands of the same operation are on one level, see operandsOf. */
+function depthUnder(operation: SetOperation, expression: Expression): number {
+  return expression.kind === 'set' && expression.operation === operation ? expression.depth : depthOf(expression) + 1;
 }
 
-function boundsOf(operation: SetOperation, left: Form, right: Form): Bounds | null {
+function boundsOf(operation: SetOperation, left: Expression, right: Expression): Bounds | null {
   if (operation === 'minus' || right.kind === 'none') return operation === 'and' ? null : left.bounds;
   if (operation === 'and') return narrowed(left.bounds, right.bounds);
   if (left.kind === 'none') return right.bounds;
@@ -214,7 +229,7 @@ function boundsOf(operation: SetOperation, left: Form, right: Form): Bounds | nu
   };
 }
 
-/** What two bounds share; nothing at all is a range that ends before it begins. */
+/** The intersection of two bounds; if it is empty, a range of it ends before it begins. */
 function narrowed(a: Bounds | null, b: Bounds | null): Bounds | null {
   if (!a || !b) return a ?? b;
   return {

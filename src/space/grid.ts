@@ -3,7 +3,7 @@ export function gridOf(shape: readonly number[], chunk: readonly number[]): numb
   return shape.map((size, d) => Math.ceil(size / (chunk[d] as number)));
 }
 
-/** Coordinates of a place in a grid from its row-major number. */
+/** Coordinates of a cell of a grid from its row-major number. */
 export function cellOf(number: number, grid: readonly number[]): number[] {
   const cell: number[] = new Array(grid.length);
   for (let d = grid.length - 1, rest = number; d >= 0; d--) {

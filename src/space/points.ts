@@ -62,14 +62,14 @@ export function sortPoints(points: PointList): SortedPoints {
     const item = sorted ? (sorted[i] as number) : i;
     const step = before < 0 ? 1 : compare(at, rank, before, item);
     if (step !== 0) {
-      // A point right behind the one before lengthens its run; only the last dimension can be looked at so simply.
+      // A point right behind the one before lengthens its run along the last dimension; joinNeighbours does the others.
       const last = boxes.length * rank - 1;
       if (step === NEXT && boxes.hi[last] === at[(item + 1) * rank - 1])
         boxes.hi[last] = (boxes.hi[last] as number) + 1;
       else pushPoint(boxes, at, item * rank);
       elements++;
     }
-    // Equal points follow one another in list order, so the later one is left standing.
+    // Equal points follow one another in list order, so the last one wins.
     if (itemOf) itemOf[elements - 1] = item;
     if (elementOf) elementOf[item] = elements - 1;
     before = item;
@@ -113,7 +113,7 @@ function sortedIndices({ at, rank, length }: PointList): Uint32Array<ArrayBuffer
   const indices = new Uint32Array(length);
   for (let i = 0; i < length; i++) indices[i] = i;
   const size = sizeOf(extent);
-  // Points that no dataset could hold still have an order, but no exact position in it.
+  // Coordinates too large for any dataset still have an order, but no exact position in it.
   if (length < 2048 || size > Number.MAX_SAFE_INTEGER) return indices.sort((a, b) => compare(at, rank, a, b) || a - b);
   const strides = stridesOf(extent);
   // The position in row-major order, in two halves.

@@ -1,16 +1,25 @@
 import type { Boxes } from './box.ts';
 import { BoxList } from './box-list.ts';
-import { ALL, boxesForm, boxesOf, type Form, noneForm, pointsForm, setForm, slabForm } from './expression.ts';
+import {
+  ALL,
+  boxesExpression,
+  type Expression,
+  evaluate,
+  noneExpression,
+  pointsExpression,
+  setExpression,
+  slabExpression,
+} from './expression.ts';
 import { checkPoints, flatten, sortPoints } from './points.ts';
 import { type Coordinates, checkCoordinates, isList, outside, type Slab, selectionError, wrongRank } from './shape.ts';
-import { checkSlab, gridBounds, gridBoxes, gridOf, gridSize } from './slab.ts';
+import { checkSlab, regularSlab, slabBounds, slabBoxes, slabSize } from './slab.ts';
 import type { SetOperation } from './sweep.ts';
 
 /** A set of elements of a dataset; only `select.points` alone is a list. It never changes and fits many datasets. */
 export interface Selection {
-  /** The number of dimensions, -1 as long as only a dataset can tell (`select.all()`). */
+  /** The number of dimensions; -1 if it depends on the dataset (`select.all()`). */
   readonly rank: number;
-  /** The number of elements, points of a list as often as they occur; NaN as long as only a dataset can tell. */
+  /** The number of elements, repeated points of a list included; NaN if it depends on the dataset. */
   readonly size: number;
   or(other: Where): Selection;
   and(other: Where): Selection;
@@ -44,22 +53,22 @@ function blocksOf(list: BoxList, itemOf: Float64Array | null = null, elementOf: 
   return { rank, length, size: list.volume(), starts, counts, itemOf, elementOf };
 }
 
-/** The one class behind {@link Selection}: a form, and what was worked out from it. */
+/** The class behind {@link Selection}: an expression, and a cache of the blocks it was resolved to. */
 export class Selected implements Selection {
-  readonly #form: Form;
+  readonly #expression: Expression;
   #size: number | undefined;
-  /** The same blocks serve every shape if the form is fixed; else the shape they are for is kept beside them. */
+  /** The blocks of the last shape; those of a fixed expression serve every shape. */
   #blocks: Blocks | undefined;
   #shape: readonly number[] = [];
-  /** The blocks as a form, so that further set operations start from what is known. */
-  #known: Form | undefined;
+  /** The resolved blocks as an expression: set operations on it need not evaluate the first one again. */
+  #resolved: Expression | undefined;
 
-  constructor(form: Form) {
-    this.#form = form;
+  constructor(expression: Expression) {
+    this.#expression = expression;
   }
 
   get rank(): number {
-    return this.#form.rank;
+    return this.#expression.rank;
   }
 
   get size(): number {
@@ -85,17 +94,19 @@ export class Selected implements Selection {
 
   /** The blocks in a dataset of this shape; the same object again for the same shape. */
   resolve(shape: readonly number[]): Blocks {
-    const form = this.#form;
-    if (form.rank !== -1 && form.rank !== shape.length) throw wrongRank('the selection', form.rank, shape);
-    if (form.fixed && form.rank !== -1) {
-      // The bounds of a leaf are exact: a wrong one is refused before it is taken apart.
-      if (form.bounds && form.kind !== 'set') checkBounds(form.bounds.lo, form.bounds.hi, shape);
-      this.#blocks ??= work(form, shape);
-      if (form.kind === 'set') this.#checkResult(this.#blocks, shape);
+    const expression = this.#expression;
+    if (expression.rank !== -1 && expression.rank !== shape.length)
+      throw wrongRank('the selection', expression.rank, shape);
+    if (expression.fixed && expression.rank !== -1) {
+      // The bounds of a leaf are exact: a leaf outside the shape is refused before it is divided into blocks.
+      if (expression.bounds && expression.kind !== 'set')
+        checkBounds(expression.bounds.lo, expression.bounds.hi, shape);
+      this.#blocks ??= blocksIn(expression, shape);
+      if (expression.kind === 'set') this.#checkResult(this.#blocks, shape);
       return this.#blocks;
     }
     if (!this.#blocks || !sameShape(this.#shape, shape)) {
-      const blocks = work(form, shape);
+      const blocks = blocksIn(expression, shape);
       if (blocks.length > 0) checkBlocks(blocks, shape);
       this.#blocks = blocks;
       this.#shape = [...shape];
@@ -109,43 +120,43 @@ export class Selected implements Selection {
   }
 
   #count(): number {
-    const form = this.#form;
-    if (form.kind === 'points') return form.points.length;
-    if (form.kind === 'grid') return gridSize(form.grid);
-    if (!form.fixed) return NaN;
+    const expression = this.#expression;
+    if (expression.kind === 'points') return expression.points.length;
+    if (expression.kind === 'slab') return slabSize(expression.slab);
+    if (!expression.fixed) return NaN;
     if (this.#blocks) return this.#blocks.size;
-    return form.rank === -1 ? 0 : setSize(form);
+    return expression.rank === -1 ? 0 : setSize(expression);
   }
 
-  #operand(): Form {
-    if (this.#blocks && this.#form.fixed && this.#form.kind !== 'grid') {
-      this.#known ??= boxesForm(BoxList.from(this.#blocks), true);
+  #operand(): Expression {
+    if (this.#blocks && this.#expression.fixed && this.#expression.kind !== 'slab') {
+      this.#resolved ??= boxesExpression(BoxList.from(this.#blocks), true);
     }
-    return this.#known ?? this.#form;
+    return this.#resolved ?? this.#expression;
   }
 
   #with(operation: SetOperation, other: Where): Selection {
     const right = toSelected(other);
-    return new Selected(setForm(operation, this.#operand(), right.#operand()));
+    return new Selected(setExpression(operation, this.#operand(), right.#operand()));
   }
 }
 
 /**
- * The blocks that `where` means in a dataset of this shape; undefined is everything.
+ * The blocks of `where` in a dataset of this shape; undefined selects everything.
  * A Selection gives the same object again as long as the shape is the same, so callers may key what they derive by it.
  */
 export function resolve(where: Where | undefined, shape: readonly number[]): Blocks {
   if (where instanceof Selected) return where.resolve(shape);
-  const grid = gridOf(checkSlab(where === undefined ? {} : (where as Slab)), shape);
-  if (!grid) return blocksOf(new BoxList(shape.length, 0));
-  const { lo, hi } = gridBounds(grid);
+  const slab = regularSlab(checkSlab(where === undefined ? {} : (where as Slab)), shape);
+  if (!slab) return blocksOf(new BoxList(shape.length, 0));
+  const { lo, hi } = slabBounds(slab);
   checkBounds(lo, hi, shape);
-  return blocksOf(gridBoxes(grid, true));
+  return blocksOf(slabBoxes(slab, true));
 }
 
-/** A plain slab is copied: the caller may change it later. */
+/** A selection as it is, or a plain slab copied: the caller may change it later. */
 export function toSelected(where: Where): Selected {
-  return where instanceof Selected ? where : new Selected(slabForm(checkSlab(where as Slab)));
+  return where instanceof Selected ? where : new Selected(slabExpression(checkSlab(where as Slab)));
 }
 
 export const select = {
@@ -155,7 +166,7 @@ export const select = {
   },
 
   none(): Selection {
-    return new Selected(noneForm());
+    return new Selected(noneExpression());
   },
 
   box(start: Coordinates, count: Coordinates): Selection {
@@ -164,7 +175,7 @@ export const select = {
 
   /** `count` blocks in each dimension, `stride` from start to start. A missing count is as many whole blocks as fit. */
   hyperslab(slab: Slab): Selection {
-    return new Selected(slabForm(checkSlab(slab)));
+    return new Selected(slabExpression(checkSlab(slab)));
   },
 
   points,
@@ -180,7 +191,7 @@ export const select = {
     if (from.rank !== size.rank)
       throw selectionError(`the starts have ${from.rank} dimensions, the counts ${size.rank}`);
     if (from.rank === -1) return select.none();
-    return new Selected(boxesForm(boxesFrom(from.at, size.at, starts.length, from.rank), false));
+    return new Selected(boxesExpression(boxesFrom(from.at, size.at, starts.length, from.rank), false));
   },
 };
 
@@ -188,7 +199,7 @@ export const select = {
 function points(points: readonly Coordinates[]): Selection;
 function points(flat: Coordinates, rank: number): Selection;
 function points(list: readonly Coordinates[] | Coordinates, rank?: number): Selection {
-  return new Selected(pointsForm(checkPoints(list, rank)));
+  return new Selected(pointsExpression(checkPoints(list, rank)));
 }
 
 function boxesFrom(starts: Float64Array, counts: Float64Array, length: number, rank: number): BoxList {
@@ -206,17 +217,21 @@ function boxesFrom(starts: Float64Array, counts: Float64Array, length: number, r
   return list;
 }
 
-function work(form: Form, shape: readonly number[]): Blocks {
-  if (form.kind === 'points') {
-    const { boxes, itemOf, elementOf } = sortPoints(form.points);
+function blocksIn(expression: Expression, shape: readonly number[]): Blocks {
+  if (expression.kind === 'points') {
+    const { boxes, itemOf, elementOf } = sortPoints(expression.points);
     return blocksOf(boxes, itemOf, elementOf);
   }
-  return blocksOf(boxesOf(form, shape, true));
+  return blocksOf(evaluate(expression, shape, true));
 }
 
-function setSize(form: Form): number {
+function setSize(expression: Expression): number {
   // Not in row-major order: counting needs no cutting into rows.
-  const boxes = boxesOf(form.kind === 'set' ? form : setForm('or', form, noneForm()), [], false);
+  const boxes = evaluate(
+    expression.kind === 'set' ? expression : setExpression('or', expression, noneExpression()),
+    [],
+    false,
+  );
   return boxes.volume();
 }
 

@@ -2,10 +2,10 @@ import type { Boxes } from './box.ts';
 import { BoxList, isRowMajor, joinNeighbours } from './box-list.ts';
 import { KEEP, type Problem, type SetOperation, sweep } from './sweep.ts';
 
-/** Up to this many boxes a sweep is never worth avoiding. */
+/** Up to this many boxes a sweep is always cheap. */
 const ALWAYS_SWEPT = 64;
-/** A sweep may look at each box this many times; beyond, halving space drops more than it costs. */
-const LOOKS = 24;
+/** A sweep may visit each box this many times on average; beyond, it is cheaper to halve space first. */
+const VISITS_PER_BOX = 24;
 
 /** The boxes of A and B (both may overlap in themselves) combined to disjoint boxes. */
 export function combine(a: BoxList, b: BoxList, operation: SetOperation, ordered: boolean): BoxList {
@@ -33,7 +33,7 @@ function finish(problem: Problem): BoxList {
 }
 
 /**
- * A sweep, unless boxes lie so much beside and over one another that it would be quadratic: then space is halved
+ * A sweep, unless so many boxes lie side by side and over one another that it would be quadratic: then space is halved
  * until the parts are uniform or cheap, and a last sweep puts the pieces in order.
  */
 function solve(problem: Problem): BoxList {
@@ -65,23 +65,23 @@ function isCheap(list: BoxList): boolean {
   }
   lows.sort();
   highs.sort();
-  let looks = 0;
+  let visits = 0;
   let begun = 0;
   let ended = 0;
   while (begun < length) {
     const x = Math.min(lows[begun] as number, highs[ended] as number);
     while (begun < length && lows[begun] === x) begun++;
     while (highs[ended] === x) ended++;
-    looks += begun - ended;
-    if (looks > LOOKS * length) return false;
+    visits += begun - ended;
+    if (visits > VISITS_PER_BOX * length) return false;
   }
-  // What is left only ends: the sum over the remaining segments.
+  // No box begins any more: the sum over the segments until the last one ends.
   while (ended < length) {
     const x = highs[ended];
     while (ended < length && highs[ended] === x) ended++;
-    looks += length - ended;
+    visits += length - ended;
   }
-  return looks <= LOOKS * length;
+  return visits <= VISITS_PER_BOX * length;
 }
 
 /** Solves the problem inside the cell [lo, hi) and appends disjoint pieces to `out`, in no order. */
@@ -96,7 +96,7 @@ function halve(problem: Problem, lo: Float64Array, hi: Float64Array, out: BoxLis
     present |= side;
     if ((covering & side) === 0 && covers(list, i, lo, hi)) covering |= side;
   }
-  // Elements of the cell are in all sides that cover it and perhaps in those present.
+  // An element of the cell is in every side that covers the cell, and perhaps in the other sides present.
   let some = false;
   let every = true;
   for (let sides = 0; sides < 4; sides++) {
@@ -132,7 +132,7 @@ function covers(list: BoxList, i: number, lo: Float64Array, hi: Float64Array): b
   return true;
 }
 
-/** A side that covers the cell is one box: the cell. */
+/** Replaces the boxes of a side that covers the cell by one box, the cell. */
 function dropCovered(problem: Problem, covering: number, lo: Float64Array, hi: Float64Array): Problem {
   if (covering === 0) return problem;
   const { list, border } = problem;
@@ -192,7 +192,7 @@ function part(problem: Problem, d: number, from: number, end: number, rank: numb
 /** Up to this many boxes cutting one after the other is faster than preparing a sweep. */
 const CUT_ONE_BY_ONE = 16;
 
-/** Lists for one call, by rank: reads call this for every query, and making the lists would cost more than cutting. */
+/** Scratch lists for one call of `subtractMany`, by rank: reads call it for every query, and new lists would cost more than the cuts. */
 class Scratch {
   static readonly #byRank: Scratch[] = [];
   readonly touching: BoxList;

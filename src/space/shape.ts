@@ -48,10 +48,10 @@ export function checkMaxShape(
   return limits as (number | null)[];
 }
 
-/** The number of elements; 1 for a scalar. */
+/** The number of elements of a shape; 1 for a scalar. */
 export function sizeOf(shape: ArrayLike<number>): number {
   let size = 1;
-  // A zero anywhere makes it 0, also when the other sizes alone would be too large for a number.
+  // First, because the product of the other sizes may be too large for a number.
   for (let d = 0; d < shape.length; d++) if (shape[d] === 0) return 0;
   for (let d = 0; d < shape.length; d++) size *= shape[d] as number;
   return size;
@@ -93,7 +93,7 @@ function shapeError(message: string): H5LogError {
 
 export type Coordinates = ArrayLike<number>;
 
-/** Missing start is 0, stride and block 1, missing count is up to the end. */
+/** A hyperslab. A missing start is 0, stride and block are 1; a missing count reaches to the end. */
 export interface Slab {
   start?: Coordinates;
   count?: Coordinates;

@@ -1,7 +1,7 @@
 import { BoxList, tooMany } from './box-list.ts';
 import { checkCoordinates, describe, outside, type Slab, selectionError, sizeOf, wrongRank } from './shape.ts';
 
-/** A slab whose numbers were looked at. Rank -1: nothing in it tells. */
+/** A copy of a slab with checked numbers. Rank -1: it depends on the dataset. */
 export interface CheckedSlab {
   readonly rank: number;
   readonly start: Float64Array | null;
@@ -10,8 +10,8 @@ export interface CheckedSlab {
   readonly block: Float64Array | null;
 }
 
-/** The product of equally spaced ranges, one set of them per dimension: `count` ranges of `block`, `step` apart. */
-export interface Grid {
+/** A regular hyperslab with every number known: in each dimension `count` ranges of `block` elements, `step` apart. */
+export interface RegularSlab {
   readonly rank: number;
   readonly start: Float64Array;
   readonly count: Float64Array;
@@ -21,7 +21,7 @@ export interface Grid {
 
 const PARTS = ['start', 'count', 'stride', 'block'] as const;
 
-/** Copies the slab, so that the caller may change it afterwards. */
+/** Checks a slab and copies it: the caller may change it afterwards. */
 export function checkSlab(slab: Slab): CheckedSlab {
   if (typeof slab !== 'object' || slab === null || Array.isArray(slab) || ArrayBuffer.isView(slab)) {
     throw selectionError(`a selection is an object with start and count, or made by select, not ${String(slab)}`);
@@ -33,7 +33,7 @@ export function checkSlab(slab: Slab): CheckedSlab {
     CheckedSlab['stride'],
     CheckedSlab['block'],
   ];
-  // Without a count everything up to the end is selected: too much to leave to a misspelt name.
+  // Without a count everything up to the end is selected; a misspelt `count` must not do that.
   if (count === null) {
     const unknown = Object.keys(slab).find((key) => !(PARTS as readonly string[]).includes(key));
     if (unknown !== undefined) throw selectionError(`a slab has start, count, stride and block, but no '${unknown}'`);
@@ -53,8 +53,8 @@ export function checkSlab(slab: Slab): CheckedSlab {
   return { rank, start, count, stride, block };
 }
 
-/** The slab with every number known; null if it is empty. Without a shape the count must be there. */
-export function gridOf(slab: CheckedSlab, shape: ArrayLike<number> | null): Grid | null {
+/** Completes a slab with the defaults; null if it is empty. Without a shape its count must be known. */
+export function regularSlab(slab: CheckedSlab, shape: ArrayLike<number> | null): RegularSlab | null {
   const rank = slab.rank === -1 ? (shape?.length ?? 0) : slab.rank;
   if (shape && rank !== shape.length) throw wrongRank('the selection', rank, shape);
   const start = slab.start?.slice() ?? new Float64Array(rank);
@@ -68,7 +68,7 @@ export function gridOf(slab: CheckedSlab, shape: ArrayLike<number> | null): Grid
     if ((start[d] as number) + span > Number.MAX_SAFE_INTEGER) {
       throw selectionError(`dimension ${d}: the selection starts at ${start[d]} and spans ${span}, beyond 2^53-1`);
     }
-    // Ranges that touch or overlap are one: a slab is a set.
+    // Ranges that touch or overlap become one: a slab is a set.
     if (count[d] === 1 || (step[d] as number) <= (block[d] as number)) {
       count[d] = 1;
       step[d] = block[d] = span;
@@ -92,44 +92,44 @@ function countToEnd(
   return room < 0 ? 0 : Math.floor(room / (step[d] as number)) + 1;
 }
 
-export function gridBounds(grid: Grid): { lo: Float64Array; hi: Float64Array } {
-  const hi = grid.start.slice();
-  for (let d = 0; d < grid.rank; d++) {
-    const span = ((grid.count[d] as number) - 1) * (grid.step[d] as number) + (grid.block[d] as number);
-    hi[d] = (grid.start[d] as number) + span;
+export function slabBounds(slab: RegularSlab): { lo: Float64Array; hi: Float64Array } {
+  const hi = slab.start.slice();
+  for (let d = 0; d < slab.rank; d++) {
+    const span = ((slab.count[d] as number) - 1) * (slab.step[d] as number) + (slab.block[d] as number);
+    hi[d] = (slab.start[d] as number) + span;
   }
-  return { lo: grid.start, hi };
+  return { lo: slab.start, hi };
 }
 
-export function gridSize(grid: Grid): number {
+export function slabSize(slab: RegularSlab): number {
   let size = 1;
-  for (let d = 0; d < grid.rank; d++) size *= (grid.count[d] as number) * (grid.block[d] as number);
+  for (let d = 0; d < slab.rank; d++) size *= (slab.count[d] as number) * (slab.block[d] as number);
   return size;
 }
 
-/** The part of a grid whose ranges reach into the window; null if none does. The other ranges are of no use there. */
-export function gridWithin(grid: Grid, lo: Float64Array, hi: Float64Array): Grid | null {
-  const start = grid.start.slice();
-  const count = grid.count.slice();
-  for (let d = 0; d < grid.rank; d++) {
+/** The ranges of a slab that reach into the window [lo, hi); null if none does. */
+export function slabWithin(slab: RegularSlab, lo: Float64Array, hi: Float64Array): RegularSlab | null {
+  const start = slab.start.slice();
+  const count = slab.count.slice();
+  for (let d = 0; d < slab.rank; d++) {
     const from = start[d] as number;
-    const step = grid.step[d] as number;
-    const first = Math.max(0, Math.floor(((lo[d] as number) - from - (grid.block[d] as number)) / step) + 1);
+    const step = slab.step[d] as number;
+    const first = Math.max(0, Math.floor(((lo[d] as number) - from - (slab.block[d] as number)) / step) + 1);
     const end = Math.min(count[d] as number, Math.ceil(((hi[d] as number) - from) / step));
     if (first >= end) return null;
     start[d] = from + first * step;
     count[d] = end - first;
   }
-  return { ...grid, start, count };
+  return { ...slab, start, count };
 }
 
-/** The grid as boxes. Row-major order needs single rows in every dimension before the last divided one. */
-export function gridBoxes(grid: Grid, ordered: boolean): BoxList {
-  const { rank } = grid;
+/** The boxes of a slab. In row-major order they are single rows in every dimension before the last divided one. */
+export function slabBoxes(slab: RegularSlab, ordered: boolean): BoxList {
+  const { rank } = slab;
   let divided = rank - 1;
-  while (divided >= 0 && grid.count[divided] === 1) divided--;
-  const parts = grid.count.slice();
-  if (ordered) for (let d = 0; d < divided; d++) parts[d] = (grid.count[d] as number) * (grid.block[d] as number);
+  while (divided >= 0 && slab.count[divided] === 1) divided--;
+  const parts = slab.count.slice();
+  if (ordered) for (let d = 0; d < divided; d++) parts[d] = (slab.count[d] as number) * (slab.block[d] as number);
   const length = sizeOf(parts);
   if (length * rank > Number.MAX_SAFE_INTEGER) throw tooMany(rank);
   const list = new BoxList(rank, length);
@@ -137,11 +137,11 @@ export function gridBoxes(grid: Grid, ordered: boolean): BoxList {
   for (let i = 0, k = 0; i < length; i++) {
     for (let d = 0; d < rank; d++, k++) {
       const part = at[d] as number;
-      const block = grid.block[d] as number;
+      const block = slab.block[d] as number;
       const rows = ordered && d < divided;
       const low =
-        (grid.start[d] as number) +
-        (rows ? Math.floor(part / block) * (grid.step[d] as number) + (part % block) : part * (grid.step[d] as number));
+        (slab.start[d] as number) +
+        (rows ? Math.floor(part / block) * (slab.step[d] as number) + (part % block) : part * (slab.step[d] as number));
       list.lo[k] = low;
       list.hi[k] = low + (rows ? 1 : block);
     }

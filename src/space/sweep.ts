@@ -7,7 +7,7 @@ import { BoxList } from './box-list.ts';
 export const KEEP = { or: 0b1110, and: 0b1000, xor: 0b0110, minus: 0b0010 } as const;
 export type SetOperation = keyof typeof KEEP;
 
-/** Boxes before `border` are side A, the others side B. `ordered` cuts into rows whatever would interleave. */
+/** A set operation on boxes: those before `border` are side A, the others side B. `ordered` asks for row-major order. */
 export interface Problem {
   readonly list: BoxList;
   readonly border: number;
@@ -15,7 +15,7 @@ export interface Problem {
   readonly ordered: boolean;
 }
 
-/** Above this many boxes side by side, a lower dimension is a problem of its own, with its own choice of method. */
+/** With more active boxes than this, the dimensions below are solved as a problem of their own, with its own choice of method. */
 const CROWD = 256;
 
 /**
@@ -36,7 +36,7 @@ class Sweep {
   readonly #list: BoxList;
   readonly #problem: Problem;
   readonly #crowded: (problem: Problem) => BoxList;
-  /** One per dimension, made when first used and used again by every segment of the dimension above. */
+  /** One per dimension, made at its first use and reused for every segment of the dimension above. */
   readonly #segments: Segments[] = [];
 
   constructor(problem: Problem, crowded: (problem: Problem) => BoxList) {
@@ -106,7 +106,7 @@ class Sweep {
     return { ...this.#problem, list, border };
   }
 
-  /** The last dimension: how far each side is covered is all there is to know. */
+  /** The last dimension: it is enough to know how far each side is covered. */
   #line(sorted: Int32Array, n: number, out: BoxList): void {
     const { border, keep } = this.#problem;
     const { rank, lo, hi } = this.#list;
@@ -147,7 +147,7 @@ class Sweep {
   }
 }
 
-/** The segment found last is held back until it is known whether the next one continues it. */
+/** Joins equal neighbouring segments: the last one is held back until it is known whether the next one continues it. */
 class Segments {
   current: BoxList;
   #held: BoxList;
