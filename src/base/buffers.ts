@@ -1,41 +1,41 @@
 /*
- * A buffer of its own for every handful of bytes costs more than what is done with them, and keeps the garbage collector
- * busy. Small ones are cut from slabs, as Node does for its own.
+ * Small buffers are cut from a pool, as Node does for Buffer.allocUnsafe: an ArrayBuffer for every few bytes costs more than the
+ * work on them, and keeps the garbage collector busy.
  */
 
-const SLAB = 64 * 1024;
-/** What is larger gets a buffer of its own. */
-const SMALL = SLAB / 16;
+const POOL_BYTES = 64 * 1024;
+/** Larger buffers are allocated alone. */
+const MOST_POOLED = POOL_BYTES / 16;
 
 let bytes = new Uint8Array(0);
 let bytesUsed = 0;
 let numbers = new Float64Array(0);
 let numbersUsed = 0;
 
-/** Some bytes, all zero. */
+/** Zeroed bytes; small buffers share an ArrayBuffer with others. */
 export function allocate(size: number): Uint8Array<ArrayBuffer> {
-  if (size > SMALL) return new Uint8Array(size);
+  if (size > MOST_POOLED) return new Uint8Array(size);
   if (bytesUsed + size > bytes.length) {
-    bytes = new Uint8Array(SLAB);
+    bytes = new Uint8Array(POOL_BYTES);
     bytesUsed = 0;
   }
   bytesUsed += size;
   return bytes.subarray(bytesUsed - size, bytesUsed);
 }
 
-/** Some numbers, all zero. */
+/** Zeroed numbers; small lists share an ArrayBuffer with others. */
 export function allocateNumbers(count: number): Float64Array {
-  if (count * 8 > SMALL) return new Float64Array(count);
+  if (count * 8 > MOST_POOLED) return new Float64Array(count);
   if (numbersUsed + count > numbers.length) {
-    numbers = new Float64Array(SLAB / 8);
+    numbers = new Float64Array(POOL_BYTES / 8);
     numbersUsed = 0;
   }
   numbersUsed += count;
   return numbers.subarray(numbersUsed - count, numbersUsed);
 }
 
-/** The parts one after the other, in a buffer of their own. */
-export function joined(parts: readonly Uint8Array[]): Uint8Array {
+/** Concatenates byte arrays into a new one. */
+export function concatBytes(parts: readonly Uint8Array[]): Uint8Array {
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {

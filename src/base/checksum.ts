@@ -1,6 +1,6 @@
 /**
  * The checksum of HDF5 metadata: Bob Jenkins' lookup3 (hashlittle), initial value 0. Words are assembled from bytes because
- * structures lie at any offset.
+ * structures are not aligned.
  */
 export function lookup3(bytes: Uint8Array, from = 0, to = bytes.length): number {
   let length = to - from;
@@ -57,7 +57,10 @@ function tail(bytes: Uint8Array, at: number, count: number): number {
   return value;
 }
 
-/** A 64-bit checksum in plain JavaScript: two independent multiplicative sums, every byte in both. */
+/**
+ * Checksum of kind 2 in commit records (docs/format.md): 64 bits, where the platform has no AES-GMAC that can be called
+ * synchronously. Two independent multiplicative sums, every byte in both.
+ */
 export function mixedSum(): { readonly kind: 2; update(bytes: Uint8Array): void; digest(): Uint8Array } {
   let a = 0x811c9dc5;
   let b = 0x9e3779b9;

@@ -1,11 +1,11 @@
-// Numbers of unusual shape (three bytes, padding bits, long double, bfloat16 ...), bit by bit. They are rare, so this is
+// Numbers of unusual layout (three bytes, padding bits, long double, bfloat16 ...), bit by bit. They are rare, so this is
 // written for clarity, on BigInt.
 
 import type { FloatType, IntegerType } from './model.ts';
 
 const mask = (bits: number): bigint => (1n << BigInt(bits)) - 1n;
 
-/** Integers of up to 53 bits and all floats are numbers, wider integers are bigints. */
+/** Reads numbers of unusual layout: integers of up to 53 bits and all floats as numbers, wider integers as bigints. */
 export function readUnusual(
   type: IntegerType | FloatType,
   bytes: Uint8Array,
@@ -20,7 +20,10 @@ export function readUnusual(
   return values;
 }
 
-/** The reverse, with HDF5's rules: saturated, cut toward zero, floats rounded to nearest even; padding bits are 0. */
+/**
+ * Writes numbers of unusual layout by HDF5's rules: integers saturate and are cut toward zero, floats are rounded to nearest
+ * even; padding bits are 0.
+ */
 export function writeUnusual(
   type: IntegerType | FloatType,
   values: ArrayLike<number | bigint>,
@@ -39,8 +42,8 @@ export function writeUnusual(
 function readBits(bytes: Uint8Array, at: number, type: IntegerType | FloatType): bigint {
   let raw = 0n;
   for (let i = 0; i < type.size; i++) {
-    const place = type.order === 'big' ? at + i : at + type.size - 1 - i;
-    raw = (raw << 8n) | BigInt(bytes[place] ?? 0);
+    const index = type.order === 'big' ? at + i : at + type.size - 1 - i;
+    raw = (raw << 8n) | BigInt(bytes[index] ?? 0);
   }
   return raw;
 }
@@ -92,7 +95,7 @@ function floatOf(raw: bigint, type: FloatType): number {
   return negative ? -magnitude : magnitude;
 }
 
-/** value * 2 ** power in steps, for 2 ** power alone may overflow or vanish while the product does not. */
+/** value * 2 ** power in steps: 2 ** power alone may overflow or underflow where the product does not. */
 function scale(value: number, power: number): number {
   let result = value;
   let rest = power;
@@ -106,13 +109,13 @@ function scale(value: number, power: number): number {
 
 function floatBits(value: number, type: FloatType): bigint {
   const sign = (value < 0 || Object.is(value, -0) ? 1n : 0n) << BigInt(type.signBit);
-  const place = (exponent: number, mantissa: bigint): bigint =>
+  const assemble = (exponent: number, mantissa: bigint): bigint =>
     sign | (BigInt(exponent) << BigInt(type.exponentAt)) | (mantissa << BigInt(type.mantissaAt));
   const top = Number(mask(type.exponentBits));
   const leading = type.normalization === 2 ? 0n : 1n << BigInt(type.mantissaBits - 1);
-  if (Number.isNaN(value)) return place(top, leading | (1n << BigInt(type.mantissaBits - (leading ? 2 : 1))));
-  if (value === 0) return place(0, 0n);
-  const infinity = place(top, leading);
+  if (Number.isNaN(value)) return assemble(top, leading | (1n << BigInt(type.mantissaBits - (leading ? 2 : 1))));
+  if (value === 0) return assemble(0, 0n);
+  const infinity = assemble(top, leading);
   if (!Number.isFinite(value)) return infinity;
 
   const { integer, power } = decompose(Math.abs(value));
@@ -127,10 +130,10 @@ function floatBits(value: number, type: FloatType): bigint {
     exponent += 1;
   }
   if (exponent >= top) return infinity;
-  if (type.normalization !== 2) return place(exponent, significand);
+  if (type.normalization !== 2) return assemble(exponent, significand);
   // A subnormal that rounded up to the smallest normal carries its leading bit into the exponent.
   if (exponent === 0 && significand >> BigInt(type.mantissaBits)) exponent = 1;
-  return place(exponent, significand & mask(type.mantissaBits));
+  return assemble(exponent, significand & mask(type.mantissaBits));
 }
 
 /** A positive finite number as integer * 2 ** power, exactly. */

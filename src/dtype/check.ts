@@ -27,7 +27,7 @@ const CLASSES: readonly unknown[] = [
   'array',
 ] satisfies Described['class'][];
 
-/** Checks that a value from plain JavaScript is an element type at all; throws DTYPE if not. */
+/** Checks that a value that a caller passed is an element type; throws DTYPE if not. */
 export function checkType(dtype: unknown): DType {
   if (typeof dtype === 'string' && fullType(dtype as NumberType) !== undefined) return dtype as NumberType;
   if (typeof dtype === 'object' && dtype !== null && 'class' in dtype && CLASSES.includes(dtype.class)) {
@@ -39,13 +39,13 @@ export function checkType(dtype: unknown): DType {
   );
 }
 
-/** Longer numbers exist nowhere, and working them out bit by bit would take for ever. */
+/** No format has longer numbers, and to convert them bit by bit would take too long. */
 const MAX_NUMBER_SIZE = 64;
 const REGION_SIZE = 12;
 
 const sound = new WeakSet<FullType>();
 
-/** The full type, once it is sure that its parts lie inside it; FORMAT otherwise. */
+/** Checks that the parts of a type lie inside it, and resolves it; throws FORMAT otherwise. */
 export function checkSound(dtype: DType): FullType {
   const type = fullType(dtype);
   if (sound.has(type)) return type;

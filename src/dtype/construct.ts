@@ -1,4 +1,4 @@
-// T: how users describe element types that have no name of their own.
+// T, with which callers describe element types that have no name of their own.
 
 import { H5LogError } from '../base/errors.ts';
 import { checkType } from './check.ts';
@@ -113,11 +113,11 @@ function makeCompound(
     if (!Object.hasOwn(fields, name)) throw wrong(`the layout has an offset for '${name}', which is not a field`);
   }
   const size = checkSize('the size of a compound', layout ? layout.size : end);
-  checkPlaces(list, size);
+  checkOffsets(list, size);
   return Object.freeze({ class: 'compound', size, fields: Object.freeze(list) } satisfies CompoundType);
 }
 
-function checkPlaces(fields: readonly CompoundField[], size: number): void {
+function checkOffsets(fields: readonly CompoundField[], size: number): void {
   let before: { name: string; end: number } | undefined;
   for (const { name, offset, dtype } of fields.toSorted((a, b) => a.offset - b.offset)) {
     const end = offset + fullType(dtype).size;

@@ -30,7 +30,7 @@ import {
 /** Up to this many elements or bytes a loop is faster than a view and a call of `set`. */
 const LOOPED = 48;
 
-/** A number type as the loops need it; `kind` is undefined for one with padding bits or another odd shape. */
+/** A number type as the loops need it; `kind` is undefined for a type of unusual layout (see bits.ts). */
 interface Layout {
   readonly kind: NumberType | undefined;
   readonly big: boolean;
@@ -54,7 +54,7 @@ function layoutOf(dtype: DType): Layout {
 
 /** The number type whose bytes a typed array holds; undefined for anything else. */
 export function arrayKind(array: unknown): NumberType | undefined {
-  // The usual ones first: this is asked at every small write, and the tag costs ten times as much.
+  // The common classes first: every small write calls this, and reading the tag costs ten times as much.
   if (array instanceof Float64Array) return 'float64';
   if (array instanceof Float32Array) return 'float32';
   if (array instanceof Int32Array) return 'int32';
@@ -174,7 +174,7 @@ export function unpackNumbers(
   }
 }
 
-/** Bytes of one kind and order to bytes of another: chunk by chunk in, swapped, converted, swapped, out. */
+/** Converts bytes of one kind and byte order to another, a chunk at a time: copy in, swap, convert, swap, copy out. */
 function convert(
   from: Uint8Array,
   fromAt: number,
@@ -209,7 +209,7 @@ function convert(
 }
 
 function convertChunk(from: NumberType, to: NumberType, n: number): void {
-  // Float64 holds every value that matters, except between 64-bit integers and (double rounding) float32.
+  // Through float64, which is exact except between 64-bit integers, and rounds twice from those to float32.
   if (from === 'int64' || from === 'uint64') {
     if (to === 'int64' || to === 'uint64') {
       crossSign(from === 'int64', n);
@@ -267,7 +267,7 @@ function singleOf(value: bigint): number {
   return Number(top === inRange ? top : top | 0x800n);
 }
 
-/** For the slow path: every element is looked at before the first is written. */
+/** For the slow path: every element is checked before the first one is written. */
 function checked(source: ArrayLike<unknown>, at: number, count: number, type: DType): ArrayLike<number | bigint> {
   for (let i = at; i < at + count; i++) {
     const value = source[i];

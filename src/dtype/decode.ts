@@ -20,7 +20,7 @@ import {
 } from './model.ts';
 import { textOf } from './text.ts';
 
-/** What lies outside the bytes: heap objects, and the paths of objects by the address of their header. */
+/** What element bytes refer to: objects of global heaps, and the paths of objects by the address of their header. */
 export interface Resolver {
   heap(address: number, index: number): Uint8Array | undefined;
   path(address: number): string;
@@ -104,7 +104,7 @@ function decodeNumbers(
   let from = bytes;
   let start = at;
   if (stride !== size && count !== 1) {
-    // Gathered first, so that the conversion runs over the column in one go.
+    // Gathered first, so that the whole column is converted at once.
     from = new Uint8Array(count * size);
     start = 0;
     for (let i = 0; i < count; i++) {
@@ -134,7 +134,7 @@ function heapContent(
   if (content === undefined) {
     throw formatError(`${describeType(type)} of length ${length} points to no heap object (${address}, ${index})`);
   }
-  // Before anything of that length is allocated.
+  // Checked before anything of that length is allocated.
   if (length * elementSize > content.length) {
     const needed = `${length * elementSize} bytes, heap object ${index} at ${address} has ${content.length}`;
     throw formatError(`${describeType(type)} of length ${length} needs ${needed}`);

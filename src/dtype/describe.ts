@@ -1,4 +1,4 @@
-// Types and values in words, for error messages and listings, and questions about what a type contains.
+// Types and values in words, for error messages and listings; whether types are equal, and what they contain.
 
 import {
   type BitfieldType,
@@ -58,7 +58,7 @@ function describeNumber(type: IntegerType | FloatType): string {
   return `${order}${type.precision}-bit ${kind} in ${type.size} bytes`;
 }
 
-/** What a caller handed over, for 'expected ..., got ...'. */
+/** A value that a caller passed, for messages: 'expected ..., got ...'. */
 export function describeValue(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   if (typeof value === 'string') return `string '${value.length > 40 ? `${value.slice(0, 40)}...` : value}'`;
@@ -145,7 +145,7 @@ function sameFields(x: readonly CompoundField[], y: readonly CompoundField[]): b
   });
 }
 
-// Asked for every element, of types that may be nested deep.
+// Cached: these are called for every element, and types may be deeply nested.
 const withVlen = new WeakMap<FullType, boolean>();
 const withReference = new WeakMap<FullType, boolean>();
 

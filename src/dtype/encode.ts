@@ -140,7 +140,7 @@ function encodeNumbers(
   at: number,
   stride: number,
 ): void {
-  // packNumbers looks at each element of a plain array and throws for what is not a number.
+  // packNumbers checks each element of a plain array and throws if it is not a number.
   const numbers = list as ArrayLike<number | bigint>;
   const { size } = fullType(dtype);
   if (stride === size || count === 1) {
@@ -184,7 +184,7 @@ function encodeCompound(
     const record = list[i];
     if (typeof record !== 'object' || record === null || isArrayLike(record)) throw mismatch('an object', type, record);
   }
-  // Field by field and not record by record: the numbers of a field are converted in one go.
+  // Field by field and not record by record: the numbers of a field are converted at once.
   for (const { name, offset, dtype } of type.fields) {
     const column: unknown[] = [];
     for (let i = 0; i < count; i++) column.push(fieldOf(list[i] as Record<string, unknown>, name, type));

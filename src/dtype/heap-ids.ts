@@ -48,7 +48,7 @@ export interface HeapSlot extends HeapId {
   readonly base: DType;
 }
 
-/** Every vlen slot in `bytes` itself, empty ones too, in ascending order within each element. */
+/** Every heap id in `bytes` itself, empty ones too, in ascending order within each element. */
 export function* heapSlots(dtype: DType, bytes: Uint8Array, count: number): Generator<HeapSlot, void, undefined> {
   const { size } = checkLength(dtype, bytes, count);
   if (!containsVlen(dtype)) return;
@@ -122,7 +122,7 @@ function checkLength(dtype: DType, bytes: Uint8Array, count: number): { size: nu
   return { size };
 }
 
-/** The parts of one element that are neither compound nor array, with their places. Plain data is passed over. */
+/** The parts of an element that are neither compound nor array, with their offsets. Arrays of plain data are skipped. */
 function* leaves(dtype: DType, at: number): Generator<{ at: number; dtype: DType }, void, undefined> {
   const type = fullType(dtype);
   if (type.class === 'compound') {

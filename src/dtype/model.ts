@@ -237,7 +237,7 @@ for (const name of [
   named.set(name, Object.freeze(numberType(name)));
 }
 
-/** Resolves a name to its description; a described type is its own. */
+/** Resolves the name of a type to its description; a description is returned as it is. */
 export function fullType(dtype: DType): FullType {
   return (typeof dtype === 'string' ? named.get(dtype) : dtype) as FullType;
 }
@@ -290,7 +290,7 @@ export function isBool(dtype: DType): boolean {
   return type.members.every(([name, value]) => (name === 'FALSE' && value === 0) || (name === 'TRUE' && value === 1));
 }
 
-/** The shortest way to say a type: a name for little-endian standard numbers, else its description. */
+/** The shortest notation of a type: the name of a little-endian standard number, else its description. */
 export function publicType(type: FullType): DType {
   if ((type.class === 'integer' || type.class === 'float') && (type.order === 'little' || type.size === 1)) {
     return numberName(type) ?? type;

@@ -6,7 +6,7 @@ export function fletcherSum(bytes: Uint8Array): number {
   let high = 0;
   const words = bytes.length >> 1;
   for (let i = 0; i < words; ) {
-    // 360 words are the most that cannot overflow 32 bits.
+    // The sums of up to 360 words cannot overflow 32 bits.
     for (const stop = Math.min(i + 360, words); i < stop; i++) {
       low += ((bytes[2 * i] as number) << 8) | (bytes[2 * i + 1] as number);
       high += low;
@@ -25,7 +25,7 @@ export function fletcherSum(bytes: Uint8Array): number {
   return ((high << 16) | low) >>> 0;
 }
 
-/** The data with its checksum behind it. */
+/** Appends the checksum of the data. */
 export function fletcher32(bytes: Uint8Array): Uint8Array {
   const out = new Uint8Array(bytes.length + 4);
   out.set(bytes);
@@ -33,7 +33,7 @@ export function fletcher32(bytes: Uint8Array): Uint8Array {
   return out;
 }
 
-/** The data without its checksum, which must be right. */
+/** Checks and removes the checksum behind the data; throws FORMAT if it is wrong. */
 export function checkFletcher32(bytes: Uint8Array): Uint8Array {
   if (bytes.length < 4) throw formatError(`checksummed data of ${bytes.length} bytes`);
   const data = bytes.subarray(0, bytes.length - 4);

@@ -9,11 +9,12 @@ export interface FilterStep {
   readonly values: readonly number[];
 }
 
-/** Inflates a zlib stream into at most `limit` bytes; the platform brings it. */
+/** Inflates a zlib stream into at most `limit` bytes; provided by the platform. */
 export type Inflate = (bytes: Uint8Array, limit: number) => Uint8Array;
+/** Compresses into a zlib stream; provided by the platform. */
 export type Deflate = (bytes: Uint8Array, level: number) => Uint8Array;
 
-/** Undoes the filters of one chunk, the last one first. Bit i of `mask` says that filter i was left out. */
+/** Undoes the filters of a chunk of `size` bytes, the last one first. Bit i of `mask` says that filter i was skipped. */
 export function unfilter(
   bytes: Uint8Array,
   filters: readonly FilterStep[],
@@ -34,7 +35,7 @@ export function unfilter(
   return data;
 }
 
-/** Applies the filters of one chunk in their order. */
+/** Applies filters to a chunk, in their order. */
 export function applyFilters(bytes: Uint8Array, filters: readonly FilterStep[], deflate: Deflate): Uint8Array {
   let data = bytes;
   for (const filter of filters) {

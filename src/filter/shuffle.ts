@@ -1,4 +1,4 @@
-/** Puts the first bytes of all elements together, then the second ones, and so on: numbers then compress better. */
+/** HDF5's shuffle filter: the first bytes of all elements, then the second ones, and so on. Numbers then compress better. */
 export function shuffle(bytes: Uint8Array, size: number): Uint8Array {
   const count = size > 1 ? Math.floor(bytes.length / size) : 0;
   if (count < 2) return bytes;
@@ -11,7 +11,7 @@ export function shuffle(bytes: Uint8Array, size: number): Uint8Array {
   return out;
 }
 
-/** The way back. */
+/** Undoes {@link shuffle}. */
 export function unshuffle(bytes: Uint8Array, size: number): Uint8Array {
   const count = size > 1 ? Math.floor(bytes.length / size) : 0;
   if (count < 2) return bytes;

@@ -1,11 +1,11 @@
 import { formatError } from '../base/errors.ts';
 
 /*
- * A small zlib decoder (RFC 1950, RFC 1951) for places without node:zlib. Pages have only an asynchronous one, and reads that
- * were asked to block cannot wait for it.
+ * A small zlib decoder (RFC 1950, RFC 1951) for platforms without node:zlib. Browsers have only an asynchronous one, and blocking
+ * reads cannot wait for it.
  */
 
-/** Lengths and distances have a base and extra bits: from the second row of `width` codes on, one bit more a row. */
+/** Base and extra bits of the length or distance codes: from the second row of `width` codes on, one more bit in each row. */
 function ranges(first: number, codes: number, width: number): { base: number[]; extra: number[] } {
   const base: number[] = [];
   const extra: number[] = [];
@@ -19,7 +19,7 @@ function ranges(first: number, codes: number, width: number): { base: number[]; 
 }
 
 const LENGTHS = ranges(3, 28, 4);
-// The longest of all has a code of its own.
+// The greatest length, 258, has a code of its own.
 LENGTHS.base.push(258);
 LENGTHS.extra.push(0);
 const DISTANCES = ranges(1, 30, 2);
@@ -208,7 +208,7 @@ export function inflateZlib(bytes: Uint8Array, limit: number): Uint8Array {
   return new Inflater(bytes, limit).run();
 }
 
-/** A zlib stream that holds its bytes as they are: valid everywhere, where nothing can compress. */
+/** A zlib stream of stored (uncompressed) blocks, for platforms without a compressor. */
 export function storeZlib(bytes: Uint8Array): Uint8Array {
   const blocks = Math.max(1, Math.ceil(bytes.length / 0xffff));
   const out = new Uint8Array(2 + blocks * 5 + bytes.length + 4);

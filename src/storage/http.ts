@@ -1,4 +1,4 @@
-import { joined } from '../base/buffers.ts';
+import { concatBytes } from '../base/buffers.ts';
 import { H5LogError } from '../base/errors.ts';
 import { BLOCK_SIZE, BlockCache } from './block-cache.ts';
 import { type ByteStorage, checkPosition, closedError, storageFailure } from './storage.ts';
@@ -205,7 +205,7 @@ export async function readAll(response: Response, most: number): Promise<Uint8Ar
     if (length > most) return undefined;
     chunks.push(chunk);
   }
-  return joined(chunks);
+  return concatBytes(chunks);
 }
 
 /** Uses a reader, because Safari cannot iterate over a stream. Leaving the loop early cancels the rest of the body. */

@@ -1,4 +1,4 @@
-import { joined } from '../../src/base/buffers.ts';
+import { concatBytes } from '../../src/base/buffers.ts';
 import { H5LogError } from '../../src/base/errors.ts';
 import { Random } from '../../src/bench/random.ts';
 import { Contents } from '../../src/storage/memory.ts';
@@ -181,7 +181,7 @@ class FaultyDisk {
     const views = [...parts];
     return () => {
       // Copied when it lands and not when called: a caller that reuses its buffer too early is found out.
-      const whole: Piece = { offset, bytes: joined(views) };
+      const whole: Piece = { offset, bytes: concatBytes(views) };
       const length = whole.bytes.byteLength;
       const pieces = fault ? this.faults.landed(fault, whole) : length > 0 ? [whole] : [];
       this.#effect({ kind: 'write', offset, length, pieces }, fault);

@@ -1,5 +1,5 @@
 import { checksummer } from '#platform';
-import { joined } from '../../base/buffers.ts';
+import { concatBytes } from '../../base/buffers.ts';
 import { type Attempt, agreedError, withRank } from '../../comm/agreement.ts';
 import type { CollectiveFile, Communicator } from '../../comm/communicator.ts';
 import { decodeError, encodeError } from '../../comm/error.ts';
@@ -72,7 +72,7 @@ export function layOutRanks(store: LogStore, contribution: Contribution): Additi
   const addition = { dataSize, data: [], tableSize, parts: comm.size };
   if (tableSize <= SMALL) {
     const sections = comm.gather(section, 0);
-    const table = sections && joined([tableHeader(sections.map(({ length }) => length)), ...sections]);
+    const table = sections && concatBytes([tableHeader(sections.map(({ length }) => length)), ...sections]);
     return { ...addition, table, header: null };
   }
   const sizes = comm.gather(new Uint8Array(Float64Array.of(section.length).buffer), 0);
