@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { H5LogError } from '../../base/errors.ts';
-import { type ReplayResult } from '../../tools/replay/options.ts';
+import type { ReplayResult } from '../../tools/replay/options.ts';
 import { command, json } from '../command.ts';
 import { counted, scaled, seconds, several } from '../print.ts';
 
