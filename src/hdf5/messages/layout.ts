@@ -27,9 +27,10 @@ export interface LayoutSizes {
   readonly lengthSize: number;
 }
 
+/** Versions 1 to 5. In the last, of HDF5 2.0, only the width of sizes in chunk indexes differs, which the indexes say themselves. */
 export function parseLayout(cursor: Cursor, sizes: LayoutSizes): Layout {
   const version = cursor.u8();
-  if (version < 1 || version > 4) cursor.fail(`layout version ${version} is not known`);
+  if (version < 1 || version > 5) cursor.fail(`layout version ${version} is not known`);
   if (version < 3) return parseOldLayout(cursor, sizes);
   const kind = cursor.u8();
   switch (kind) {
@@ -40,7 +41,7 @@ export function parseLayout(cursor: Cursor, sizes: LayoutSizes): Layout {
     case 2:
       return version === 3 ? parseChunked3(cursor, sizes) : parseChunked4(cursor, sizes);
     case 3:
-      if (version === 4) return { kind: 'virtual', heap: cursor.address(sizes.addressSize), index: cursor.u32() };
+      if (version > 3) return { kind: 'virtual', heap: cursor.address(sizes.addressSize), index: cursor.u32() };
       break;
   }
   return cursor.fail(`layout class ${kind} is not known`);

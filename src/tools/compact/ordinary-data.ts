@@ -39,8 +39,8 @@ export async function copyOrdinary(
     moved.placeContiguous(node, await copy(layout.address, layout.size), layout.size);
     return;
   }
-  const [version, , flags = 0] = node.message(MESSAGE.layout)?.content ?? [];
-  if (version === 4 && flags & 1) throw unsupported('its chunks at the edge are stored without filters');
+  const [version = 0, , flags = 0] = node.message(MESSAGE.layout)?.content ?? [];
+  if (version >= 4 && flags & 1) throw unsupported('its chunks at the edge are stored without filters');
   if (space.kind !== 'simple') throw unsupported('it has chunks but no dimensions');
   const { chunk, elementSize, index } = layout;
   const grid = { maxShape: space.maxShape, chunk, elementSize, filtered: parts.filters.length > 0 };

@@ -92,6 +92,6 @@ export function refuseUncopyable({ node, path }: InputObject): void {
     throw new H5LogError('UNSUPPORTED', `${path} cannot be copied: ${why}`, { object: path });
   };
   if (node.message(MESSAGE.externalFiles)) refuse('its data is in other files');
-  const [version, kind, flags = 0] = node.message(MESSAGE.layout)?.content ?? [];
-  if (version === 4 && kind === 2 && flags & 1) refuse('its chunks at the edge are stored without filters');
+  const [version = 0, kind, flags = 0] = node.message(MESSAGE.layout)?.content ?? [];
+  if (version >= 4 && kind === 2 && flags & 1) refuse('its chunks at the edge are stored without filters');
 }

@@ -1,3 +1,4 @@
+import { inflateSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { Cursor } from '../../../../src/hdf5/format/cursor.ts';
 import { type ChunkGrid, readChunkIndex, type StoredChunk } from '../../../../src/hdf5/layouts/chunks/chunk-index.ts';
@@ -5,7 +6,8 @@ import { readExtensibleArray } from '../../../../src/hdf5/layouts/chunks/extensi
 import { type Dataspace, parseDataspace } from '../../../../src/hdf5/messages/dataspace.ts';
 import { type Layout, parseLayout } from '../../../../src/hdf5/messages/layout.ts';
 import { MESSAGE } from '../../../../src/hdf5/messages/message-types.ts';
-import { expectFormat, FIXTURES, Fixture } from '../../fixture.ts';
+import { openStructure } from '../../../../src/hdf5/open.ts';
+import { expectFormat, FIXTURES, Fixture, fixtureBytes, runOn } from '../../fixture.ts';
 import { sayChunks } from '../../say.ts';
 
 type Chunked = Layout & { kind: 'chunked' };
@@ -74,6 +76,35 @@ describe('chunk indexes of libhdf5', () => {
     fixture.run(readExtensibleArray(fixture.file, layout.index.address, false, visit));
     expect(used).toHaveLength(count);
     expect(used).toEqual(numbers);
+  });
+});
+
+describe('chunk indexes of HDF5 2.0, with sizes of eight bytes', () => {
+  test.each([
+    ['single', 'single', [20], [20]],
+    ['fixed', 'fixedArray', [20], [5]],
+    ['extensible', 'extensibleArray', [20], [5]],
+    ['tree', 'btree2', [4, 5], [2, 5]],
+  ] as const)('%s: chunks hold what was written', (name, kind, shape, chunk) => {
+    const bytes = fixtureBytes('version-2.0');
+    const { structure } = runOn(bytes, openStructure());
+    const node = runOn(bytes, structure.lookup(structure.root, name));
+    if (!node) throw new Error(`no ${name}`);
+    expect(node.message(MESSAGE.layout)?.bytes[0]).toBe(5);
+    const { layout, space, filters } = structure.dataset(node);
+    if (layout?.kind !== 'chunked' || space.kind !== 'simple') throw new Error('not chunked');
+    expect(layout).toMatchObject({ chunk, elementSize: 8, index: { kind } });
+    expect(space.shape).toEqual(shape);
+    const grid = { maxShape: space.maxShape, chunk, elementSize: 8, filtered: filters.length > 0 };
+    const found = runOn(bytes, readChunkIndex(structure.loader.file, layout.index, grid));
+    const length = chunk.reduce((product, n) => product * n, 1);
+    expect(found).toHaveLength(20 / length);
+    for (const { cell, address, size } of found) {
+      // Chunks are whole rows, and an element is its row-major position.
+      const first = (cell[0] as number) * length;
+      const values = new Float64Array(new Uint8Array(inflateSync(bytes.slice(address, address + size))).buffer);
+      expect([...values]).toEqual(Array.from({ length }, (_, i) => first + i));
+    }
   });
 });
 
