@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { Cursor } from '../../../src/hdf5/format/cursor.ts';
 import { attributeParts } from '../../../src/hdf5/graph/attribute-value.ts';
 import { datasetParts } from '../../../src/hdf5/graph/dataset-header.ts';
 import type { ObjectLoader } from '../../../src/hdf5/graph/object-loader.ts';
 import type { ObjectNode } from '../../../src/hdf5/graph/object-node.ts';
+import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
 import { openStructure } from '../../../src/hdf5/open.ts';
 import { type ExpectedObject, FIXTURES, Fixture } from '../fixture.ts';
 import { sayAttribute, sayFill, sayLayout, sayLink, saySpace, sayType } from '../say.ts';
@@ -79,6 +81,20 @@ describe('objects of libhdf5', () => {
     });
     expect(new Set(nodes).size).toBe(1);
     expect(nodes[0]?.linkCount).toBe(4);
+  });
+
+  test('the time of a version 1 header becomes the four times of a version 2 header', () => {
+    const fixture = new Fixture('earliest');
+    const node = load(fixture, '/layouts/with times');
+    const message = new Cursor(fixture.one('/layouts/with times', MESSAGE.time), 0, 4);
+    const seconds = message.u32();
+    expect(seconds).toBeGreaterThan(1e9);
+    const times = new Cursor(node.extras, 0);
+    expect([times.u32(), times.u32(), times.u32(), times.u32()]).toEqual(new Array(4).fill(seconds));
+    expect(times.left).toBe(0);
+    expect(node.flags & 0x20).toBe(0x20);
+    expect(node.message(MESSAGE.time)).toBeUndefined();
+    expect(load(fixture, '/layouts/compact').extras).toHaveLength(0);
   });
 
   test('continuation blocks of version 2 are known as they lie in the file', () => {

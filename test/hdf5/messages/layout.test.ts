@@ -141,20 +141,21 @@ describe('a layout of h5log', () => {
 
 describe('a layout that cannot be is refused', () => {
   const zeros = new Array<number>(40).fill(0);
+  const ones = new Array<number>(200).fill(1);
   test.each([
     ['of version 0', [0, 1, ...zeros]],
     ['of version 6', [6, 1, ...zeros]],
     ['of an unknown kind', [3, 4, ...zeros]],
     ['virtual, before version 4', [3, 3, ...zeros]],
-    ['chunked, without dimensions', [3, 2, 1, ...zeros]],
-    ['chunked, of 33 dimensions', [3, 2, 34, ...zeros]],
+    ['chunked, without dimensions', [3, 2, 1, ...ones]],
+    ['chunked, of 33 dimensions', [3, 2, 34, ...ones]],
     ['with chunks of no size', [3, 2, 2, ...zeros]],
-    ['with sizes of no bytes', [4, 2, 0, 2, 0, ...zeros]],
-    ['with sizes of nine bytes', [4, 2, 0, 2, 9, ...zeros]],
+    ['with sizes of no bytes', [4, 2, 0, 2, 0, ...ones]],
+    ['with sizes of nine bytes', [4, 2, 0, 2, 9, 1, ...zeros.slice(0, 8), 1, ...zeros.slice(0, 8), 2, ...zeros]],
     ['with an unknown chunk index', [4, 2, 0, 2, 1, 1, 1, 6, ...zeros]],
-    ['old, of 34 dimensions', [1, 34, 1, ...zeros]],
-    ['old, of an unknown kind', [1, 2, 3, ...zeros]],
-    ['old, chunked, without dimensions', [1, 1, 2, ...zeros]],
+    ['old, of 34 dimensions', [1, 34, 1, ...ones]],
+    ['old, of an unknown kind', [1, 2, 3, ...ones]],
+    ['old, chunked, without dimensions', [1, 1, 2, ...ones]],
     ['old, of 2^53 bytes', [1, 3, 1, ...zeros.slice(0, 13), 255, 255, 255, 255, 255, 255, 255, 255, 8, 0, 0, 0]],
   ])('%s', (_what, bytes) => {
     expectFormat(() => parse(Uint8Array.from(bytes)));
