@@ -170,7 +170,7 @@ export async function sealFile(source: File, storage: ByteStorage, options: Seal
 }
 
 /** Refuses what is no log. */
-export function logOf(file: File): Log {
+function logOf(file: File): Log {
   const session = sessionOf(file);
   const { log } = session;
   if (!log) {
