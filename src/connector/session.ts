@@ -262,9 +262,11 @@ export class Session implements FileSession {
       if (this.#state.log) this.#state.log.isBehind = true;
       if (!this.#state.committer) this.structure.forgetChanges();
     };
-    const failed = (): void => {
+    const failed = (_error: unknown, overtaken: boolean): void => {
       this.#next = Math.min(this.#next, sequence);
-      flushFailed(log, plan);
+      // Whose sync failed is not known among several ranks: with power their bytes must go elsewhere.
+      const reuse = !overtaken && (comm.size === 1 || !options.power);
+      flushFailed(log, plan, reuse);
     };
     return { start, done, failed };
   }
@@ -280,9 +282,9 @@ export class Session implements FileSession {
       yield* committer.write(planned);
       return commit;
     };
-    const failed = (): void => {
+    const failed = (_error: unknown, overtaken: boolean): void => {
       this.#next = Math.min(this.#next, sequence);
-      committer.undo(planned);
+      committer.undo(planned, !overtaken);
     };
     return { start, done: () => this.#committed(commit), failed };
   }

@@ -7,8 +7,8 @@ export interface Job<T> {
   start(): Io<T>;
   /** Called once, with the result. `overtaken`: a write of an earlier start may still be in flight. */
   done(value: T, overtaken: boolean): void;
-  /** Called once, when this job or one before it failed. */
-  failed(error: unknown): void;
+  /** Called once, when this job or one before it failed. `overtaken`: an earlier start may still have a write under way. */
+  failed(error: unknown, overtaken: boolean): void;
 }
 
 interface Entry<T> {
@@ -81,7 +81,7 @@ export class JobQueue<T> {
     try {
       value = driveSync(this.#storage, job.start());
     } catch (error) {
-      job.failed(error);
+      job.failed(error, false);
       throw error;
     }
     job.done(value, false);
@@ -132,7 +132,7 @@ export class JobQueue<T> {
     for (let i = failed.length - 1; i >= 0; i--) {
       const entry = failed[i] as Entry<T>;
       entry.settled = true;
-      entry.job.failed(i === 0 ? error : later);
+      entry.job.failed(i === 0 ? error : later, entry === this.#driven);
     }
     failed.forEach((entry, i) => {
       entry.reject(i === 0 ? error : later);

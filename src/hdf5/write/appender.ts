@@ -38,8 +38,10 @@ export class Appender {
   #look = new Uint8Array(0);
   /** Where the contents of the last commit end. */
   committedEnd: number;
-  /** Where the next bytes go; never back, so that bytes of a failed commit are not written over. */
+  /** Where the next bytes go. */
   position: number;
+  /** Bytes below this are never written again: a reader may see them, or a failed sync left them in an unknown state. */
+  #fixedEnd: number;
 
   constructor(options: { name: string; superblock: Pick<Superblock, 'base' | 'bytes' | 'end'>; power: boolean }) {
     this.#name = options.name;
@@ -48,6 +50,7 @@ export class Appender {
     this.#power = options.power;
     this.committedEnd = options.superblock.end;
     this.position = options.superblock.end;
+    this.#fixedEnd = options.superblock.end;
   }
 
   /** Grows the file before the first commit, so that from now on no other writer goes unnoticed: it would cut the file to size. */
@@ -77,7 +80,7 @@ export class Appender {
       if (this.#begun && !isSame(this.#begun, next)) yield* this.#putBack();
       yield* this.#orPutBack(this.#append(append, body));
       yield* this.#fence();
-      yield* this.#orPutBack(this.#flip(next));
+      yield* this.#orPutBack(this.#flip(next, append.end));
     }
     this.#superblock = next;
     this.#begun = null;
@@ -88,11 +91,27 @@ export class Appender {
     yield* this.#grow(append.end);
     if (body) yield* body(append);
     else yield { op: 'write', parts: append.parts, offset: this.base + append.at };
-    if (this.#power) yield { op: 'sync' };
+    if (!this.#power) return;
+    try {
+      yield { op: 'sync' };
+    } catch (error) {
+      // After a failed sync the system may drop what it holds and report success the next time: the bytes must go elsewhere.
+      this.#fixedEnd = Math.max(this.#fixedEnd, append.end);
+      throw error;
+    }
   }
 
-  *#flip(superblock: Uint8Array): Io<void> {
+  /**
+   * Takes back the space of the last planned append, which failed or was never begun, so that the next one uses it again: on a
+   * full disk every retry would otherwise need new space. What a reader may have seen stays.
+   */
+  retreat({ at, end }: Append): void {
+    if (this.position === end && at >= this.#fixedEnd) this.position = at;
+  }
+
+  *#flip(superblock: Uint8Array, end: number): Io<void> {
     this.#begun = superblock;
+    this.#fixedEnd = Math.max(this.#fixedEnd, end);
     yield { op: 'flip', parts: [superblock], offset: this.base };
     if (this.#power) yield { op: 'sync' };
   }

@@ -79,8 +79,12 @@ export class Committer {
     this.structure.loader.file.end = planned.append.end;
   }
 
-  /** The planned commit is not, and will not be, in the file: everything in it is pending again. */
-  undo(planned: PlannedCommit): void {
+  /**
+   * The planned commit is not, and will not be, in the file: everything in it is pending again. `reuse`: no write of it is under
+   * way any more, so that its space can be used again.
+   */
+  undo(planned: PlannedCommit, reuse: boolean): void {
+    if (reuse) this.appender.retreat(planned.append);
     undoPlan(planned.plan);
     for (const node of planned.plan.nodes) {
       if (node === this.#extension) this.#extensionPlanned = false;

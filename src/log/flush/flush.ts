@@ -56,7 +56,7 @@ function planCommits(log: Log, addition: Addition): { store: StoreCommit | null;
     const bare = { dataSize: 0, data: [], table: null, tableSize: 0, header: null, parts: log.stores.length };
     return { store, main: main.committer && planStore(log, main, bare, false) };
   } catch (error) {
-    if (store) commitFailed(store);
+    if (store) commitFailed(store, true);
     throw error;
   }
 }
@@ -119,10 +119,10 @@ export function flushDone(log: Log, plan: FlushPlan, { states }: Flushed, overta
   }
 }
 
-/** The flush is not in the file: its posts are pending again, before everything that was posted since. */
-export function flushFailed(log: Log, plan: FlushPlan): void {
-  if (plan.main) commitFailed(plan.main);
-  if (plan.store) commitFailed(plan.store);
+/** The flush is not in the file: its posts are pending again, before everything that was posted since. `reuse`: see `Committer.undo`. */
+export function flushFailed(log: Log, plan: FlushPlan, reuse: boolean): void {
+  if (plan.main) commitFailed(plan.main, reuse);
+  if (plan.store) commitFailed(plan.store, reuse);
   log.rewrite ||= plan.rewrote;
   for (const stage of plan.stages) {
     log.flushing.splice(log.flushing.indexOf(stage), 1);

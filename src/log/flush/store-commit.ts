@@ -217,10 +217,10 @@ export function commitDone(commit: StoreCommit): void {
   store.data.file.end = Math.max(store.data.file.end, store.end);
 }
 
-/** The commit is not in the file: the log group gets its former members back. */
-export function commitFailed({ store, committer, planned, before }: StoreCommit): void {
+/** The commit is not in the file: the log group gets its former members back. `reuse`: see `Committer.undo`. */
+export function commitFailed({ store, committer, planned, before }: StoreCommit, reuse: boolean): void {
   const { structure } = store;
-  committer.undo(planned);
+  committer.undo(planned, reuse);
   for (const [series, prefix] of Object.entries(SERIES) as [keyof LogState, string][]) {
     const group = store.known(prefix);
     for (const name of [...(group?.links.keys() ?? [])])

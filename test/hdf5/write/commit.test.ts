@@ -111,7 +111,7 @@ describe('a commit', () => {
     set(edited, '/first', 'note', 'kept');
     const lost = edited.committer.plan();
     expect(edited.committer.pending).toBe(false);
-    edited.committer.undo(lost);
+    edited.committer.undo(lost, true);
     expect(edited.committer.pending).toBe(true);
     edited.structure.createGroup(edited.structure.root, 'third');
     const again = edited.reopened();
@@ -129,7 +129,7 @@ describe('a commit', () => {
     const lost = edited.committer.plan();
     edited.structure.removeLink(edited.structure.root, 'goes');
     deleteAttribute(edited.structure, at(edited, '/stays'), 'gone');
-    edited.committer.undo(lost);
+    edited.committer.undo(lost, true);
     const again = edited.reopened();
     expect([...again.structure.root.links.keys()]).toEqual(['stays']);
     expect([...at(again, '/stays').attributes.keys()]).toEqual([]);
