@@ -19,7 +19,7 @@ import {
 import { textBytes } from './text.ts';
 
 /** The content of one variable-length value: `length` elements (bytes, of a string) for the heap id at `at`. */
-export interface HeapItem {
+interface HeapItem {
   readonly at: number;
   readonly length: number;
   readonly content: Encoded;

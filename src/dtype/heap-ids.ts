@@ -28,7 +28,7 @@ export function readUint32(bytes: Uint8Array, at: number): number {
   return (a | (b << 8) | (c << 16) | (d << 24)) >>> 0;
 }
 
-export interface HeapId {
+interface HeapId {
   /** Elements of a sequence, bytes of a string. */
   readonly length: number;
   /** Of a heap collection; 0 is null. */
@@ -41,7 +41,7 @@ export function readHeapId(bytes: Uint8Array, at: number): HeapId {
 }
 
 /** One variable-length value in element bytes. */
-export interface HeapSlot extends HeapId {
+interface HeapSlot extends HeapId {
   /** Where its 16 bytes begin. */
   readonly at: number;
   /** What its content is made of; uint8 for a string. */

@@ -1,7 +1,7 @@
 import { formatError } from '../base/errors.ts';
 
 /** Fletcher's checksum over big-endian 16-bit words, as libhdf5 computes it. */
-export function fletcherSum(bytes: Uint8Array): number {
+function fletcherSum(bytes: Uint8Array): number {
   let low = 0;
   let high = 0;
   const words = bytes.length >> 1;

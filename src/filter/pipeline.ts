@@ -10,9 +10,9 @@ export interface FilterStep {
 }
 
 /** Inflates a zlib stream into at most `limit` bytes; provided by the platform. */
-export type Inflate = (bytes: Uint8Array, limit: number) => Uint8Array;
+type Inflate = (bytes: Uint8Array, limit: number) => Uint8Array;
 /** Compresses into a zlib stream; provided by the platform. */
-export type Deflate = (bytes: Uint8Array, level: number) => Uint8Array;
+type Deflate = (bytes: Uint8Array, level: number) => Uint8Array;
 
 /** Undoes the filters of a chunk of `size` bytes, the last one first. Bit i of `mask` says that filter i was skipped. */
 export function unfilter(

@@ -187,7 +187,7 @@ class Inflater {
   }
 }
 
-export function adler32(bytes: Uint8Array): number {
+function adler32(bytes: Uint8Array): number {
   let a = 1;
   let b = 0;
   for (let i = 0; i < bytes.length; ) {

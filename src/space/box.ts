@@ -14,7 +14,7 @@ export interface Boxes {
 }
 
 /** A box with lists of its own. */
-export interface Box {
+interface Box {
   readonly start: Float64Array;
   readonly count: Float64Array;
 }
@@ -131,7 +131,7 @@ export function intersectInto(
 }
 
 /** Boxes cut out of other boxes; `from[i]` is the box that piece i is a part of. */
-export interface Pieces extends Boxes {
+interface Pieces extends Boxes {
   readonly size: number;
   readonly from: Uint32Array;
 }

@@ -12,7 +12,7 @@ import {
 } from './shape.ts';
 
 /** A slab that is one box. */
-export interface PlainBox extends Slab {
+interface PlainBox extends Slab {
   start: Coordinates;
   count: Coordinates;
 }
@@ -120,12 +120,7 @@ function refuse(start: unknown, count: unknown, shape: readonly number[]): 0 {
 }
 
 /** Throws what is wrong with a box; returns if it is right, or empty. `block` counts the boxes of a list. */
-export function refuseBox(
-  start: ArrayLike<unknown>,
-  count: ArrayLike<unknown>,
-  shape: readonly number[],
-  block = -1,
-): void {
+function refuseBox(start: ArrayLike<unknown>, count: ArrayLike<unknown>, shape: readonly number[], block = -1): void {
   const of = block < 0 ? '' : ` of block ${block},`;
   let wrong = -1;
   let empty = false;
@@ -143,7 +138,7 @@ export function refuseBox(
 }
 
 /** Checked boxes of writeMany and readMany: how many there are without the empty ones, and their elements. */
-export interface Many {
+interface Many {
   readonly length: number;
   readonly size: number;
 }

@@ -10,7 +10,7 @@ export interface PointList {
 }
 
 /** Points as blocks, with the maps between the caller's list and the elements of the blocks; see `Blocks` in select.ts. */
-export interface SortedPoints {
+interface SortedPoints {
   readonly boxes: BoxList;
   readonly itemOf: Float64Array | null;
   readonly elementOf: Float64Array | null;

@@ -155,7 +155,7 @@ export function resolve(where: Where | undefined, shape: readonly number[]): Blo
 }
 
 /** A selection as it is, or a plain slab copied: the caller may change it later. */
-export function toSelected(where: Where): Selected {
+function toSelected(where: Where): Selected {
   return where instanceof Selected ? where : new Selected(slabExpression(checkSlab(where as Slab)));
 }
 
