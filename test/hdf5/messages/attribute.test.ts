@@ -58,6 +58,13 @@ describe('attributes of libhdf5', () => {
     expect(new Set(versions)).toEqual(new Set([1, 2, 3]));
   });
 
+  test('positions count from where the message begins, wherever that is', () => {
+    for (const { bytes } of [...attributes('earliest'), ...attributes('latest')]) {
+      const shifted = Uint8Array.of(...new Uint8Array(13), ...bytes);
+      expect(parseAttribute(new Cursor(shifted, 0, 13), 8)).toEqual(parse(bytes));
+    }
+  });
+
   test('the name can be had without the rest', () => {
     for (const { bytes } of [...attributes('earliest'), ...attributes('latest')])
       expect(attributeName(new Cursor(bytes, 0))).toBe(parse(bytes).name);

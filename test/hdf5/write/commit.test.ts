@@ -101,6 +101,8 @@ describe('a commit', () => {
     expect(get(again, '/holder', 'one')).toBe('/target');
     expect(get(again, '/holder', 'many')).toEqual(['/target', '/holder']);
     expect(again.structure.dataset(at(again, '/data')).dtype).toBe('int16');
+    // As libhdf5 counts: the link and the dataset.
+    expect(at(again, '/type').linkCount).toBe(2);
   });
 
   test('that is undone is pending again, and the next one holds it', () => {
