@@ -12,6 +12,17 @@ switch (how) {
   case 'process.exit':
     process.exit(0);
     break;
+  case 'full disk': {
+    const big = file.createDataset('big', { dtype: 'uint8', shape: [8 * 2 ** 20] });
+    big.write(new Uint8Array(8 * 2 ** 20));
+    break;
+  }
+  case 'handled exception':
+    process.on('uncaughtException', () => {
+      dataset.write([5], { start: [3], count: [1] });
+      setTimeout(() => {}, 50);
+    });
+    throw new Error('handled');
   case 'exception':
     throw new Error('something went wrong');
   case 'rejection':

@@ -1,9 +1,10 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
-import { startNode } from '../child.ts';
+import { commandOf, startNode } from '../child.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 const folder = temporaryDirectory();
@@ -20,7 +21,11 @@ interface End {
 /** Runs the program, sends it a signal once it is ready if one is named, and reads what it left. */
 async function ending(how: string, signal?: NodeJS.Signals): Promise<End> {
   const path = join(folder, `${count++}.h5`);
-  const child = startNode(new URL('./ending.ts', import.meta.url), [path, how], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const program = new URL('./ending.ts', import.meta.url);
+  const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe'];
+  // A limit of 4 MiB on the size of files, in units of 512 bytes, makes larger writes fail as a full disk does.
+  const limited = ['-c', 'ulimit -f 8192; exec "$0" "$@"', process.execPath, ...commandOf(program), path, how];
+  const child = how === 'full disk' ? spawn('sh', limited, { stdio }) : startNode(program, [path, how], { stdio });
   let errors = '';
   child.stderr?.on('data', (text) => {
     errors += String(text);
@@ -55,6 +60,19 @@ describe('the end of the process', () => {
       ]);
     },
   );
+
+  test('a handled exception leaves files open, and the normal end commits', async () => {
+    const { code, values, errors, locked } = await ending('handled exception');
+    expect({ code, values, errors, locked }).toEqual({ code: 0, values: [1, 2, 3, 5], errors: '', locked: false });
+  });
+
+  test('a full disk at the end is an error, and a line says how much was lost', async () => {
+    const { code, values, errors, locked } = await ending('full disk');
+    expect({ code, values, locked }).toEqual({ code: 1, values: [1, 2, -1, -1], locked: false });
+    expect(errors.split('\n').filter((line) => line.startsWith('h5log:'))).toEqual([
+      expect.stringMatching(/2 requests \(8388616 bytes\) posted after commit 1 were lost at exit: .*EFBIG/),
+    ]);
+  });
 
   test('a signal commits nothing', async () => {
     const { signal, values } = await ending('signal', 'SIGTERM');
@@ -101,4 +119,20 @@ describe('a live reader', () => {
     await reader.close();
     expect([...(await seen.read())]).toEqual([0, 1, 2]);
   });
+});
+
+test('a dataset of a closed file never gives the values of another file that has its name', async () => {
+  const path = join(folder, 'replaced.h5');
+  const write = async (value: number): Promise<void> => {
+    const file = await File.create(path);
+    file.createDataset('x', { dtype: 'int32', shape: [2] }).write([value, value]);
+    await file.close();
+  };
+  await write(1);
+  const reader = await File.open(path);
+  const kept = reader.dataset('x', 'int32');
+  await write(2);
+  await reader.close();
+  await expect(kept.read()).rejects.toMatchObject({ code: 'CLOSED' });
+  expect(() => kept.readSync()).toThrow(expect.objectContaining({ code: 'CLOSED' }));
 });

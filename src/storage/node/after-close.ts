@@ -1,7 +1,6 @@
-import { closeSync, fstatSync, openSync } from 'node:fs';
 import { H5LogError } from '../../base/errors.ts';
 import type { BlockingStorage, ByteStorage } from '../storage.ts';
-import { nodeStorage } from './file.ts';
+import { identityOf, nodeStorage } from './file.ts';
 
 /** A storage with a blocking half. */
 export type Blocking = ByteStorage & { readonly blocking: BlockingStorage };
@@ -11,17 +10,16 @@ export type Blocking = ByteStorage & { readonly blocking: BlockingStorage };
  * file at `path`, checks that it is the same file, and closes it: no descriptor waits for garbage collection.
  */
 export function readableAfterClose(open: Blocking, path: string): Blocking {
-  let inode: bigint | undefined;
+  // Taken from the descriptor: by the time the file is closed, another one may have its name.
+  const identity = identityOf(open);
   let closed = false;
 
   const close = (): void => {
-    if (closed) return;
     closed = true;
-    inode = inodeAt(path);
   };
   const reopen = (): Blocking => {
     const storage = nodeStorage(path, 'r', open.name);
-    if (inode === undefined || inodeAt(path) === inode) return storage;
+    if (identityOf(storage) === identity) return storage;
     storage.blocking.close();
     throw new H5LogError('CLOSED', `${open.name} is closed, and another file has its name now`, { file: open.name });
   };
@@ -62,16 +60,4 @@ export function readableAfterClose(open: Blocking, path: string): Blocking {
       },
     },
   };
-}
-
-function inodeAt(path: string): bigint | undefined {
-  let fd: number | undefined;
-  try {
-    fd = openSync(path, 'r');
-    return fstatSync(fd, { bigint: true }).ino;
-  } catch {
-    return undefined; // the file is gone: the next read will fail and say so
-  } finally {
-    if (fd !== undefined) closeSync(fd);
-  }
 }

@@ -27,7 +27,9 @@ const open = new Set<ExitHooks>();
 let crashed = false;
 let listening = false;
 
+/** After an exception that nothing catches. A program with a handler of its own goes on, and so do its files. */
 function crash(): void {
+  if (process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()) return;
   crashed = true;
   for (const file of [...open]) {
     const line = attempt(() => abandon(file));
@@ -45,13 +47,19 @@ function abandon(file: ExitHooks): string | undefined {
 
 /**
  * At a normal end or process.exit. One rank commits and closes. Several ranks cannot commit at exit: for them an open file is a
- * mistake; returns the line that says so, and the process ends with an error.
+ * mistake. Returns a line if something was lost or left open; the process then ends with an error.
  */
 function closeAtExit(file: ExitHooks): string | undefined {
-  const { name, rank, size, sequence, requests } = file.describe();
+  const { name, rank, size, sequence, requests, bytes } = file.describe();
   if (size === 1) {
-    file.close();
-    return undefined;
+    try {
+      file.close();
+      return undefined;
+    } catch (error) {
+      attempt(() => file.abandon());
+      const lost = requests === 0 ? 'changes' : `${requests} requests (${bytes} bytes)`;
+      return `h5log: ${name}: ${lost} posted after commit ${sequence} were lost at exit: ${(error as Error).message}`;
+    }
   }
   // The other ranks may have ended, so nothing can be committed.
   try {

@@ -38,12 +38,15 @@ export function nodeStorage(
 ): ByteStorage & { readonly blocking: BlockingStorage } {
   const name = shownAs ?? pathOf(path);
   const file = new Descriptor(name, open(pathOf(path), mode));
+  const { dev, ino } = fs.fstatSync(file.fd, { bigint: true });
+  const blocking = blockingHalf(file, mode !== 'r');
+  identities.set(blocking, `${dev}:${ino}`);
   const reading = {
     name,
     size: () => file.run('size', undefined, async () => (await fstat(file.fd)).size),
     read: (into: Uint8Array, offset: number) => file.run('read', offset, () => fill(file, into, offset)),
     close: () => file.close(),
-    blocking: blockingHalf(file, mode !== 'r'),
+    blocking,
   };
   if (mode === 'r') return reading;
   return {
@@ -56,6 +59,13 @@ export function nodeStorage(
       }),
     sync: () => file.run('sync', undefined, () => fdatasync(file.fd)),
   };
+}
+
+const identities = new WeakMap<BlockingStorage, string>();
+
+/** Device and inode of a file opened by {@link nodeStorage}: equal for one file, whatever its name is by now. */
+export function identityOf({ blocking }: { readonly blocking: BlockingStorage }): string | undefined {
+  return identities.get(blocking);
 }
 
 function blockingHalf(file: Descriptor, writable: boolean): BlockingStorage {
