@@ -9,12 +9,15 @@ import { committedType } from '../hdf5/graph/dataset-header.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
 import type { Layout } from '../hdf5/messages/layout.ts';
 import type { LinkTarget } from '../hdf5/messages/link.ts';
-import type { Log } from '../log/log.ts';
+import type { Structure } from '../hdf5/write/structure.ts';
+import { Log, type LogOptions } from '../log/log.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
+import type { LogStore } from '../log/store.ts';
 import { blobStorage } from '../storage/blob.ts';
 import { httpStorage } from '../storage/http.ts';
-import { driveAsync, type Io } from '../storage/io.ts';
+import type { Io } from '../storage/io.ts';
 import type { ByteStorage } from '../storage/storage.ts';
+import { Runner } from './run.ts';
 
 /*
  * What tools see beneath the public classes. Nothing else in the tools looks into a session.
@@ -42,7 +45,23 @@ export const logOf = (file: File): Log | null => sessionOf(file).log;
 export const storagesOf = (file: File): readonly ByteStorage[] => sessionOf(file).storages;
 
 export function drive<T>(file: File, io: Io<T>): Promise<T> {
-  return driveAsync(sessionOf(file).storage, io);
+  return new Runner(sessionOf(file).storage).run(io);
+}
+
+const READING: LogOptions = {
+  table: { merge: true, encode: true, share: true, compressFrom: Infinity },
+  checksum: false,
+  bufferLimit: Infinity,
+  indexLimit: Infinity,
+  flushWhenFull: false,
+};
+
+/** A log that is only read, of a file that is not open as a {@link File}. The stores are loaded. */
+export function readingLog(structure: Structure, main: LogStore, stores: readonly LogStore[]): Log {
+  const log = new Log(structure, main, stores, 0, READING);
+  log.committed(false);
+  log.mustHoldData();
+  return log;
 }
 
 /** The same for every name of an object. */

@@ -11,14 +11,16 @@ import { COMMITS_GROUP, LOG_GROUP } from '../../log/format/log-group.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { TOKEN } from '../../log/subfiles.ts';
-import { driveAsync, driveSync, type Io, runInMemory } from '../../storage/io.ts';
+import { type Io, runInMemory } from '../../storage/io.ts';
+import type { ByteStorage } from '../../storage/storage.ts';
+import { checkOptions, MEMORY } from '../options.ts';
+import { Runner } from '../run.ts';
 import { copyDataset } from './dataset.ts';
 import { MovedStructure } from './moved-structure.ts';
 import { copyOrdinary } from './ordinary-data.ts';
 import { CompactOutput } from './output.ts';
 
-const MEMORY = 256 * 2 ** 20;
-const LEAST_MEMORY = 2 ** 20;
+const OPTIONS = { memory: 'memory', force: 'flag', checksum: 'flag', progress: 'callback' } as const;
 
 export interface CompactProgress {
   /** Datasets that are done, of how many. */
@@ -69,7 +71,7 @@ export async function compact(
   output: string | URL,
   options: CompactOptions = {},
 ): Promise<CompactResult> {
-  const { memory = MEMORY, force = false, signal } = checked(options);
+  const { memory = MEMORY, force = false, signal } = checkOptions(options, OPTIONS);
   const began = performance.now();
   signal?.throwIfAborted();
   const file = await File.open(input, { connector: 'log', indexLimit: Math.floor(memory / 4) });
@@ -84,7 +86,7 @@ export async function compact(
     log.mustHoldData();
     const target = createTarget(output, !force);
     try {
-      const made = await new Compaction(file, log, target.storage, memory, options).run();
+      const made = await new Runner(storage, signal).run(new Compaction(log, target.storage, memory, options).run());
       await target.storage.close();
       signal?.throwIfAborted();
       target.publish(false);
@@ -106,32 +108,24 @@ export async function compact(
 }
 
 class Compaction {
-  readonly #file: File;
   readonly #log: Log;
-  readonly #storage: Parameters<typeof driveAsync>[0];
+  readonly #storage: ByteStorage;
   readonly #memory: number;
   readonly #options: CompactOptions;
 
-  constructor(
-    file: File,
-    log: Log,
-    storage: Parameters<typeof driveAsync>[0],
-    memory: number,
-    options: CompactOptions,
-  ) {
-    this.#file = file;
+  /** `storage` gets the output; the generators are run on the input. */
+  constructor(log: Log, storage: ByteStorage, memory: number, options: CompactOptions) {
     this.#log = log;
     this.#storage = storage;
     this.#memory = memory;
     this.#options = options;
   }
 
-  async run(): Promise<Omit<CompactResult, 'bytesBefore' | 'seconds'>> {
-    const session = sessionOf(this.#file);
-    const { signal, progress, checksum = true } = this.#options;
+  *run(): Io<Omit<CompactResult, 'bytesBefore' | 'seconds'>> {
+    const { progress, checksum = true } = this.#options;
     const own = { links: [LOG_GROUP, COMMITS_GROUP], attributes: [TOKEN] };
-    const moved = await this.#read(MovedStructure.load(session.structure.root.address, own));
-    const byNumber = await this.#read(this.#log.everyDataset());
+    const moved = yield* MovedStructure.load(this.#log.structure.root.address, own);
+    const byNumber = yield* this.#log.everyDataset();
     const logged: { node: ObjectNode; path: string; dataset: LogDataset }[] = [];
     const ordinary: { node: ObjectNode; path: string }[] = [];
     for (const { node, path } of moved.objects) {
@@ -152,47 +146,23 @@ class Compaction {
     const totals = { blocksBefore: 0, blocks: 0, kept: 0, bytes: 0 };
     let datasets = 0;
     const done = (path: string, bytes: number): void => {
-      signal?.throwIfAborted();
       totals.bytes += bytes;
       progress?.({ datasets, total, dataset: path, bytes: totals.bytes });
     };
-    const read = <T>(io: Io<T>): Promise<T> => this.#read(io);
     // Before the first commit, which brings the structure: that has to know where they are.
     for (const { node, path } of ordinary) {
-      await copyOrdinary(moved, node, path, output, read, (bytes) => done(path, bytes));
+      yield* copyOrdinary(moved, node, path, output, (bytes) => done(path, bytes));
       datasets++;
     }
     for (const [id, { dataset, path }] of logged.entries()) {
-      const made = await copyDataset(dataset, id, output, read, this.#memory, (bytes) => done(path, bytes));
+      const made = yield* copyDataset(dataset, id, output, this.#memory, (bytes) => done(path, bytes));
       totals.blocksBefore += made.blocksBefore;
       totals.blocks += made.blocks;
       totals.kept += made.kept;
       datasets++;
       done(path, 0);
     }
-    await output.finish();
+    yield* output.finish();
     return { datasets: logged.length, copied: ordinary.length, ...totals, bytes: output.size };
   }
-
-  /** Blocking where that is possible: it is faster for small reads. */
-  async #read<T>(io: Io<T>): Promise<T> {
-    const { storage } = sessionOf(this.#file);
-    return storage.blocking ? driveSync(storage, io) : driveAsync(storage, io, this.#options.signal);
-  }
-}
-
-function checked(options: CompactOptions): CompactOptions {
-  if (typeof options !== 'object' || options === null)
-    throw new H5LogError('OPTION', `options must be an object, got ${String(options)}`);
-  const { memory, progress } = options;
-  if (memory !== undefined && !(typeof memory === 'number' && memory >= LEAST_MEMORY))
-    throw new H5LogError('OPTION', `memory must be a number of at least ${LEAST_MEMORY} bytes, got ${String(memory)}`);
-  for (const name of ['force', 'checksum'] as const) {
-    const value: unknown = options[name];
-    if (value !== undefined && typeof value !== 'boolean')
-      throw new H5LogError('OPTION', `${name} must be true or false, got ${String(value)}`);
-  }
-  if (progress !== undefined && typeof progress !== 'function')
-    throw new H5LogError('OPTION', `progress must be a function, got ${String(progress)}`);
-  return options;
 }

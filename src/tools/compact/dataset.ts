@@ -5,6 +5,7 @@ import type { BlockIndex } from '../../log/read/index.ts';
 import { halves } from '../../space/box.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
+import { TwoBuffers } from '../output.ts';
 import { type LivePieces, liveCells, liveFiltered, livePlain, type Window } from './live-pieces.ts';
 import type { CompactOutput, OutputDataset } from './output.ts';
 
@@ -13,8 +14,6 @@ const MOST_BYTES = 16 * 2 ** 20;
 /** A block of an index: starts, counts, and what lies beside them; in memory twice while boxes are put together. */
 const bytesPerBlock = (rank: number): number => 48 * rank + 16;
 
-type Read = <T>(io: Io<T>) => Promise<T>;
-
 export interface CopiedDataset {
   readonly blocksBefore: number;
   readonly blocks: number;
@@ -22,27 +21,26 @@ export interface CopiedDataset {
 }
 
 /** Writes what can be seen of a dataset of the log, as dataset number `id` of the output. */
-export async function copyDataset(
+export function* copyDataset(
   dataset: LogDataset,
   id: number,
   output: CompactOutput,
-  read: Read,
   memory: number,
   done: (bytes: number) => void,
-): Promise<CopiedDataset> {
+): Io<CopiedDataset> {
   const { tables } = dataset.log;
   const { committed } = tables;
-  const blocksBefore = await read(tables.count(dataset, committed.items));
+  const blocksBefore = yield* tables.count(dataset, committed.items);
   if (blocksBefore === 0 || dataset.shape.includes(0)) return { blocksBefore, blocks: 0, kept: 0 };
-  const copy = new DatasetCopy(dataset, id, output, read, memory, done);
-  const whole = await read(tables.whole(dataset, committed));
-  if (whole) await copy.window(whole, everything(dataset));
+  const copy = new DatasetCopy(dataset, id, output, memory, done);
+  const whole = yield* tables.whole(dataset, committed);
+  if (whole) yield* copy.window(whole, everything(dataset));
   else {
     // Too many blocks for the memory: one slab after the other, each with the blocks that reach into it.
     const needed = blocksBefore * bytesPerBlock(dataset.shape.length);
     for (const window of slabs(dataset, Math.ceil(needed / (memory / 4)))) {
-      const index = await read(tables.index(dataset, { low: window.lo, high: window.hi }, committed));
-      await copy.window(index, window);
+      const index = yield* tables.index(dataset, { low: window.lo, high: window.hi }, committed);
+      yield* copy.window(index, window);
     }
   }
   dataset.index = null;
@@ -73,75 +71,65 @@ class DatasetCopy {
   readonly #dataset: LogDataset;
   readonly #target: OutputDataset;
   readonly #output: CompactOutput;
-  readonly #read: Read;
   readonly #done: (bytes: number) => void;
   readonly #limit: number;
-  #buffer = new Uint8Array(0);
+  readonly #buffers = new TwoBuffers();
 
-  constructor(
-    dataset: LogDataset,
-    id: number,
-    output: CompactOutput,
-    read: Read,
-    memory: number,
-    done: (bytes: number) => void,
-  ) {
+  constructor(dataset: LogDataset, id: number, output: CompactOutput, memory: number, done: (bytes: number) => void) {
     this.#dataset = dataset;
     this.#target = { id, shape: dataset.shape, records: dataset.records };
     this.#output = output;
-    this.#read = read;
     this.#done = done;
     this.#limit = Math.min(MOST_BYTES, Math.floor(memory / 8));
   }
 
-  async window(index: BlockIndex, window: Window): Promise<void> {
+  *window(index: BlockIndex, window: Window): Io<void> {
     if (index.length === 0) return;
     const { log, elements, fill, filters, chunks } = this.#dataset;
     const reader = new BoxReader(log.files, index, index.length, { size: elements.size, fill, filters });
     for (const pieces of livePieces(index, window, filters.length > 0, chunks, elements.size)) {
-      for (const block of pieces.kept) await this.#keep(index, block);
+      for (const block of pieces.kept) yield* this.#keep(index, block);
       const { rank, lo, hi, length } = pieces.boxes;
       for (let i = 0; i < length; i++) {
         const start = lo.slice(i * rank, (i + 1) * rank);
         const count = hi.slice(i * rank, (i + 1) * rank).map((high, d) => high - (start[d] as number));
-        await this.#box(reader, start, count);
+        yield* this.#box(reader, start, count);
       }
     }
   }
 
   /** A stream as it is stored. */
-  async #keep(index: BlockIndex, block: number): Promise<void> {
+  *#keep(index: BlockIndex, block: number): Io<void> {
     const { rank, starts, counts, offsets, stored, stores } = index;
     const bytes = new Uint8Array(stored?.[block] ?? 0);
     const { file } = this.#dataset.log.files[stores?.[block] ?? 0] as { file: { readInto: ReadInto } };
-    await this.#read(file.readInto(bytes, offsets[block] as number, 'data of the log'));
+    yield* file.readInto(bytes, offsets[block] as number, 'data of the log');
     const start = starts.slice(block * rank, (block + 1) * rank);
     const count = counts.slice(block * rank, (block + 1) * rank);
-    await this.#output.stream(this.#target, start, count, bytes);
+    yield* this.#output.stream(this.#target, start, count, bytes);
     this.kept++;
     this.blocks++;
     this.#done(bytes.length);
   }
 
   /** A box is read, newest values first, and written as one block; a large one in parts. */
-  async #box(reader: BoxReader, start: Float64Array, count: Float64Array): Promise<void> {
+  *#box(reader: BoxReader, start: Float64Array, count: Float64Array): Io<void> {
     const { elements, filters, chunks } = this.#dataset;
     const size = elements.size * sizeOf(count);
     if (size > this.#limit && size > elements.size && !(chunks && filters.length > 0)) {
       const { first, later, second } = halves(start, count);
-      await this.#box(reader, start, first);
-      await this.#box(reader, later, second);
+      yield* this.#box(reader, start, first);
+      yield* this.#box(reader, later, second);
       return;
     }
-    if (this.#buffer.length < size) this.#buffer = new Uint8Array(size);
-    const bytes = this.#buffer.subarray(0, size);
-    await this.#read(reader.read(start, count, bytes, 0));
+    const bytes = this.#buffers.next(size);
+    yield* reader.read(start, count, bytes, 0);
     if (filters.length === 0) {
-      await this.#output.block(this.#target, start, count, bytes);
+      yield* this.#output.block(this.#target, start, count, bytes);
       this.blocks++;
     } else {
       for (const piece of filteredPieces(start, count, bytes, elements.size, chunks, filters)) {
-        await this.#output.stream(this.#target, piece.start, piece.count, piece.bytes);
+        yield* this.#output.stream(this.#target, piece.start, piece.count, piece.bytes);
         this.blocks++;
       }
     }

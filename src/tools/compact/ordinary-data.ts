@@ -11,17 +11,14 @@ import type { CompactOutput } from './output.ts';
 /** Bytes that are copied at a time. */
 const COPY_BYTES = 4 * 2 ** 20;
 
-type Read = <T>(io: Io<T>) => Promise<T>;
-
 /** Copies the data of a dataset that is not of the log, as it is stored, and tells the structure where it is now. */
-export async function copyOrdinary(
+export function* copyOrdinary(
   moved: MovedStructure,
   node: ObjectNode,
   path: string,
   output: CompactOutput,
-  read: Read,
   done: (bytes: number) => void,
-): Promise<void> {
+): Io<void> {
   const { structure } = moved;
   const parts = structure.dataset(node);
   const { layout, dtype, space } = parts;
@@ -30,13 +27,13 @@ export async function copyOrdinary(
     return;
   }
   if (layout.kind === 'virtual') {
-    await read(moved.takeMappings(node, layout));
+    yield* moved.takeMappings(node, layout);
     return;
   }
   if (layout.kind === 'contiguous') {
     if (layout.address === UNDEFINED || layout.size === 0) return;
     refusePointers();
-    moved.placeContiguous(node, await copy(layout.address, layout.size), layout.size);
+    moved.placeContiguous(node, yield* copy(layout.address, layout.size), layout.size);
     return;
   }
   const [version = 0, , flags = 0] = node.message(MESSAGE.layout)?.content ?? [];
@@ -44,18 +41,18 @@ export async function copyOrdinary(
   if (space.kind !== 'simple') throw unsupported('it has chunks but no dimensions');
   const { chunk, elementSize, index } = layout;
   const grid = { maxShape: space.maxShape, chunk, elementSize, filtered: parts.filters.length > 0 };
-  const chunks = await read(readChunkIndex(structure.loader.file, index, grid));
+  const chunks = yield* readChunkIndex(structure.loader.file, index, grid);
   if (chunks.length > 0) refusePointers();
   const placed = [];
-  for (const each of chunks) placed.push({ ...each, address: await copy(each.address, each.size) });
+  for (const each of chunks) placed.push({ ...each, address: yield* copy(each.address, each.size) });
   moved.placeChunks(node, parts, placed);
 
-  async function copy(address: number, size: number): Promise<number> {
+  function* copy(address: number, size: number): Io<number> {
     let first = -1;
     for (let at = 0; at < size; at += COPY_BYTES) {
       const bytes = new Uint8Array(Math.min(COPY_BYTES, size - at));
-      await read(structure.loader.file.readInto(bytes, address + at, 'data'));
-      const offset = await output.write(bytes);
+      yield* structure.loader.file.readInto(bytes, address + at, 'data');
+      const offset = yield* output.write(bytes);
       if (first < 0) first = offset;
       done(bytes.length);
     }

@@ -11,12 +11,11 @@ import { MOST_DATA_BYTES, type TableOptions } from '../../log/format/table.ts';
 import { mostBlocks, TableWriter } from '../../log/format/table-write.ts';
 import { Log } from '../../log/log.ts';
 import { LogStore } from '../../log/store.ts';
-import { driveAsync, type Io } from '../../storage/io.ts';
+import { type Io, onStorage } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
+import { Output } from '../output.ts';
 
 const NO_SUM = new Uint8Array(8);
-/** Pieces up to this size wait for others. */
-const HELD = 2 ** 20;
 
 /** A dataset that blocks are written to, as tables must know it. */
 export interface OutputDataset {
@@ -36,13 +35,9 @@ export class CompactOutput {
   readonly #log: Log;
   #table: TableWriter;
   #sum: ReturnType<typeof checksummer> | null;
-  /** Where the data of the commit under way began, and where the next goes. */
+  readonly #data: Output;
+  /** Where the data of the next commit begins. */
   #start: number;
-  #at: number;
-  /** So far it is in the file; what follows is held back. */
-  #written: number;
-  readonly #holding = new Uint8Array(HELD);
-  #held = 0;
   #requests = 0;
   #sequence = 0;
   /** Blocks of one dataset whose data lies together: one entry. */
@@ -73,7 +68,9 @@ export class CompactOutput {
     this.#store.attach({ storage: null, structure, counts });
     const log = { table: options.table, checksum: options.checksum, bufferLimit: Infinity, indexLimit: Infinity };
     this.#log = new Log(structure, this.#store, [this.#store], 0, { ...log, flushWhenFull: false });
-    this.#start = this.#at = this.#written = nextOffset(this.#store);
+    this.#start = nextOffset(this.#store);
+    const onBytes = (bytes: Uint8Array): void => this.#sum?.update(bytes);
+    this.#data = new Output(this.#start, { on: storage, appender: this.#appender, onBytes });
     this.#table = new TableWriter(options.table);
     this.#sum = options.checksum ? checksummer() : null;
   }
@@ -83,39 +80,14 @@ export class CompactOutput {
     return this.#appender.committedEnd;
   }
 
-  /** Writes bytes and says where. They may be changed when it is done. */
-  async write(bytes: Uint8Array): Promise<number> {
-    const offset = this.#at;
-    this.#at += bytes.length;
-    if (this.#held + bytes.length > HELD) await this.#release();
-    if (bytes.length > HELD) await this.#put(bytes, offset);
-    else {
-      this.#holding.set(bytes, this.#held);
-      this.#held += bytes.length;
-    }
-    return offset;
-  }
-
-  /** Small pieces are written together. */
-  async #release(): Promise<void> {
-    const bytes = this.#holding.subarray(0, this.#held);
-    this.#held = 0;
-    if (bytes.length > 0) await this.#put(bytes, this.#written);
-  }
-
-  async #put(bytes: Uint8Array, offset: number): Promise<void> {
-    // The appender would take a size that it did not give the file for the work of a stranger.
-    await driveAsync(this.#storage, this.#appender.reserve(offset + bytes.length));
-    await driveAsync(
-      this.#storage,
-      put(bytes, offset, () => this.#sum?.update(bytes)),
-    );
-    this.#written = offset + bytes.length;
+  /** Writes bytes, which must stay as they are until the next ones are written; gives their offset. */
+  *write(bytes: Uint8Array): Io<number> {
+    return yield* this.#data.append(bytes);
   }
 
   /** A block without filters. */
-  async block(dataset: OutputDataset, start: Float64Array, count: Float64Array, bytes: Uint8Array): Promise<void> {
-    const offset = await this.write(bytes);
+  *block(dataset: OutputDataset, start: Float64Array, count: Float64Array, bytes: Uint8Array): Io<void> {
+    const offset = yield* this.write(bytes);
     const run = this.#run;
     const rank = start.length;
     const fits =
@@ -131,18 +103,18 @@ export class CompactOutput {
     this.#run.length++;
     this.#run.end = offset + bytes.length;
     this.#requests++;
-    await this.#commitIfFull();
+    yield* this.#commitIfFull();
   }
 
   /** A block with filters, as they left it. */
-  async stream(dataset: OutputDataset, start: Float64Array, count: Float64Array, bytes: Uint8Array): Promise<void> {
-    const offset = await this.write(bytes);
+  *stream(dataset: OutputDataset, start: Float64Array, count: Float64Array, bytes: Uint8Array): Io<void> {
+    const offset = yield* this.write(bytes);
     this.#endRun();
     const blocks = { rank: start.length, starts: start, counts: count, from: 0, to: 1 };
     const { id, shape, records } = dataset;
     this.#table.add({ id, shape, records, blocks, key: null, offset, size: bytes.length });
     this.#requests++;
-    await this.#commitIfFull();
+    yield* this.#commitIfFull();
   }
 
   #endRun(): void {
@@ -161,16 +133,16 @@ export class CompactOutput {
     this.#table.add({ id, shape, records, blocks, key: null, offset: run.from, size: run.end - run.from });
   }
 
-  async #commitIfFull(): Promise<void> {
+  *#commitIfFull(): Io<void> {
     const waiting = this.#run ? this.#run.length * 16 * this.#run.dataset.shape.length : 0;
-    if (this.#table.size + waiting > this.#tableLimit) await this.commit();
+    if (this.#table.size + waiting > this.#tableLimit) yield* this.commit();
   }
 
   /** What was written so far counts. The first commit brings the structure. */
-  async commit(): Promise<void> {
+  *commit(): Io<void> {
     this.#endRun();
-    await this.#release();
-    const dataSize = this.#at - this.#start;
+    yield* this.#data.flush();
+    const dataSize = this.#data.end - this.#start;
     const table = this.#table.entries > 0 ? this.#table.finish() : null;
     const addition = {
       dataSize,
@@ -182,22 +154,18 @@ export class CompactOutput {
     };
     const planned = planStore(this.#log, this.#store, addition, false);
     const plan = { sequence: this.#sequence++, time: Date.now(), requests: this.#requests };
-    const part = { rank: 0, end: this.#at, checksum: this.#sum?.digest() ?? NO_SUM };
-    await driveAsync(this.#storage, writeRest(this.#log, plan, planned, [part]));
+    const part = { rank: 0, end: this.#data.end, checksum: this.#sum?.digest() ?? NO_SUM };
+    yield* onStorage(this.#storage, writeRest(this.#log, plan, planned, [part]));
     commitDone(planned);
-    this.#start = this.#at = this.#written = nextOffset(this.#store);
+    this.#start = this.#data.end = nextOffset(this.#store);
     this.#requests = 0;
     this.#table = new TableWriter(this.#options);
     this.#sum = this.#hasSums ? checksummer() : null;
   }
 
   /** Commits what is left, and cuts the file to size. */
-  async finish(): Promise<void> {
-    if (this.#sequence === 0 || this.#at > this.#start) await this.commit();
-    await driveAsync(this.#storage, this.#appender.close());
+  *finish(): Io<void> {
+    if (this.#sequence === 0 || this.#data.end > this.#start) yield* this.commit();
+    yield* onStorage(this.#storage, this.#appender.close());
   }
-}
-
-function* put(bytes: Uint8Array, offset: number, meanwhile: () => void): Io<void> {
-  yield { op: 'write', parts: [bytes], offset, meanwhile };
 }

@@ -1,5 +1,6 @@
 import type { NewLayout } from '../../hdf5/layouts/new-dataset.ts';
 import type { Io } from '../../storage/io.ts';
+import { TwoBuffers } from '../output.ts';
 
 /** Gives out places in the output. */
 export interface Space {
@@ -40,18 +41,9 @@ export interface RawData {
   release(): void;
 }
 
-/** Two buffers in turn, so that one can be written while the next is filled, and two for what goes no further. */
-export class Buffers {
-  readonly #turns: [Uint8Array, Uint8Array] = [new Uint8Array(0), new Uint8Array(0)];
-  #turn: 0 | 1 = 0;
+/** Buffers that pieces are made in: two in turn for what is written, and two for what goes no further. */
+export class Buffers extends TwoBuffers {
   readonly #own = { box: new Uint8Array(0), chunks: new Uint8Array(0) };
-
-  /** For bytes that are written. */
-  next(size: number): Uint8Array {
-    this.#turn = this.#turn === 0 ? 1 : 0;
-    if (this.#turns[this.#turn].length < size) this.#turns[this.#turn] = new Uint8Array(size);
-    return this.#turns[this.#turn].subarray(0, size);
-  }
 
   /** For a box before it is cut into chunks, and for chunks before they are filtered. */
   scratch(use: 'box' | 'chunks', size: number): Uint8Array {

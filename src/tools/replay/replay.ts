@@ -6,24 +6,26 @@ import { type Attempt, agreeOn } from '../../comm/agreement.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { solo } from '../../comm/solo.ts';
 import type { FileSession } from '../../connector/file-session.ts';
+import { SUPERBLOCK_SIZE } from '../../hdf5/format/superblock.ts';
 import type { NewLayout } from '../../hdf5/layouts/new-dataset.ts';
 import { elementCount } from '../../hdf5/messages/dataspace.ts';
 import { Appender } from '../../hdf5/write/appender.ts';
 import { Committer } from '../../hdf5/write/commit.ts';
 import { sizeOf } from '../../space/shape.ts';
-import { driveAsync, driveSync, type Io } from '../../storage/io.ts';
-import { type ByteStorage, plainTarget, type WriteTarget } from '../../storage/storage.ts';
+import type { Io } from '../../storage/io.ts';
+import { plainTarget, type WriteTarget } from '../../storage/storage.ts';
+import { checkOptions, MEMORY } from '../options.ts';
+import { Output } from '../output.ts';
+import { Runner } from '../run.ts';
 import { type InputObject, inputObjects, refuseUncopyable } from './input-objects.ts';
 import { LoggedData } from './logged-data.ts';
 import type { ReplayOptions, ReplayResult } from './options.ts';
 import { Buffers, type Made, type Piece, type RawData, type Space } from './raw-data.ts';
-import { RawOutput } from './raw-output.ts';
 import { StoredData } from './stored-data.ts';
 import { outputStructure } from './structure.ts';
 import { replayOnThreads } from './threads.ts';
 
-const MEMORY = 256 * 2 ** 20;
-const LEAST_MEMORY = 2 ** 20;
+const OPTIONS = { memory: 'memory', force: 'flag', threads: 'count', progress: 'callback' } as const;
 
 /**
  * Writes what a log file holds as ordinary HDF5: contiguous datasets, or chunked ones with their filters, with all groups,
@@ -38,7 +40,7 @@ export async function replay(
   output: string | URL,
   options: ReplayOptions = {},
 ): Promise<ReplayResult> {
-  const { memory = MEMORY, force = false, signal } = checked(options);
+  const { memory = MEMORY, force = false, signal } = checkOptions(options, OPTIONS);
   const began = performance.now();
   signal?.throwIfAborted();
   refuseSame(input, output);
@@ -49,9 +51,9 @@ export async function replay(
   const file = await onAll(comm, opening);
   try {
     const target = await outputFor(comm, output, force);
-    const raw = new RawOutput(target.storage);
+    const writer = new Runner(target.storage);
     try {
-      const made = await new Replay(sessionOf(file), raw, memory, comm, options).run(target.storage);
+      const made = await new Replay(sessionOf(file), writer, memory, comm, options).run();
       await target.storage.close();
       await onAll(comm, async () => {
         signal?.throwIfAborted();
@@ -59,7 +61,7 @@ export async function replay(
       });
       return { ...made, seconds: (performance.now() - began) / 1000 };
     } catch (error) {
-      await raw.abandon();
+      await writer.settle();
       await target.storage.close();
       target.discard();
       throw inFile(error, sessionOf(file).storage.name);
@@ -93,7 +95,9 @@ async function outputFor(comm: Communicator, output: string | URL, force: boolea
 
 class Replay {
   readonly #session: FileSession;
-  readonly #raw: RawOutput;
+  readonly #reader: Runner;
+  readonly #writer: Runner;
+  readonly #output = new Output(SUPERBLOCK_SIZE);
   readonly #memory: number;
   readonly #comm: Communicator;
   readonly #options: ReplayOptions;
@@ -101,34 +105,38 @@ class Replay {
   #done = 0;
   #total = 0;
 
-  constructor(session: FileSession, raw: RawOutput, memory: number, comm: Communicator, options: ReplayOptions) {
+  constructor(session: FileSession, writer: Runner, memory: number, comm: Communicator, options: ReplayOptions) {
     this.#session = session;
-    this.#raw = raw;
+    this.#reader = new Runner(session.storage, options.signal);
+    this.#writer = writer;
     this.#memory = memory;
     this.#comm = comm;
     this.#options = options;
   }
 
-  async run(storage: ByteStorage): Promise<Omit<ReplayResult, 'seconds'>> {
+  async run(): Promise<Omit<ReplayResult, 'seconds'>> {
     const comm = this.#comm;
     const objects = await onAll(comm, async () => {
       this.#session.log?.mustHoldData();
-      return this.#read(inputObjects(this.#session));
+      return this.#reader.run(inputObjects(this.#session));
     });
     const datasets = objects.filter(({ node }) => node.kind === 'dataset');
     const layouts = new Map<InputObject, NewLayout>();
     // One dataset after the other, so that only one index is in memory. All ranks plan the same places.
     for (const dataset of datasets) {
-      const planning = planData(this.#session, dataset, this.#memory, this.#raw);
-      const data = await onAll(comm, () => this.#read(about(dataset.path, planning)));
+      const planning = planData(this.#session, dataset, this.#memory, this.#output);
+      const data = await onAll(comm, () => this.#reader.run(about(dataset.path, planning)));
       this.#total += data.total;
       await this.#write(dataset.path, data);
       layouts.set(dataset, data.layout());
       data.release();
     }
-    await onAll(comm, () => this.#raw.finish());
-    const bytes = await onAll(comm, async () => (comm.rank === 0 ? this.#finish(storage, objects, layouts) : 0));
-    const [written, end] = comm.allreduce(Float64Array.of(this.#raw.written, bytes), 'sum');
+    await onAll(comm, async () => {
+      await this.#writer.run(this.#output.flush());
+      await this.#writer.finish();
+    });
+    const bytes = await onAll(comm, async () => (comm.rank === 0 ? this.#finish(objects, layouts) : 0));
+    const [written, end] = comm.allreduce(Float64Array.of(this.#output.written, bytes), 'sum');
     return {
       groups: objects.filter(({ node }) => node.kind === 'group').length,
       datasets: datasets.length,
@@ -141,17 +149,13 @@ class Replay {
   }
 
   /** The structure behind the data, and the superblock that makes it a file; gives its size. */
-  async #finish(
-    storage: ByteStorage,
-    objects: readonly InputObject[],
-    layouts: ReadonlyMap<InputObject, NewLayout>,
-  ): Promise<number> {
-    const structure = await this.#read(outputStructure(this.#session, objects, layouts));
-    const superblock = { base: 0, end: this.#raw.end, bytes: new Uint8Array(0) };
-    const appender = new Appender({ name: storage.name, superblock, power: false });
+  async #finish(objects: readonly InputObject[], layouts: ReadonlyMap<InputObject, NewLayout>): Promise<number> {
+    const structure = await this.#reader.run(outputStructure(this.#session, objects, layouts));
+    const superblock = { base: 0, end: this.#output.end, bytes: new Uint8Array(0) };
+    const appender = new Appender({ name: this.#writer.storage.name, superblock, power: false });
     const committer = new Committer(structure, appender, null);
-    await driveAsync(storage, committer.write(committer.plan()));
-    await driveAsync(storage, appender.close());
+    await this.#writer.run(committer.write(committer.plan()));
+    await this.#writer.run(appender.close());
     return appender.committedEnd;
   }
 
@@ -162,11 +166,12 @@ class Replay {
       const mine = round[comm.rank];
       const made = await onAll(comm, async () => {
         signal?.throwIfAborted();
-        return mine ? this.#read(about(path, data.make(mine, this.#buffers))) : [];
+        return mine ? this.#reader.run(about(path, data.make(mine, this.#buffers))) : [];
       });
       const places = this.#places(data, made);
       await onAll(comm, async () => {
-        for (const [i, { bytes }] of made.entries()) await this.#raw.write(bytes, places[i] as number);
+        for (const [i, { bytes }] of made.entries())
+          await this.#writer.run(this.#output.write(bytes, places[i] as number));
       });
       for (const { bytes } of round) this.#done += bytes;
       progress?.({ bytes: this.#done, total: this.#total, dataset: path });
@@ -186,18 +191,12 @@ class Replay {
     all.forEach((list, rank) => {
       for (let k = 0; k < list.length; k += 2) {
         const [chunk, size] = [list[k] as number, list[k + 1] as number];
-        const place = this.#raw.take(size);
+        const place = this.#output.take(size);
         data.placed(chunk, place, size);
         if (rank === comm.rank) places[(loose[k / 2] as { i: number }).i] = place;
       }
     });
     return places;
-  }
-
-  /** Blocking where that is possible: it is faster for small reads, and what was made before is written meanwhile. */
-  async #read<T>(io: Io<T>): Promise<T> {
-    const { storage } = this.#session;
-    return storage.blocking ? driveSync(storage, io) : driveAsync(storage, io, this.#options.signal);
   }
 }
 
@@ -233,21 +232,6 @@ function* about<T>(path: string, io: Io<T>): Io<T> {
 function elementsOf({ structure }: FileSession, { logged, node }: InputObject): number {
   if (logged) return sizeOf(logged.shape);
   return elementCount(structure.dataset(node).space);
-}
-
-function checked(options: ReplayOptions): ReplayOptions {
-  if (typeof options !== 'object' || options === null)
-    throw new H5LogError('OPTION', `options must be an object, got ${String(options)}`);
-  const { memory, force, progress, threads } = options;
-  if (threads !== undefined && !(Number.isInteger(threads) && threads >= 1))
-    throw new H5LogError('OPTION', `threads must be a whole number of at least 1, got ${String(threads)}`);
-  if (memory !== undefined && !(typeof memory === 'number' && memory >= LEAST_MEMORY))
-    throw new H5LogError('OPTION', `memory must be a number of at least ${LEAST_MEMORY} bytes, got ${String(memory)}`);
-  if (force !== undefined && typeof force !== 'boolean')
-    throw new H5LogError('OPTION', `force must be true or false, got ${String(force)}`);
-  if (progress !== undefined && typeof progress !== 'function')
-    throw new H5LogError('OPTION', `progress must be a function, got ${String(progress)}`);
-  return options;
 }
 
 function refuseSame(input: string | URL, output: string | URL): void {

@@ -1,4 +1,5 @@
 import { runThreads } from '../../comm/threads/run.ts';
+import { LEAST_MEMORY } from '../options.ts';
 import { rankModule } from '../rank-module.ts';
 import type { ReplayOptions, ReplayResult } from './options.ts';
 
@@ -27,7 +28,7 @@ export async function replayOnThreads(
   const task: ReplayTask = {
     input: String(input),
     output: String(output),
-    memory: Math.max(2 ** 20, Math.floor(memory / threads)),
+    memory: Math.max(LEAST_MEMORY, Math.floor(memory / threads)),
     force,
     state,
   };

@@ -2,21 +2,30 @@ import { createTarget, openTarget, realFile } from '#platform';
 import { File } from '../../api/file.ts';
 import { sessionOf } from '../../api/handle.ts';
 import { H5LogError, inFile, inObject } from '../../base/errors.ts';
+import { solo } from '../../comm/solo.ts';
+import { hasSubfiles } from '../../connector/open-log.ts';
 import { readSuperblock } from '../../hdf5/format/superblock.ts';
+import { rawReferences } from '../../hdf5/layouts/raw-references.ts';
+import { openStructure, prepareWriting } from '../../hdf5/open.ts';
+import { Appender } from '../../hdf5/write/appender.ts';
+import { Committer } from '../../hdf5/write/commit.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
+import { readCounts } from '../../log/format/log-group.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
-import { driveAsync, type Io } from '../../storage/io.ts';
-import type { ByteStorage, WriteTarget } from '../../storage/storage.ts';
-import { type SealedData, SealedLayouts, type SealWay } from './layouts.ts';
-import { SealOutput } from './output.ts';
-import { planSeal } from './plan.ts';
-import { runWhole, Steps } from './steps.ts';
+import { type Destination, type PublishedData, PublishedLayouts, type PublishWay } from '../../log/publish/layouts.ts';
+import { planLayout } from '../../log/publish/plan.ts';
+import { LogStore } from '../../log/store.ts';
+import { type Io, onStorage } from '../../storage/io.ts';
+import type { ByteStorage } from '../../storage/storage.ts';
+import { logOf, readingLog } from '../inside.ts';
+import { checkOptions } from '../options.ts';
+import { copyBytes, Output } from '../output.ts';
+import { Runner } from '../run.ts';
 import { removeLog, sealAnchor, showNames } from './structure.ts';
 
-export type { SealWay } from './layouts.ts';
-
-/** Bytes that are copied at a time. */
-const WINDOW = 8 * 2 ** 20;
+/** How a dataset became ordinary. */
+export type SealWay = PublishWay;
 
 export interface SealOptions {
   /** Leave the file as it is and write a sealed copy there, replacing what is there. */
@@ -29,7 +38,27 @@ export interface SealResult {
   /** The sealed file. */
   readonly path: string;
   readonly datasets: readonly SealedDataset[];
-  /** Bytes of data that were written anew; not those of a copy. */
+  /** Bytes of data that were copied inside the file; those of `to` do not count. */
+  readonly moved: number;
+}
+
+/** What became of a dataset. */
+export interface SealedDataset {
+  readonly path: string;
+  readonly way: SealWay;
+  /** Bytes of data that were copied. */
+  readonly moved: number;
+  /** Chunks, mappings or blocks that it consists of now. */
+  readonly pieces: number;
+}
+
+export interface SealProgress {
+  /** Datasets done, of how many. */
+  readonly done: number;
+  readonly total: number;
+  /** The dataset that is being sealed, or the last one. */
+  readonly dataset: string;
+  /** Bytes copied so far. */
   readonly moved: number;
 }
 
@@ -42,188 +71,187 @@ export interface SealResult {
  * ```
  */
 export async function seal(path: string | URL, options: SealOptions = {}): Promise<SealResult> {
-  const { to, signal } = checked(options);
+  const { to, signal } = checkOptions(options, { to: 'path', progress: 'callback' });
   signal?.throwIfAborted();
   if (to !== undefined && realFile(path) === realFile(to))
     throw new H5LogError('OPTION', `${String(to)} is the file itself; without 'to' it is sealed in place`);
   const target = to === undefined ? openTarget(path) : createTarget(to, false);
-  const isCopy = to !== undefined;
+  const { storage } = target;
   try {
-    const datasets = isCopy ? await sealCopy(path, target, options) : await sealHere(path, target.storage, options);
-    await target.storage.close();
-    if (isCopy) target.publish(true);
-    return {
-      path: target.storage.name,
-      datasets,
-      moved: datasets.reduce((sum, { moved }) => sum + moved, 0),
-    };
+    const datasets = to === undefined ? await sealFile(storage, options) : await sealCopy(path, storage, options);
+    await storage.close();
+    if (to !== undefined) target.publish(true);
+    return { path: storage.name, datasets, moved: datasets.reduce((sum, { moved }) => sum + moved, 0) };
   } catch (error) {
-    await target.storage.close();
-    if (isCopy) target.discard();
+    await storage.close();
+    if (to !== undefined) target.discard();
     throw inFile(error, String(path));
   } finally {
     target.release();
   }
 }
 
-async function sealHere(path: string | URL, storage: ByteStorage, options: SealOptions): Promise<SealedDataset[]> {
+/** Seals a copy of the last commit; the file may be written meanwhile. */
+async function sealCopy(path: string | URL, to: ByteStorage, options: SealOptions): Promise<SealedDataset[]> {
   const source = await File.open(path, { connector: 'log' });
   try {
-    if (logOf(source).hasSubfiles)
-      throw new H5LogError(
-        'UNSUPPORTED',
-        'the data is in subfiles: an ordinary file cannot be made of it in place; seal it to another file (to)',
-      );
-    return await sealFile(source, storage, options);
+    const { storage } = sessionOf(source);
+    const log = logOf(source) ?? notALog(storage.name);
+    log.mustHoldData();
+    const runner = new Runner(to, options.signal);
+    await runner.run(copyCommitted(storage));
+    await runner.finish();
+    // Without subfiles the copy has all the data.
+    return await sealFile(to, options, log.hasSubfiles ? { log, storage } : null);
   } finally {
     await source.close();
   }
 }
 
-async function sealCopy(path: string | URL, target: WriteTarget, options: SealOptions): Promise<SealedDataset[]> {
-  const { storage } = target;
-  const given = await File.open(path, { connector: 'log' });
-  try {
-    const isElsewhere = logOf(given).hasSubfiles;
-    await copyState(sessionOf(given).storage, storage, options.signal);
-    // Without subfiles the copy has all the data, and is sealed as it is, whatever happens to the file meanwhile.
-    const source = isElsewhere ? given : await File.open(storage, { connector: 'log' });
-    return await sealFile(source, storage, options);
-  } finally {
-    await given.close();
-  }
+/** Copies the last committed state. A writer only appends to it and changes its superblock, which therefore comes last. */
+function* copyCommitted(from: ByteStorage): Io<void> {
+  const { base, end, bytes } = yield* onStorage(from, readSuperblock());
+  yield* copyBytes(from, base + end);
+  yield { op: 'write', parts: [bytes], offset: base };
 }
 
-/** Copies the last committed state; a file that is being written may grow meanwhile, and only its superblock changes. */
-async function copyState(from: ByteStorage, to: ByteStorage, signal: AbortSignal | undefined): Promise<void> {
-  const superblock = await driveAsync(from, readSuperblock(), signal);
-  const end = superblock.base + superblock.end;
-  function* write(bytes: Uint8Array, offset: number): Io<void> {
-    yield { op: 'write', parts: [bytes], offset };
-  }
-  const window = new Uint8Array(Math.min(WINDOW, end));
-  for (let at = 0; at < end; at += window.length) {
-    signal?.throwIfAborted();
-    const part = window.subarray(0, Math.min(window.length, end - at));
-    const count = await from.read(part, at);
-    if (count < part.length)
-      throw new H5LogError('STORAGE', `the file ends at byte ${at + count}, before its ${end} bytes`);
-    await driveAsync(to, write(part, at));
-  }
-  await driveAsync(to, write(superblock.bytes, superblock.base));
-}
-
-function checked(options: SealOptions): SealOptions {
-  if (typeof options !== 'object' || options === null)
-    throw new H5LogError('OPTION', `options must be an object, got ${String(options)}`);
-  const { to, progress } = options;
-  if (to !== undefined && typeof to !== 'string' && !(to instanceof URL))
-    throw new H5LogError('OPTION', `to must be a path, got ${String(to)}`);
-  if (progress !== undefined && typeof progress !== 'function')
-    throw new H5LogError('OPTION', `progress must be a function, got ${String(progress)}`);
-  return options;
-}
-
-/** What became of a dataset. */
-export interface SealedDataset {
-  readonly path: string;
-  readonly way: SealWay;
-  /** Bytes of data that were written anew. */
-  readonly moved: number;
-  /** Chunks, mappings or blocks that it consists of now. */
-  readonly pieces: number;
-}
-
-export interface SealProgress {
-  /** Datasets done, of how many. */
-  readonly done: number;
-  readonly total: number;
-  /** The one under way, or the last one. */
-  readonly dataset: string;
-  /** Bytes moved so far. */
-  readonly moved: number;
-}
-
-export interface SealSteps {
-  readonly progress?: ((done: SealProgress) => void) | undefined;
-  readonly signal?: AbortSignal | undefined;
+/** A log with its data in subfiles, and the storage of the file that they belong to. */
+interface Elsewhere {
+  readonly log: Log;
+  readonly storage: ByteStorage;
 }
 
 /**
- * Makes the file in `storage` an ordinary one. `source` is the same state of it, or of the file it is a copy of, open for
- * reading. One commit does it all: until then the file is the log that it was.
+ * Makes the file in `storage` an ordinary one. One commit does it all: until then the file is the log that it was. `elsewhere` has
+ * the data if it is in subfiles of the file that `storage` is a copy of.
  */
-export async function sealFile(source: File, storage: ByteStorage, options: SealSteps): Promise<SealedDataset[]> {
-  const log = logOf(source);
-  const output = await runWhole(storage, SealOutput.open(storage));
+export async function sealFile(
+  storage: ByteStorage,
+  options: Pick<SealOptions, 'progress' | 'signal'>,
+  elsewhere: Elsewhere | null = null,
+): Promise<SealedDataset[]> {
+  const runner = new Runner(storage, options.signal);
+  const sealing = await runner.run(Sealing.open(storage.name, elsewhere));
   try {
-    if (output.structure.root.address !== sessionOf(source).structure.root.address)
-      throw new H5LogError('STORAGE', 'another program changed the file while it was being sealed');
-    const sealed = await prepare(log, output, sessionOf(source).storage, options);
-    // From here on there is no way back, and nothing is stopped half-way.
-    await runWhole(storage, output.commit());
+    const sealed = await runner.run(sealing.prepare(options.progress));
+    await runner.finish();
+    // There is no way back from here on, so no signal stops it half-way.
+    await new Runner(storage).run(sealing.commit());
     return sealed;
   } finally {
     // A file that stays longer than its contents is whole all the same; what went wrong before matters more.
-    await runWhole(storage, output.close()).catch(() => {});
+    await new Runner(storage).run(sealing.close()).catch(() => {});
   }
 }
 
-/** Refuses what is no log. */
-function logOf(file: File): Log {
-  const session = sessionOf(file);
-  const { log } = session;
-  if (!log) {
-    const message = `${session.storage.name} has no log: it is ordinary HDF5 already, and there is nothing to seal`;
-    throw new H5LogError('UNSUPPORTED', message, { file: session.storage.name });
-  }
-  log.mustHoldData();
-  return log;
-}
+/** A log that becomes ordinary: what is copied goes to the end of its file. */
+class Sealing implements Destination {
+  readonly structure: Structure;
+  readonly #log: Log;
+  /** null: the file that is sealed. */
+  readonly #logStorage: ByteStorage | null;
+  readonly #committer: Committer;
+  readonly #output: Output;
 
-/** Everything but the commit: data is moved, and the structure is as it shall be. */
-async function prepare(
-  log: Log,
-  output: SealOutput,
-  from: ByteStorage,
-  { progress, signal }: SealSteps,
-): Promise<SealedDataset[]> {
-  const steps = new Steps(signal);
-  const datasets = [...(await steps.run(from, log.everyDataset())).values()];
-  const sealed: SealedDataset[] = [];
-  let moved = 0;
-  let path = '';
-  const report = (): void => progress?.({ done: sealed.length, total: datasets.length, dataset: path, moved });
-  const layouts = new SealedLayouts(output, from, steps, (bytes) => {
-    moved += bytes;
-    report();
-  });
-  const { structure } = output;
-  removeLog(structure, log.main.counts);
-  showNames(structure);
-  for (const dataset of datasets) {
-    path = dataset.path;
-    const made = await about(path, sealOne(dataset));
-    sealed.push({ path, way: made.way, moved: made.moved, pieces: made.pieces });
-    report();
+  private constructor(log: Log, logStorage: ByteStorage | null, committer: Committer) {
+    const { structure, appender } = committer;
+    this.structure = structure;
+    this.#log = log;
+    this.#logStorage = logStorage;
+    this.#committer = committer;
+    this.#output = new Output(appender.base + appender.position, { appender });
   }
-  return sealed;
 
-  async function sealOne(dataset: LogDataset): Promise<SealedData> {
+  static *open(name: string, elsewhere: Elsewhere | null): Io<Sealing> {
+    const opened = yield* openStructure();
+    const log = elsewhere?.log ?? (yield* logIn(opened.structure, name));
+    yield* prepareWriting(opened, rawReferences);
+    const { structure, superblock, extension } = opened;
+    if (log.structure.root.address !== structure.root.address)
+      throw new H5LogError('STORAGE', 'another program changed the file while it was being sealed');
+    const appender = new Appender({ name, superblock, power: true });
+    yield* appender.begin();
+    return new Sealing(log, elsewhere?.storage ?? null, new Committer(structure, appender, extension));
+  }
+
+  get base(): number {
+    return this.#committer.appender.base;
+  }
+
+  *append(bytes: Uint8Array): Io<number> {
+    return (yield* this.#output.append(bytes)) - this.base;
+  }
+
+  /** Everything but the commit: data is copied, and the structure is changed. */
+  *prepare(progress: SealOptions['progress']): Io<SealedDataset[]> {
+    const datasets = [...(yield* this.#datasets()).values()];
+    const sealed: SealedDataset[] = [];
+    let moved = 0;
+    let path = '';
+    const report = (): void => progress?.({ done: sealed.length, total: datasets.length, dataset: path, moved });
+    const layouts = new PublishedLayouts(this, (bytes) => {
+      moved += bytes;
+      report();
+    });
+    removeLog(this.structure, this.#log.main.counts);
+    showNames(this.structure);
+    for (const dataset of datasets) {
+      path = dataset.path;
+      try {
+        const { way, moved: own, pieces } = yield* this.#seal(dataset, layouts);
+        sealed.push({ path, way, moved: own, pieces });
+      } catch (error) {
+        throw inObject(error, path);
+      }
+      report();
+    }
+    return sealed;
+  }
+
+  *#datasets(): ReturnType<Log['everyDataset']> {
+    const all = this.#log.everyDataset();
+    return yield* this.#logStorage ? onStorage(this.#logStorage, all) : all;
+  }
+
+  *#seal(dataset: LogDataset, layouts: PublishedLayouts): Io<PublishedData> {
+    const { structure } = this;
+    const { tables, hasSubfiles } = this.#log;
     const node = structure.loader.nodes.get(dataset.node.address);
     if (!node) throw new H5LogError('FORMAT', 'the dataset is not where it was');
-    const index = await steps.run(from, log.tables.index(dataset, null, log.tables.committed));
-    const made = await layouts.make(dataset, index, planSeal(dataset, index, !log.hasSubfiles));
+    const index = yield* tables.index(dataset, null, tables.committed);
+    const made = yield* layouts.make(dataset, index, planLayout(dataset, index, !hasSubfiles));
     sealAnchor(structure, node, dataset, made);
     return made;
   }
+
+  /** From here on the file is what the structure says. */
+  *commit(): Io<void> {
+    yield* this.#output.flush();
+    this.#committer.appender.position = this.#output.end - this.base;
+    yield* this.#committer.write(this.#committer.plan());
+  }
+
+  /** Cuts the file to size, whether the commit was made or not. */
+  *close(): Io<void> {
+    yield* this.#committer.appender.close();
+  }
 }
 
-/** Says which dataset it was. */
-async function about<R>(path: string, work: Promise<R>): Promise<R> {
-  try {
-    return await work;
-  } catch (error) {
-    throw inObject(error, path);
-  }
+/** The log of a file that has all of it in itself. */
+function* logIn(structure: Structure, name: string): Io<Log> {
+  const counts = (yield* readCounts(structure)) ?? notALog(name);
+  if (hasSubfiles(counts))
+    throw new H5LogError(
+      'UNSUPPORTED',
+      'the data is in subfiles: an ordinary file cannot be made of it in place; seal it to another file (to)',
+    );
+  const store = new LogStore(0, solo());
+  store.attach({ storage: null, structure, counts });
+  yield* store.load();
+  return readingLog(structure, store, [store]);
+}
+
+function notALog(name: string): never {
+  const message = `${name} has no log: it is ordinary HDF5 already, and there is nothing to seal`;
+  throw new H5LogError('UNSUPPORTED', message, { file: name });
 }

@@ -7,7 +7,7 @@ import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
 import { CONFIG, COUNTS_ATTRIBUTE, LOG_GROUP, type LogCounts, recordsGroup } from '../../log/format/log-group.ts';
 import { logNames } from '../../log/format/names.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
-import type { SealedData } from './layouts.ts';
+import type { PublishedData } from '../../log/publish/layouts.ts';
 
 /** What a log keeps in the root beside the user's objects. */
 const TOKEN = '_token';
@@ -17,7 +17,7 @@ export function sealAnchor(
   structure: Structure,
   node: ObjectNode,
   dataset: LogDataset,
-  { layout }: Pick<SealedData, 'layout'>,
+  { layout }: Pick<PublishedData, 'layout'>,
 ): void {
   const { shape, maxShape, filters } = dataset;
   const { fill } = structure.dataset(node);

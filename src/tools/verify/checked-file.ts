@@ -1,8 +1,9 @@
 import { H5LogError } from '../../base/errors.ts';
 import { FileBytes } from '../../hdf5/format/file-bytes.ts';
 import { readSuperblock, type Superblock } from '../../hdf5/format/superblock.ts';
-import { driveAsync, driveSync, type Io } from '../../storage/io.ts';
+import { driveAsync, type Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
+import { Runner } from '../run.ts';
 
 /** Large ranges are looked at in windows of this size, the next of which is read meanwhile. */
 const WINDOW = 4 * 2 ** 20;
@@ -20,25 +21,28 @@ export class CheckedFile {
   assumedBase = 0;
   #near: { at: number; bytes: Uint8Array } = { at: 0, bytes: new Uint8Array(0) };
   readonly #windows = [new Uint8Array(0), new Uint8Array(0)];
+  readonly #runner: Runner;
 
-  private constructor(storage: ByteStorage, size: number, superblock: Superblock | null, trouble: H5LogError | null) {
-    this.storage = storage;
+  private constructor(runner: Runner, size: number, superblock: Superblock | null, trouble: H5LogError | null) {
+    this.#runner = runner;
+    this.storage = runner.storage;
     this.size = size;
     this.superblock = superblock;
     this.trouble = trouble;
   }
 
   static async open(storage: ByteStorage): Promise<CheckedFile> {
+    const runner = new Runner(storage);
     let superblock: Superblock | null = null;
     let trouble: H5LogError | null = null;
     try {
-      superblock = await run(storage, readSuperblock());
+      superblock = await runner.run(readSuperblock());
     } catch (error) {
       if (!(error instanceof H5LogError) || error.code !== 'FORMAT') throw error;
       trouble = error;
     }
     // After the superblock: a writer may have grown the file before it flipped it.
-    return new CheckedFile(storage, await storage.size(), superblock, trouble);
+    return new CheckedFile(runner, await storage.size(), superblock, trouble);
   }
 
   get name(): string {
@@ -56,7 +60,7 @@ export class CheckedFile {
   }
 
   run<T>(io: Io<T>): Promise<T> {
-    return run(this.storage, io);
+    return this.#runner.run(io);
   }
 
   /** The bytes of the state that ends at a file offset. */
@@ -123,6 +127,7 @@ export class CheckedFile {
 
   async #fill(into: Uint8Array, from: number): Promise<void> {
     const io = read(into, from);
+    // A large read goes on while the window before it is summed.
     const count = await (into.length > AHEAD ? driveAsync(this.storage, io) : this.run(io));
     if (count < into.length) {
       const text = `the file ends at byte ${from + count}, before its contents do`;
@@ -133,12 +138,6 @@ export class CheckedFile {
 
 function* read(into: Uint8Array, offset: number): Io<number> {
   return yield { op: 'read', into, offset };
-}
-
-/** What is small blocks, which is faster. */
-function run<T>(storage: ByteStorage, io: Io<T>): Promise<T> {
-  if (!storage.blocking) return driveAsync(storage, io);
-  return new Promise((resolve) => resolve(driveSync(storage, io)));
 }
 
 function search(bytes: Uint8Array, needle: Uint8Array, base: number, found: (at: number) => boolean): boolean {

@@ -2,8 +2,10 @@ import { createTarget, subfilesOf } from '#platform';
 import { H5LogError } from '../../base/errors.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import { encodeSuperblock } from '../../hdf5/format/superblock.ts';
-import { driveAsync, type Io } from '../../storage/io.ts';
+import type { Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
+import { copyBytes } from '../output.ts';
+import { Runner } from '../run.ts';
 import type { CheckedFile } from './checked-file.ts';
 import type { State } from './commit-history.ts';
 import { type LogState, partsOf, type Stores } from './states.ts';
@@ -73,19 +75,11 @@ async function copyState(
     const text = `${file.name}: what its superblock refers to (an extension at ${extension}) is newer than the state to go back to`;
     throw new H5LogError('UNSUPPORTED', text, { file: file.name, offset: base + extension });
   }
-  await driveAsync(storage, copy());
+  await new Runner(storage, signal).run(copy());
   return end;
 
   function* copy(): Io<void> {
-    const piece = new Uint8Array(Math.min(COPY_BYTES, end));
-    for (let at = 0; at < end; ) {
-      signal?.throwIfAborted();
-      const part = piece.subarray(0, Math.min(piece.length, end - at));
-      const count = yield { op: 'read', into: part, offset: at, on: file.storage };
-      if (count < part.length) throw new H5LogError('FORMAT', `${file.name} ends at byte ${at + count}`);
-      yield { op: 'write', parts: [part], offset: at };
-      at += part.length;
-    }
+    yield* copyBytes(file.storage, end);
     const isSame = superblock && superblock.root === root && base + superblock.end === end;
     const fresh = isSame ? superblock.bytes : encodeSuperblock({ base, end: end - base, root, extension });
     yield { op: 'write', parts: [fresh], offset: base };
@@ -93,9 +87,6 @@ async function copyState(
     yield { op: 'sync' };
   }
 }
-
-/** Bytes that are copied at a time. */
-const COPY_BYTES = 4 * 2 ** 20;
 
 /** Keeps unfinished subfiles apart from those of others. */
 function newToken(): string {

@@ -2,10 +2,10 @@ import { H5LogError } from '../../base/errors.ts';
 import { hasSubfiles } from '../../connector/open-log.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { type CommitRecord, type SubfileState, subfileState } from '../../log/format/commit-record.ts';
-import { Log } from '../../log/log.ts';
 import type { LogStore } from '../../log/store.ts';
 import { readToken } from '../../log/subfiles.ts';
 import type { Io } from '../../storage/io.ts';
+import { readingLog } from '../inside.ts';
 import { type Problem, problemOf, type Walked } from './checked-objects.ts';
 import { mustBeDamage, type State } from './commit-history.ts';
 import { isProblem, type OpenState, type VerifiedStore } from './store.ts';
@@ -152,14 +152,6 @@ function* whyOfAnother(main: OpenState, structure: Structure, own: LogStore, sto
   return `its commit ${last.sequence} of ${new Date(last.time).toISOString()} is none of this file`;
 }
 
-const OPTIONS = {
-  table: { merge: true, encode: true, share: true, compressFrom: Infinity },
-  checksum: false,
-  bufferLimit: Infinity,
-  indexLimit: Infinity,
-  flushWhenFull: false,
-};
-
 /** Works out the selection of every entry, a table at a time. */
 function* decodeAll(
   { structure }: OpenState,
@@ -168,10 +160,8 @@ function* decodeAll(
   within: readonly VerifiedStore[],
 ): Io<Problem[]> {
   const problems: Problem[] = [];
-  const log = new Log(structure as Structure, main, stores, 0, OPTIONS);
   try {
-    log.committed(false);
-    log.mustHoldData();
+    const log = readingLog(structure, main, stores);
     const datasets = yield* log.everyDataset();
     const { committed } = log.tables;
     for (const [g, store] of stores.entries()) {

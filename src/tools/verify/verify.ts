@@ -4,6 +4,7 @@ import { hasSubfiles } from '../../connector/open-log.ts';
 import { readToken, tokenText } from '../../log/subfiles.ts';
 import { httpStorage } from '../../storage/http.ts';
 import type { ByteStorage, Subfiles } from '../../storage/storage.ts';
+import { checkOptions } from '../options.ts';
 import type { Problem } from './checked-objects.ts';
 import { mustBeDamage } from './commit-history.ts';
 import type { Damage } from './commit-sums.ts';
@@ -64,7 +65,11 @@ export interface VerifyResult {
  */
 export async function verify(source: string | URL | ByteStorage, options: VerifyOptions = {}): Promise<VerifyResult> {
   const began = performance.now();
-  const { signal, repairTo, force = false } = checked(options);
+  const {
+    signal,
+    repairTo,
+    force = false,
+  } = checkOptions(options, { force: 'flag', progress: 'callback', repairTo: 'path' });
   signal?.throwIfAborted();
   const isWeb = /^https?:\/\//i.test(String(source));
   const isPath = typeof source === 'string' || source instanceof URL;
@@ -222,17 +227,4 @@ function problemOfDamage({ start, what }: Damage): Problem {
 
 function named({ name }: VerifiedStore, problems: readonly Problem[]): Problem[] {
   return problems.map((problem) => ({ ...problem, what: `subfile ${name}: ${problem.what}` }));
-}
-
-function checked(options: VerifyOptions): VerifyOptions {
-  if (typeof options !== 'object' || options === null)
-    throw new H5LogError('OPTION', `options must be an object, got ${String(options)}`);
-  const { force, progress, repairTo } = options;
-  if (force !== undefined && typeof force !== 'boolean')
-    throw new H5LogError('OPTION', `force must be true or false, got ${String(force)}`);
-  if (progress !== undefined && typeof progress !== 'function')
-    throw new H5LogError('OPTION', `progress must be a function, got ${String(progress)}`);
-  if (repairTo !== undefined && typeof repairTo !== 'string' && !(repairTo instanceof URL))
-    throw new H5LogError('OPTION', `repairTo must be a path, got ${String(repairTo)}`);
-  return options;
 }

@@ -73,7 +73,7 @@ const contentsOf = (file: File): string =>
     .join();
 
 function sealOn(disk: ReturnType<typeof faultyStorage>): Promise<unknown> {
-  return File.open(disk).then((source) => sealFile(source, disk, {}));
+  return sealFile(disk, {});
 }
 
 describe('a seal that is interrupted', () => {

@@ -5,70 +5,74 @@ import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { chunked, contiguous, type NewLayout, unallocated, virtual } from '../../hdf5/layouts/new-dataset.ts';
 import type { Mapping } from '../../hdf5/layouts/virtual.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
-import { untrackOrder } from '../../hdf5/write/structure.ts';
-import type { LogDataset } from '../../log/post/dataset.ts';
-import { BoxReader, fillWith } from '../../log/read/boxes.ts';
-import type { BlockIndex } from '../../log/read/index.ts';
+import { type Structure, untrackOrder } from '../../hdf5/write/structure.ts';
 import { rowBoxes } from '../../space/box.ts';
 import { copyBox } from '../../space/copy.ts';
 import { sizeOf } from '../../space/shape.ts';
-import type { ByteStorage } from '../../storage/storage.ts';
-import type { Cell, GridSurvey } from './grid.ts';
-import type { SealOutput } from './output.ts';
-import type { SeenPiece } from './pieces.ts';
-import type { SealPlan } from './plan.ts';
-import type { Steps } from './steps.ts';
+import type { Io } from '../../storage/io.ts';
+import type { LogDataset } from '../post/dataset.ts';
+import { BoxReader, fillWith } from '../read/boxes.ts';
+import type { BlockIndex } from '../read/index.ts';
+import type { Cell, ChunkSurvey } from './chunk-survey.ts';
+import type { MappedPiece } from './mapped-pieces.ts';
+import type { LayoutPlan } from './plan.ts';
 
 /** Bytes that are copied at a time where nothing else sets a size. */
 const WINDOW = 4 * 2 ** 20;
 /** The group of the datasets that virtual ones look through; with more underscores if the name is taken. */
 const PIECES = '_pieces';
 
-/** How a dataset became ordinary. */
-export type SealWay = 'empty' | 'contiguous' | 'chunked' | 'virtual' | 'copied';
+/** How the ordinary layout of a dataset came about. */
+export type PublishWay = 'empty' | 'contiguous' | 'chunked' | 'virtual' | 'copied';
 
-/** The layout of a sealed dataset, and what it took. */
-export interface SealedData {
+/** The ordinary layout of a dataset, and what it took. */
+export interface PublishedData {
   readonly layout: NewLayout;
-  readonly way: SealWay;
+  readonly way: PublishWay;
+  /** Bytes that were copied. */
   readonly moved: number;
+  /** Chunks, mappings or blocks that the layout consists of. */
   readonly pieces: number;
 }
 
-/** Makes the layouts of datasets, and moves what has to be moved. */
-export class SealedLayouts {
-  readonly #output: SealOutput;
-  /** Where the log is read. */
-  readonly #storage: ByteStorage;
-  readonly #steps: Steps;
+/** The file that gets ordinary layouts: its structure, and its end, where copied data goes. */
+export interface Destination {
+  readonly structure: Structure;
+  /** File offsets count from the start of the file, addresses from here. */
+  readonly base: number;
+  /** Writes bytes, which must stay as they are, at the end of the file; gives their address. */
+  append(bytes: Uint8Array): Io<number>;
+}
+
+/** Makes the ordinary layouts of datasets as planned, and copies what HDF5 cannot point at. */
+export class PublishedLayouts {
+  readonly #to: Destination;
   readonly #onMoved: (bytes: number) => void;
   #pieces: ObjectNode | null = null;
   #piecesName = PIECES;
 
-  /** `onMoved` is told of bytes whenever some were moved. */
-  constructor(output: SealOutput, storage: ByteStorage, steps: Steps, onMoved: (bytes: number) => void) {
-    this.#output = output;
-    this.#storage = storage;
-    this.#steps = steps;
+  /** `onMoved` is told of bytes whenever some were copied. */
+  constructor(to: Destination, onMoved: (bytes: number) => void) {
+    this.#to = to;
     this.#onMoved = onMoved;
   }
 
-  async make(dataset: LogDataset, index: BlockIndex, plan: SealPlan): Promise<SealedData> {
+  *make(dataset: LogDataset, index: BlockIndex, plan: LayoutPlan): Io<PublishedData> {
     switch (plan.kind) {
       case 'empty': {
         const layout: NewLayout = plan.chunk ? chunked(plan.chunk, []) : unallocated;
         return { layout, way: 'empty', moved: 0, pieces: 0 };
       }
       case 'contiguous': {
-        const layout: NewLayout = contiguous(plan.offset - this.#output.base);
+        const layout: NewLayout = contiguous(plan.offset - this.#to.base);
         return { layout, way: 'contiguous', moved: 0, pieces: 1 };
       }
       case 'chunks':
-        return await this.#chunks(dataset, index, plan.survey);
+        return yield* this.#chunks(dataset, index, plan.survey);
       case 'virtual':
         return this.#virtual(dataset, plan.pieces);
       case 'copy':
-        return await this.#copy(dataset, index);
+        return yield* this.#copy(dataset, index);
     }
   }
 
@@ -77,42 +81,36 @@ export class SealedLayouts {
     return new BoxReader(log.files, index, index.length, { size: elements.size, fill, filters });
   }
 
-  async #chunks(dataset: LogDataset, index: BlockIndex, survey: GridSurvey): Promise<SealedData> {
+  *#chunks(dataset: LogDataset, index: BlockIndex, survey: ChunkSurvey): Io<PublishedData> {
     const reader = this.#reader(dataset, index);
     const chunks: ChunkEntry[] = [];
     let moved = 0;
     for (const cell of survey.all()) {
       const { at, offset, stored } = cell;
       if (offset !== null) {
-        chunks.push({ cell: at, address: offset - this.#output.base, size: stored, mask: 0 });
+        chunks.push({ cell: at, address: offset - this.#to.base, size: stored, mask: 0 });
         continue;
       }
-      const bytes = await this.#chunk(dataset, reader, cell, survey);
-      chunks.push({ cell: at, address: await this.#move(bytes), size: bytes.length, mask: 0 });
+      const bytes = yield* this.#chunk(dataset, reader, cell, survey);
+      chunks.push({ cell: at, address: yield* this.#append(bytes), size: bytes.length, mask: 0 });
       moved += bytes.length;
     }
     const layout: NewLayout = chunked(survey.chunk, chunks);
     return { layout, way: survey.inPlace > 0 ? 'chunked' : 'copied', moved, pieces: chunks.length };
   }
 
-  /** Puts bytes at the end of the file; gives their address. */
-  async #move(bytes: Uint8Array): Promise<number> {
-    const address = await this.#steps.run(this.#output.storage, this.#output.append(bytes));
+  *#append(bytes: Uint8Array): Io<number> {
+    const address = yield* this.#to.append(bytes);
     this.#onMoved(bytes.length);
     return address;
   }
 
   /** A chunk put together: what is newest, fill where nothing is and beyond the edge, filtered as the dataset is. */
-  async #chunk(
-    dataset: LogDataset,
-    reader: BoxReader,
-    cell: Cell,
-    { chunk, chunkBytes }: GridSurvey,
-  ): Promise<Uint8Array> {
+  *#chunk(dataset: LogDataset, reader: BoxReader, cell: Cell, { chunk, chunkBytes }: ChunkSurvey): Io<Uint8Array> {
     const { elements, fill, filters } = dataset;
     const { size } = elements;
     const inside = new Uint8Array(size * sizeOf(cell.count));
-    await this.#steps.run(this.#storage, reader.read(cell.start, cell.count, inside, 0));
+    yield* reader.read(cell.start, cell.count, inside, 0);
     let bytes = inside;
     if (inside.length < chunkBytes) {
       bytes = new Uint8Array(chunkBytes);
@@ -124,7 +122,7 @@ export class SealedLayouts {
   }
 
   /** All of the dataset, in row-major order. */
-  async #copy(dataset: LogDataset, index: BlockIndex): Promise<SealedData> {
+  *#copy(dataset: LogDataset, index: BlockIndex): Io<PublishedData> {
     const { shape, elements } = dataset;
     const reader = this.#reader(dataset, index);
     let address = -1;
@@ -132,8 +130,8 @@ export class SealedLayouts {
     const limit = Math.max(1, Math.floor(WINDOW / elements.size));
     for (const { start, count, size } of rowBoxes(shape, 0, sizeOf(shape), limit)) {
       const bytes = new Uint8Array(elements.size * size);
-      await this.#steps.run(this.#storage, reader.read(Float64Array.from(start), Float64Array.from(count), bytes, 0));
-      const at = await this.#move(bytes);
+      yield* reader.read(Float64Array.from(start), Float64Array.from(count), bytes, 0);
+      const at = yield* this.#append(bytes);
       if (moved === 0) address = at;
       moved += bytes.length;
     }
@@ -142,10 +140,10 @@ export class SealedLayouts {
 
   // ---------------------------------------------------------------- virtual datasets
 
-  #virtual(dataset: LogDataset, pieces: readonly SeenPiece[]): SealedData {
+  #virtual(dataset: LogDataset, pieces: readonly MappedPiece[]): PublishedData {
     const { size } = dataset.elements;
     // A dataset over bytes of the log begins at one piece and reaches others only in steps of an element.
-    const byRest = new Map<number, SeenPiece[]>();
+    const byRest = new Map<number, MappedPiece[]>();
     for (const piece of pieces) {
       const rest = piece.offset % size;
       const list = byRest.get(rest);
@@ -168,7 +166,7 @@ export class SealedLayouts {
 
   /** A dataset of the same type over bytes of the log, from a file offset on; gives its path. */
   #alias(dataset: LogDataset, offset: number, length: number): string {
-    const { structure, base } = this.#output;
+    const { structure, base } = this.#to;
     const group = this.#group();
     const name = String(group.links.size);
     structure.createDataset(group, name, {
@@ -182,7 +180,7 @@ export class SealedLayouts {
 
   #group(): ObjectNode {
     if (this.#pieces) return this.#pieces;
-    const { structure } = this.#output;
+    const { structure } = this.#to;
     while (structure.root.links.has(this.#piecesName)) this.#piecesName = `_${this.#piecesName}`;
     this.#pieces = structure.createGroup(structure.root, this.#piecesName);
     untrackOrder(this.#pieces);
@@ -191,6 +189,6 @@ export class SealedLayouts {
 }
 
 /** The byte behind the last one of a piece. */
-function endOf({ offset, runs }: SeenPiece, size: number): number {
+function endOf({ offset, runs }: MappedPiece, size: number): number {
   return offset + ((runs.times - 1) * runs.stride + runs.run) * size;
 }

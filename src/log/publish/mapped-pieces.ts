@@ -1,8 +1,7 @@
-import type { BlockIndex } from '../../log/read/index.ts';
 import { positionIn } from '../../space/box.ts';
 import { subtractMany } from '../../space/sets.ts';
-import { meetsShape } from './grid.ts';
-import { type Runs, runsOf } from './runs.ts';
+import type { BlockIndex } from '../read/index.ts';
+import { meetsShape } from './chunk-survey.ts';
 
 /** More pieces than this make a virtual dataset slow to open. */
 const MOST_PIECES = 4096;
@@ -13,7 +12,7 @@ const MOST_BLOCKS = 2 ** 18;
 const MOST_WORK = 2 ** 22;
 
 /** A part of a dataset that is seen of one block: stretches of elements from a byte of the file on. */
-export interface SeenPiece {
+export interface MappedPiece {
   readonly start: readonly number[];
   readonly count: readonly number[];
   readonly offset: number;
@@ -24,10 +23,10 @@ export interface SeenPiece {
  * What is seen of each block, clipped where newer ones lie over it, so that no two pieces overlap. null if there are too many
  * pieces, or blocks whose bytes are not the elements themselves.
  */
-export function seenPieces(index: BlockIndex, shape: readonly number[], elementSize: number): SeenPiece[] | null {
+export function mappedPieces(index: BlockIndex, shape: readonly number[], elementSize: number): MappedPiece[] | null {
   if (index.stored || index.length > MOST_BLOCKS) return null;
   const { rank, starts, counts } = index;
-  const pieces: SeenPiece[] = [];
+  const pieces: MappedPiece[] = [];
   let work = 0;
   for (let block = index.length - 1; block >= 0; block--) {
     if (!meetsShape(index, block, shape)) continue;
@@ -55,7 +54,7 @@ export function seenPieces(index: BlockIndex, shape: readonly number[], elementS
 
 /** Adds a box of a block; one whose elements are not evenly spread in the block is taken apart. */
 function add(
-  pieces: SeenPiece[],
+  pieces: MappedPiece[],
   index: BlockIndex,
   block: number,
   box: { start: Float64Array; count: Float64Array },
@@ -88,4 +87,35 @@ function gathered(list: Float64Array, blocks: Uint32Array, rank: number): Float6
     out.set(list.subarray(block * rank, (block + 1) * rank), i * rank);
   });
   return out;
+}
+
+/*
+ * A box inside a larger one, both in row-major order: as few stretches of elements as there are.
+ */
+
+type Numbers = ArrayLike<number>;
+
+/** Stretches of `run` elements, `times` of them, one every `stride` elements. */
+export interface Runs {
+  readonly run: number;
+  readonly times: number;
+  readonly stride: number;
+}
+
+/** The stretches of a box, or null if they do not follow one another at equal distances. */
+export function runsOf(shape: Numbers, count: Numbers): Runs | null {
+  let run = 1;
+  let [times, stride] = [1, 1];
+  let step = 1;
+  for (let d = shape.length - 1; d >= 0; d--) {
+    const n = count[d] as number;
+    if (n > 1) {
+      if (times === 1 && step === run) run *= n;
+      else if (times === 1) [times, stride] = [n, step];
+      else if (times * stride === step) times *= n;
+      else return null;
+    }
+    step *= shape[d] as number;
+  }
+  return { run, times, stride: times === 1 ? run : stride };
 }

@@ -1,17 +1,17 @@
 import { H5LogError } from '../../base/errors.ts';
-import type { LogDataset } from '../../log/post/dataset.ts';
-import type { BlockIndex } from '../../log/read/index.ts';
 import { isContiguous, positionIn } from '../../space/box.ts';
 import { sizeOf } from '../../space/shape.ts';
-import { commonGrid, type Extent, GridSurvey, meetsShape, newestGrid } from './grid.ts';
-import { type SeenPiece, seenPieces } from './pieces.ts';
+import type { LogDataset } from '../post/dataset.ts';
+import type { BlockIndex } from '../read/index.ts';
+import { ChunkSurvey, commonGrid, type Extent, meetsShape, newestGrid } from './chunk-survey.ts';
+import { type MappedPiece, mappedPieces } from './mapped-pieces.ts';
 
 /** The way that a dataset becomes ordinary. */
-export type SealPlan =
+export type LayoutPlan =
   | { readonly kind: 'empty'; readonly chunk: readonly number[] | null }
   | { readonly kind: 'contiguous'; readonly offset: number }
-  | { readonly kind: 'chunks'; readonly survey: GridSurvey }
-  | { readonly kind: 'virtual'; readonly pieces: readonly SeenPiece[] }
+  | { readonly kind: 'chunks'; readonly survey: ChunkSurvey }
+  | { readonly kind: 'virtual'; readonly pieces: readonly MappedPiece[] }
   | { readonly kind: 'copy' };
 
 /** A chunk that we choose ourselves has about this many bytes. */
@@ -29,7 +29,7 @@ const FOUND_VISITS = 2 ** 24;
 const MOST_CHUNK = 2 ** 32 - 1;
 
 /** Chooses the way. `isLocal`: the data is in the file that is sealed, so that it can be pointed to. */
-export function planSeal(dataset: LogDataset, index: BlockIndex, isLocal: boolean): SealPlan {
+export function planLayout(dataset: LogDataset, index: BlockIndex, isLocal: boolean): LayoutPlan {
   const { shape, maxShape, filters, elements } = dataset;
   const rank = shape.length;
   const mayGrow = maxShape.some((size, d) => size !== shape[d]);
@@ -46,12 +46,12 @@ export function planSeal(dataset: LogDataset, index: BlockIndex, isLocal: boolea
   const extent: Extent = { shape, elementSize: elements.size, filtered: filters.length > 0, isLocal };
   const survey = isLocal ? bestGrid(index, extent, dataset, declared) : null;
   if (survey) return { kind: 'chunks', survey };
-  const pieces = isLocal ? seenPieces(index, shape, elements.size) : null;
+  const pieces = isLocal ? mappedPieces(index, shape, elements.size) : null;
   if (pieces) return { kind: 'virtual', pieces };
   if (!chosen) return { kind: 'copy' };
   const copied =
-    GridSurvey.of(index, extent, chosen, CHOSEN_VISITS) ??
-    GridSurvey.of(index, extent, chunkShape(dataset), CHOSEN_VISITS);
+    ChunkSurvey.of(index, extent, chosen, CHOSEN_VISITS) ??
+    ChunkSurvey.of(index, extent, chunkShape(dataset), CHOSEN_VISITS);
   if (copied) return { kind: 'chunks', survey: copied };
   if (!needsChunks) return { kind: 'copy' };
   throw new H5LogError('UNSUPPORTED', `[${shape.join(', ')}] has more chunks than can be listed`);
@@ -79,15 +79,15 @@ function bestGrid(
   extent: Extent,
   { maxShape }: LogDataset,
   declared: readonly number[] | null,
-): GridSurvey | null {
+): ChunkSurvey | null {
   const tried = new Set<string>();
-  let best: GridSurvey | null = null;
+  let best: ChunkSurvey | null = null;
   for (const candidate of candidates(index, extent, declared)) {
     const chunk = fitting(candidate, maxShape);
     const name = chunk.join();
     if (tried.has(name)) continue;
     tried.add(name);
-    const survey = GridSurvey.of(index, extent, chunk, visitsFor(chunk, extent, index, candidate === declared));
+    const survey = ChunkSurvey.of(index, extent, chunk, visitsFor(chunk, extent, index, candidate === declared));
     if (!survey || (candidate !== declared && isFine(survey)) || survey.chunkBytes > MOST_CHUNK) continue;
     // What does not fit into the grid is at most a quarter: the rest of the order of ways moves nothing, or everything.
     if (survey.inPlace > 0 && survey.mixed * 4 <= survey.cells * survey.chunkBytes) return survey;
@@ -105,7 +105,7 @@ function visitsFor(chunk: readonly number[], { elementSize }: Extent, { length }
 }
 
 /** A grid that was found, and whose chunks are too small or too many. */
-function isFine({ chunkBytes, cells, blocks }: GridSurvey): boolean {
+function isFine({ chunkBytes, cells, blocks }: ChunkSurvey): boolean {
   if (chunkBytes < LEAST_PART && cells > 2 * blocks) return true;
   return (chunkBytes < LEAST_CHUNK && cells > FEW_CHUNKS) || cells > MOST_CHUNKS;
 }

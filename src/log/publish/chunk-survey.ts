@@ -1,6 +1,6 @@
-import type { BlockIndex } from '../../log/read/index.ts';
 import { isContiguous, positionIn } from '../../space/box.ts';
 import { sizeOf } from '../../space/shape.ts';
+import type { BlockIndex } from '../read/index.ts';
 
 /** No block lies in the cell; several do, or one that leaves a part of it free. */
 const UNSEEN = -1;
@@ -36,7 +36,7 @@ export interface Cell {
 }
 
 /** How the newest blocks of a dataset lie in a grid of chunks. */
-export class GridSurvey {
+export class ChunkSurvey {
   readonly chunk: readonly number[];
   /** Cells in which something was written, and how many of them are chunks as they are. */
   cells = 0;
@@ -68,10 +68,10 @@ export class GridSurvey {
   }
 
   /** Looks where the blocks lie; null if that takes more than `visits` steps, or more memory than is reasonable. */
-  static of(index: BlockIndex, extent: Extent, chunk: readonly number[], visits: number): GridSurvey | null {
+  static of(index: BlockIndex, extent: Extent, chunk: readonly number[], visits: number): ChunkSurvey | null {
     const per = chunk.map((size, d) => Math.ceil((extent.shape[d] as number) / size));
     if (!Number.isSafeInteger(sizeOf(per))) return null;
-    const survey = new GridSurvey(index, extent, chunk, per);
+    const survey = new ChunkSurvey(index, extent, chunk, per);
     if (!survey.#own(visits)) return null;
     const seen = new Uint8Array(index.length);
     for (const cell of survey.all()) survey.#count(cell, seen);
