@@ -15,7 +15,7 @@ export class Runner {
   #since = performance.now();
   #writing: Promise<unknown> | null = null;
 
-  /** `signal` is looked at before every operation. */
+  /** `signal` is looked at before every operation, and at the end. */
   constructor(storage: ByteStorage, signal?: AbortSignal) {
     this.storage = storage;
     this.#signal = signal;
@@ -46,6 +46,7 @@ export class Runner {
       }
       step = io.next(answer);
     }
+    this.#signal?.throwIfAborted();
     return step.value;
   }
 

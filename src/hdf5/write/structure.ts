@@ -285,7 +285,6 @@ export function checkMessageSize(bytes: Uint8Array, name: string): void {
     throw new H5LogError(
       'UNSUPPORTED',
       `${name} needs ${bytes.length} bytes in an object header, which holds at most ${MAX_MESSAGE} for one message`,
-      { object: name },
     );
   }
 }
