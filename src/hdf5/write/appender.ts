@@ -1,44 +1,53 @@
+// Appending to a file: new bytes at its end, then the superblock that makes them count. Only the superblock is ever overwritten
+// (HDF5 file format specification, II.A), always in one blocking write of 48 bytes.
+
 import { H5LogError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { encodeSuperblock, type Superblock } from '../format/superblock.ts';
 
-/** The file grows ahead by at least this much, and by an eighth of what it holds up to the larger step. */
+/** The file is grown ahead of its contents by an eighth of them, but by no less and no more than these. */
 const SMALL_STEP = 2 ** 20;
 const LARGE_STEP = 2 ** 26;
-/** Grown again when less than this is left: a reader that was stopped between size and superblock has that long to go on. */
+/**
+ * The file is grown again when less than this is left. A reader that looked at the size of the file before it reads the
+ * superblock has that many bytes of commits until the two disagree.
+ */
 const MARGIN = 2 ** 18;
 
-/** What a commit writes: bytes at the end, then the superblock that makes them count. Addresses are relative to the base. */
+/** What a commit writes: bytes at its end, and what the superblock says then. Addresses are relative to the base. */
 export interface Append {
+  /** Address of the first byte that is written, and the bytes. */
   readonly at: number;
   readonly parts: readonly Uint8Array[];
+  /** Address behind the contents of the file. */
   readonly end: number;
+  /** Addresses of the root group and of the superblock extension. */
   readonly root: number;
   readonly extension: number;
 }
 
 /**
- * Appends to a file and flips its superblock. Only the superblock is ever overwritten, always in one blocking write of 48
- * bytes. The file is kept longer than its contents, because libhdf5 looks at the size before it reads the superblock: a reader
- * that opens in between would otherwise find a file shorter than it should be.
+ * Appends to a file and flips its superblock. The file is kept longer than its contents, because libhdf5 looks at the size
+ * before it reads the superblock: a reader that opens in between would otherwise find a file shorter than it should be.
  */
 export class Appender {
   readonly base: number;
+  /** Whether commits must survive a power failure: then everything is synced. */
   readonly #power: boolean;
   readonly #name: string;
-  /** The superblock of the last commit, as bytes. */
+  /** The superblock of the last commit. */
   #superblock: Uint8Array;
-  /** The one whose flip was begun; until the commit has succeeded or the old one is back, the file may hold either. */
+  /** The superblock whose flip was begun; until the commit has succeeded or the old one is back, the file may hold either. */
   #begun: Uint8Array | null = null;
-  /** The file's size as we left it, or undefined before the first look. */
+  /** The file's size as we left it; undefined before it was first read. */
   #size: number | undefined;
-  /** The size it may have instead, because a change to it was begun. */
+  /** The size that the file may have instead, because a change of its size was begun. */
   #resizing: number | undefined;
-  /** What the fence reads into: a commit looks twice. */
-  #look = new Uint8Array(0);
-  /** Where the contents of the last commit end. */
+  /** The superblock that the fence read; reused, because every commit reads it twice. */
+  #found = new Uint8Array(0);
+  /** Address behind the contents of the last commit. */
   committedEnd: number;
-  /** Where the next bytes go. */
+  /** Address of the next bytes. */
   position: number;
   /** Bytes below this are never written again: a reader may see them, or a failed sync left them in an unknown state. */
   #fixedEnd: number;
@@ -53,28 +62,28 @@ export class Appender {
     this.#fixedEnd = options.superblock.end;
   }
 
-  /** Grows the file before the first commit, so that from now on no other writer goes unnoticed: it would cut the file to size. */
+  /** Grows the file before the first commit. From then on other writers are noticed, because they cut the file to its contents. */
   *begin(): Io<void> {
     yield* this.#fence();
     yield* this.#grow(this.committedEnd);
   }
 
-  /** Makes room for what others will write up to `end`, before the commit of it. */
+  /** Grows the file to hold what other ranks will write up to `end`, before it is committed. */
   *reserve(end: number): Io<void> {
     yield* this.#fence();
     yield* this.#grow(end);
   }
 
   /**
-   * Everything of a commit: append, sync, check that the file is still ours, flip, sync. A blocking call that takes over an
-   * asynchronous one begins the same commit again, wherever that one was: perhaps behind its flip, or at its end.
+   * A whole commit: append, sync, check that the file is still ours, flip, sync. A blocking call that takes over an
+   * asynchronous one begins the same commit again, however far that one had come.
    */
   *commit(append: Append, body?: (append: Append) => Io<void>): Io<void> {
     const next = encodeSuperblock({ base: this.base, end: append.end, root: append.root, extension: append.extension });
     if (isSame(this.#superblock, next)) return;
     yield* this.#fence();
-    if (this.#begun && isSame(this.#look, next)) {
-      // The one that was overtaken had come as far as this: everything is written, only the last sync may be missing.
+    if (this.#begun && isSame(this.#found, next)) {
+      // The asynchronous call had flipped the superblock: only the last sync may be missing.
       if (this.#power) yield* this.#orPutBack(sync());
     } else {
       if (this.#begun && !isSame(this.#begun, next)) yield* this.#putBack();
@@ -116,7 +125,10 @@ export class Appender {
     if (this.#power) yield { op: 'sync' };
   }
 
-  /** Whether a superblock arrived is not known when its flip fails; the commit is reported as failed, so the old one must count. */
+  /**
+   * Restores the old superblock when `work` fails. A flip that failed may have reached the file, but the commit is reported as
+   * failed, so the old superblock must count.
+   */
   *#orPutBack(work: Io<void>): Io<void> {
     try {
       yield* work;
@@ -124,7 +136,7 @@ export class Appender {
       try {
         yield* this.#putBack();
       } catch {
-        // The storage refuses everything now. Both superblocks describe a whole file; the next commit tries again.
+        // The storage refuses every write now. Both superblocks describe a whole file; the next commit tries again.
       }
       throw error;
     }
@@ -149,15 +161,15 @@ export class Appender {
     this.#resizing = undefined;
   }
 
-  /** Another program that opened the file for writing changed its size or its superblock. */
+  /** Throws if the size or the superblock is not as we left it: another program has opened the file for writing. */
   *#fence(): Io<void> {
     const size = yield { op: 'size' };
     if (this.#size === undefined || size === this.#resizing) this.#size = size;
-    if (this.#look.length !== this.#superblock.length) this.#look = new Uint8Array(this.#superblock.length);
-    const now = this.#look;
-    const count = yield { op: 'read', into: now, offset: this.base, now: true };
-    const isOurs = now.every((byte, i) => byte === this.#superblock[i] || byte === this.#begun?.[i]);
-    if (size !== this.#size || count < now.length || !isOurs) {
+    if (this.#found.length !== this.#superblock.length) this.#found = new Uint8Array(this.#superblock.length);
+    const found = this.#found;
+    const count = yield { op: 'read', into: found, offset: this.base, now: true };
+    const isOurs = found.every((byte, i) => byte === this.#superblock[i] || byte === this.#begun?.[i]);
+    if (size !== this.#size || count < found.length || !isOurs) {
       const what = size === this.#size ? 'superblock' : `size (${this.#size} bytes, now ${size})`;
       throw new H5LogError(
         'STORAGE',
@@ -167,7 +179,7 @@ export class Appender {
     }
   }
 
-  /** Cuts the file to its contents. A file that is no longer ours is left alone. */
+  /** Cuts the file to its contents, unless another program has changed it. */
   *close(): Io<void> {
     try {
       yield* this.#fence();

@@ -1,6 +1,9 @@
+// Commits: what changed in a structure gets addresses at the end of the file, is encoded, and is appended; then the superblock
+// points to the new root group. Nothing that an earlier commit wrote changes.
+
 import { allocate } from '../../base/buffers.ts';
 import type { Io } from '../../storage/io.ts';
-import { ByteWriter, putU64 } from '../format/byte-writer.ts';
+import { putU64 } from '../format/byte-writer.ts';
 import { UNDEFINED } from '../format/cursor.ts';
 import { GlobalHeapWriter, type HeapId } from '../format/global-heap.ts';
 import {
@@ -13,9 +16,6 @@ import {
   type Relocatable,
 } from '../graph/object-node.ts';
 import { withReferrers } from '../graph/references.ts';
-import { encodeAttributeInfo } from '../messages/attribute.ts';
-import { encodeLinkInfo } from '../messages/link.ts';
-import { MESSAGE } from '../messages/message-types.ts';
 import type { Append, Appender } from './appender.ts';
 import {
   blockSize,
@@ -24,12 +24,13 @@ import {
   firstChunkSize,
   type GeneratedMessage,
   generatedBytes,
+  generatedMessages,
   packHeader,
   unwrittenBlocks,
 } from './object-header.ts';
 import type { Structure } from './structure.ts';
 
-/** A commit that is encoded and has its place, but is not written yet. */
+/** A commit whose bytes and addresses are fixed, but which is not written yet. */
 export interface PlannedCommit {
   readonly plan: StructurePlan;
   readonly append: Append;
@@ -38,13 +39,14 @@ export interface PlannedCommit {
 }
 
 /**
- * Turns what changed in a structure into commits. Planning happens at once and fixes the bytes; writing may take its time while
- * the structure changes further. Commits are written in the order they were planned; when one fails, those behind it must be
+ * Turns what changed in a structure into commits. Planning is immediate and fixes the bytes; while they are written, the
+ * structure may change further. Commits are written in the order they were planned; when one fails, those behind it must be
  * undone too, because they point into it.
  */
 export class Committer {
   readonly structure: Structure;
   readonly appender: Appender;
+  /** The superblock extension; written with the first commit. */
   #extension: ObjectNode | null;
   #extensionPlanned = false;
 
@@ -73,15 +75,15 @@ export class Committer {
     return { plan, append, bytes: plan.end - plan.at };
   }
 
-  /** Writes a planned commit, its bytes by `body` if given. May be started again: the bytes and their places are fixed. */
+  /** Writes a planned commit, with `body` if the caller writes the bytes. May be started again: bytes and addresses are fixed. */
   *write(planned: PlannedCommit, body?: (append: Append) => Io<void>): Io<void> {
     yield* this.appender.commit(planned.append, body);
     this.structure.loader.file.end = planned.append.end;
   }
 
   /**
-   * The planned commit is not, and will not be, in the file: everything in it is pending again. `reuse`: no write of it is under
-   * way any more, so that its space can be used again.
+   * The planned commit is not, and will not be, in the file: everything in it waits for the next commit. `reuse` says
+   * that no write of it is under way any more, so that its space can be used again.
    */
   undo(planned: PlannedCommit, reuse: boolean): void {
     if (reuse) this.appender.retreat(planned.append);
@@ -94,63 +96,48 @@ export class Committer {
   }
 }
 
-/** The structure of one commit, ready to be written at `at`. */
+/** The bytes of one commit, and what they are made of. */
 export interface StructurePlan {
+  /** Address of the first byte. */
   readonly at: number;
-  /** What to write at `at`, one after the other: the extents, then the structure. */
+  /** What to write there, one after the other: the extents, then heap collections and headers. */
   readonly parts: readonly Uint8Array[];
+  /** Address behind the last byte. */
   readonly end: number;
   readonly extents: readonly FileExtent[];
   readonly nodes: readonly ObjectNode[];
   readonly blocks: readonly ContinuationBlock[];
+  /** Messages that were patched. */
   readonly messages: readonly HeaderMessage[];
 }
 
 /**
- * Gives every changed object and everything that points to one a new place from `at` on, and encodes them all. Sizes do not
- * depend on addresses, so places come first and cycles are no trouble.
+ * Assigns addresses from `at` on to every changed object and everything that points to one, patches the messages that hold
+ * these addresses, and encodes them all. Sizes do not depend on addresses: objects may point to one another in cycles.
  */
-export function planStructure(
+function planStructure(
   changed: Iterable<ObjectNode>,
   extents: readonly FileExtent[],
   at: number,
   commit: number,
 ): StructurePlan {
   const nodes = [...withReferrers(changed, extents)];
-  const messages = new Set<HeaderMessage>();
-  for (const placed of [...extents, ...nodes]) for (const message of placed.referrers) messages.add(message);
-  for (const node of nodes) for (const message of node.firstChunk) if (message.heapPending) messages.add(message);
-  for (const message of messages) {
-    moveToFirstChunk(message);
-    message.changed = commit;
-    // The heap contents may belong to a page of the file or to an earlier commit: never patch those in place.
-    own(message);
-  }
+  const messages = messagesToPatch(nodes, extents, commit);
+  const heap = new PendingCollections(messages);
 
-  const heap = new GlobalHeapWriter();
-  const places: { item: Relocatable; at: number; place: HeapId }[] = [];
-  for (const message of messages) if (message.heapPending || message.heap.length > 0) placeHeap(message, heap, places);
   let end = at;
   for (const extent of extents) {
-    extent.address = extent.size === 0 ? -1 : end;
+    extent.address = extent.size === 0 ? UNDEFINED : end;
     end += extent.size;
   }
   const structureAt = end;
-  const heapSizes = heap.sizes();
-  const heapAddresses = heapSizes.map((size) => {
-    const address = end;
-    end += size;
-    return address;
-  });
-
-  const generated = new Map<ObjectNode, GeneratedMessage[]>();
+  end = heap.assignAddresses(end);
   const blocks: ContinuationBlock[] = [];
-  const firstSizes: number[] = [];
+  const headers: { node: ObjectNode; generated: readonly GeneratedMessage[]; size: number }[] = [];
   for (const node of nodes) {
-    const made = generatedFor(node);
-    const madeBytes = generatedBytes(node, made);
-    generated.set(node, made);
-    packHeader(node, madeBytes);
+    const generated = generatedMessages(node);
+    const generatedSize = generatedBytes(node, generated);
+    packHeader(node, generatedSize);
     for (const block of unwrittenBlocks(node.blocks)) {
       block.address = end;
       block.size = blockSize(node, block);
@@ -158,99 +145,120 @@ export function planStructure(
       blocks.push(block);
     }
     node.address = end;
-    const size = firstChunkSize(node, madeBytes);
-    firstSizes.push(size);
+    const size = firstChunkSize(node, generatedSize);
+    headers.push({ node, generated, size });
     end += size;
   }
 
   for (const message of messages) patchTargets(message);
-  for (const { item, at: slot, place } of places) {
-    const view = new DataView(item.bytes.buffer, item.bytes.byteOffset + slot, 12);
-    putU64(view, 0, heapAddresses[place.collection] as number);
-    view.setUint32(8, place.index, true);
-  }
+  heap.patchIds();
 
   const bytes = allocate(end - structureAt);
-  heapAddresses.forEach((address, i) => {
-    bytes.set(heap.encode(i), address - structureAt);
-  });
-  nodes.forEach((node, i) => {
-    for (const block of unwrittenBlocks(node.blocks)) {
-      encodeBlock(node, block, bytes.subarray(block.address - structureAt, block.address - structureAt + block.size));
-    }
-    const from = node.address - structureAt;
-    encodeFirstChunk(node, generated.get(node) ?? [], bytes.subarray(from, from + (firstSizes[i] as number)));
+  const room = (address: number, size: number): Uint8Array =>
+    bytes.subarray(address - structureAt, address - structureAt + size);
+  heap.encode((address, collection) => room(address, collection.length).set(collection));
+  for (const { node, generated, size } of headers) {
+    for (const block of unwrittenBlocks(node.blocks)) encodeBlock(node, block, room(block.address, block.size));
+    encodeFirstChunk(node, generated, room(node.address, size));
     node.dirty = false;
-  });
+  }
   for (const block of blocks) block.written = true;
   for (const message of messages) message.heapPending = false;
   const parts = [...extents.flatMap((extent) => extent.parts()), bytes];
   return { at, parts, end, extents, nodes, blocks, messages: [...messages] };
 }
 
-/** The commit failed: everything in it differs from the file again. */
-export function undoPlan(plan: StructurePlan): void {
-  for (const node of plan.nodes) node.dirty = true;
-  for (const first of plan.blocks)
-    for (let block: ContinuationBlock | null = first; block; block = block.parent) block.written = false;
-  for (const message of plan.messages) {
-    // Dropped or replaced since the commit was planned: it must not come back.
-    if (message.block === null && !message.owner.firstChunk.has(message)) continue;
+/** The messages that hold addresses or heap ids that this commit assigns, ready to be patched and in the first chunk. */
+function messagesToPatch(
+  nodes: readonly ObjectNode[],
+  extents: readonly FileExtent[],
+  commit: number,
+): ReadonlySet<HeaderMessage> {
+  const messages = new Set<HeaderMessage>();
+  for (const extent of extents) for (const message of extent.referrers) messages.add(message);
+  for (const node of nodes) for (const message of node.referrers) messages.add(message);
+  for (const node of nodes) for (const message of node.firstChunk) if (message.heapPending) messages.add(message);
+  for (const message of messages) {
     moveToFirstChunk(message);
-    message.heapPending = message.heap.length > 0;
+    message.changed = commit;
+    // Bytes of a cached page or of an earlier commit must not be patched.
+    const isShared = message.content !== message.bytes;
+    copyOnWrite(message);
+    if (!isShared) message.content = message.bytes;
   }
+  return messages;
 }
 
-/** Bytes that may be patched: a copy of their own, all the way into the heap contents. */
-function own(message: HeaderMessage): void {
-  const same = message.content === message.bytes;
-  ownBytes(message);
-  if (same) message.content = message.bytes;
-}
-
-function ownBytes(item: Relocatable): void {
+/** Gives a message and its heap objects bytes of their own. */
+function copyOnWrite(item: Relocatable): void {
   if (!item.owned) item.bytes = item.bytes.slice();
   item.owned = true;
-  for (const slot of item.heap) ownBytes(slot.content);
+  for (const slot of item.heap) copyOnWrite(slot.content);
 }
 
-function placeHeap(
-  item: Relocatable,
-  heap: GlobalHeapWriter,
-  places: { item: Relocatable; at: number; place: HeapId }[],
-): void {
-  for (const slot of item.heap) {
-    placeHeap(slot.content, heap, places);
-    places.push({ item, at: slot.at, place: heap.add(slot.content.bytes) });
+/** The heap objects of some messages, in collections that are appended with them. */
+class PendingCollections {
+  readonly #writer = new GlobalHeapWriter();
+  readonly #ids: { readonly item: Relocatable; readonly at: number; readonly id: HeapId }[] = [];
+  #addresses: number[] = [];
+
+  constructor(messages: Iterable<HeaderMessage>) {
+    for (const message of messages) this.#add(message);
+  }
+
+  #add(item: Relocatable): void {
+    for (const { at, content } of item.heap) {
+      this.#add(content);
+      this.#ids.push({ item, at, id: this.#writer.add(content.bytes) });
+    }
+  }
+
+  /** Assigns addresses from `at` on and gives the address behind the last collection. */
+  assignAddresses(at: number): number {
+    let end = at;
+    this.#addresses = this.#writer.sizes().map((size) => {
+      const address = end;
+      end += size;
+      return address;
+    });
+    return end;
+  }
+
+  patchIds(): void {
+    for (const { item, at, id } of this.#ids) {
+      const view = new DataView(item.bytes.buffer, item.bytes.byteOffset + at, 12);
+      putU64(view, 0, this.#addresses[id.collection] as number);
+      view.setUint32(8, id.index, true);
+    }
+  }
+
+  /** Encodes every collection, after all heap objects were patched. */
+  encode(put: (address: number, collection: Uint8Array) => void): void {
+    this.#addresses.forEach((address, i) => {
+      put(address, this.#writer.encode(i));
+    });
   }
 }
 
+/** Writes the addresses of its targets into a message and its heap objects. */
 function patchTargets(item: Relocatable): void {
   if (item.targets.length > 0) {
     const view = new DataView(item.bytes.buffer, item.bytes.byteOffset, item.bytes.byteLength);
-    // What was made and deleted again before it was ever written has no place: a null reference.
+    // An object that was created and deleted before it was ever written has no address: a null reference.
     for (const { at, target } of item.targets) putU64(view, at, isTemporary(target.address) ? 0 : target.address);
   }
   for (const slot of item.heap) patchTargets(slot.content);
 }
 
-/** The messages that follow from a node's fields. */
-function generatedFor(node: ObjectNode): GeneratedMessage[] {
-  const made: GeneratedMessage[] = [];
-  if (node.kind === 'group') {
-    const { tracked, indexed, next } = node.linkOrder;
-    made.push({ type: MESSAGE.linkInfo, bytes: encodeLinkInfo({ tracked, indexed, nextOrder: next }) });
-    made.push({ type: MESSAGE.groupInfo, bytes: node.groupInfo });
+/** The commit failed: everything in it differs from the file again. */
+function undoPlan(plan: StructurePlan): void {
+  for (const node of plan.nodes) node.dirty = true;
+  for (const first of plan.blocks)
+    for (let block: ContinuationBlock | null = first; block; block = block.parent) block.written = false;
+  for (const message of plan.messages) {
+    // A message that was removed or replaced since the commit was planned must not come back.
+    if (message.block === null && !message.owner.firstChunk.has(message)) continue;
+    moveToFirstChunk(message);
+    message.heapPending = message.heap.length > 0;
   }
-  if (node.denseAttributeInfo) made.push({ type: MESSAGE.attributeInfo, bytes: node.denseAttributeInfo.bytes });
-  else if (node.attributes.size > 0) {
-    const { tracked, indexed, next } = node.attributeOrder;
-    made.push({
-      type: MESSAGE.attributeInfo,
-      bytes: encodeAttributeInfo({ tracked, indexed, nextOrder: Math.min(next, 0xffff) }),
-    });
-  }
-  if (node.linkCount > 1)
-    made.push({ type: MESSAGE.referenceCount, bytes: new ByteWriter(5).u8(0).u32(node.linkCount).done() });
-  return made;
 }

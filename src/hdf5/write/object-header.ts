@@ -1,22 +1,26 @@
+// Version 2 object headers: which message goes into which chunk, and the bytes (HDF5 file format specification, IV.A.1.b).
+//
+// A header stays cheap to change although it may hold 10,000 links. What changed lately is in the first chunk, which is small
+// and written with every change of the object. Everything else is in continuation blocks, which stay where they are. When the
+// first chunk grows too large, its older messages move into a new block. When there are many blocks, eight of them are put
+// behind one block that only points to them. A message that changes leaves its block, which is then written without it.
+
 import { lookup3 } from '../../base/checksum.ts';
-import { putU64 } from '../format/byte-writer.ts';
+import { ByteWriter, putU64 } from '../format/byte-writer.ts';
 import { ContinuationBlock, type HeaderMessage, isTemporary, type ObjectNode } from '../graph/object-node.ts';
+import { encodeAttributeInfo } from '../messages/attribute.ts';
+import { encodeLinkInfo } from '../messages/link.ts';
 import { MESSAGE } from '../messages/message-types.ts';
 
-/*
- * How a header stays cheap to change although it holds 10,000 links: what changed lately is in the first chunk, which is
- * small and written with every change of the object. Everything else lies in continuation blocks that stay where they are.
- * When the first chunk grows too large its older messages move into a new block; when there are many blocks, eight of them
- * are put behind one block that only points to them. A message that changes leaves its block, which is then written anew
- * without it.
- */
-
-/** Bytes of messages the first chunk may hold before some of them move out. */
+/** Bytes of messages that the first chunk may hold before some of them move to a block. */
 const FIRST_CHUNK_LIMIT = 512;
-/** A header that is written for the first time and is this small stays in one piece. */
-const WHOLE_LIMIT = 2048;
+/** A header that is written for the first time may hold this much in the first chunk: many are never changed. */
+const NEW_FIRST_CHUNK_LIMIT = 2048;
+/** Bytes of messages in a block. */
 const BLOCK_LIMIT = 1024;
+/** Blocks to a block that points to others. */
 const FANOUT = 8;
+/** Signatures; that of the first chunk with the version of the header. */
 const OCHK = [0x4f, 0x43, 0x48, 0x4b];
 const OHDR = [0x4f, 0x48, 0x44, 0x52, 2];
 
@@ -24,23 +28,23 @@ const headSize = (node: ObjectNode): number => (node.flags & 4 ? 6 : 4);
 const messageSize = (node: ObjectNode, message: HeaderMessage): number => headSize(node) + message.bytes.length;
 const continuationSize = (node: ObjectNode): number => headSize(node) + 16;
 
-/** Decides which messages stay in the first chunk and packs the others into blocks. */
+/** Decides which messages stay in the first chunk, beside the generated ones, and packs the others into blocks. */
 export function packHeader(node: ObjectNode, generatedSize: number): void {
-  node.blocks = prune(node, node.blocks);
+  node.blocks = removeSparse(node, node.blocks);
   let bytes = generatedSize;
   for (const message of node.firstChunk) bytes += messageSize(node, message);
   const isNew = isTemporary(node.address);
-  const limit = isNew ? WHOLE_LIMIT : FIRST_CHUNK_LIMIT;
+  const limit = isNew ? NEW_FIRST_CHUNK_LIMIT : FIRST_CHUNK_LIMIT;
   if (bytes > limit) spill(node, generatedSize);
   gatherBlocks(node);
 }
 
-/** Blocks that have lost most of their messages are emptied: their messages are packed again. */
-function prune(node: ObjectNode, blocks: ContinuationBlock[]): ContinuationBlock[] {
-  const kept: ContinuationBlock[] = [];
+/** Removes blocks that have lost most of their messages; the others go back to the first chunk. Returns the remaining blocks. */
+function removeSparse(node: ObjectNode, blocks: ContinuationBlock[]): ContinuationBlock[] {
+  const remaining: ContinuationBlock[] = [];
   for (const block of blocks) {
     if (!block.written) {
-      block.children = prune(node, block.children);
+      block.children = removeSparse(node, block.children);
       let bytes = 0;
       for (const message of block.messages) bytes += messageSize(node, message);
       if (block.children.length === 0 && bytes < BLOCK_LIMIT / 4) {
@@ -52,12 +56,12 @@ function prune(node: ObjectNode, blocks: ContinuationBlock[]): ContinuationBlock
         continue;
       }
     }
-    kept.push(block);
+    remaining.push(block);
   }
-  return kept;
+  return remaining;
 }
 
-/** Keeps the latest changes in the first chunk and moves the others, in their order, into new blocks. */
+/** Keeps the messages that changed last in the first chunk and moves the others, in their order, into new blocks. */
 function spill(node: ObjectNode, generatedSize: number): void {
   const latest = [...node.firstChunk].sort((a, b) => b.changed - a.changed);
   const staying = new Set<HeaderMessage>();
@@ -84,7 +88,7 @@ function spill(node: ObjectNode, generatedSize: number): void {
   node.firstChunk = staying;
 }
 
-/** Puts eight blocks of a level behind one of the next, so that the first chunk never points to many. */
+/** Puts every eight blocks of a level behind one of the next level, so that the first chunk never points to many. */
 function gatherBlocks(node: ObjectNode): void {
   for (let level = 0; node.blocks.length >= FANOUT; level++) {
     const same = node.blocks.filter((block) => block.level === level);
@@ -127,22 +131,44 @@ export function firstChunkSize(node: ObjectNode, generatedSize: number): number 
   return 5 + 1 + node.extras.length + sizeBytes(size) + size + 4;
 }
 
-/** The size of the first chunk takes 1, 2 or 4 bytes; which, is in the header's flags as a power of two. */
+/** Width of the field for the size of the first chunk. The header's flags hold it as a power of two. */
 function sizeBytes(size: number): 1 | 2 | 4 {
   return size < 0x100 ? 1 : size < 0x10000 ? 2 : 4;
 }
 
-/** A message that is made from the node's fields and not kept. */
+/** A message that is encoded from the node's fields whenever the node is written. */
 export interface GeneratedMessage {
   readonly type: number;
   readonly bytes: Uint8Array;
 }
 
+/** The messages that say how many links and attributes an object has, how they are ordered, and how many links lead to it. */
+export function generatedMessages(node: ObjectNode): GeneratedMessage[] {
+  const made: GeneratedMessage[] = [];
+  if (node.kind === 'group') {
+    const { tracked, indexed, next } = node.linkOrder;
+    made.push({ type: MESSAGE.linkInfo, bytes: encodeLinkInfo({ tracked, indexed, nextOrder: next }) });
+    made.push({ type: MESSAGE.groupInfo, bytes: node.groupInfo });
+  }
+  if (node.denseAttributeInfo) made.push({ type: MESSAGE.attributeInfo, bytes: node.denseAttributeInfo.bytes });
+  else if (node.attributes.size > 0) {
+    const { tracked, indexed, next } = node.attributeOrder;
+    made.push({
+      type: MESSAGE.attributeInfo,
+      bytes: encodeAttributeInfo({ tracked, indexed, nextOrder: Math.min(next, 0xffff) }),
+    });
+  }
+  if (node.linkCount > 1)
+    made.push({ type: MESSAGE.referenceCount, bytes: new ByteWriter(5).u8(0).u32(node.linkCount).done() });
+  return made;
+}
+
+/** The bytes of some messages with their message headers. */
 export function generatedBytes(node: ObjectNode, generated: readonly GeneratedMessage[]): number {
   return generated.reduce((sum, message) => sum + headSize(node) + message.bytes.length, 0);
 }
 
-/** Writes into one buffer; addresses of everything pointed to are final. */
+/** Writes a header chunk into a buffer of its size. */
 class HeaderWriter {
   readonly bytes: Uint8Array;
   readonly #view: DataView;
@@ -197,7 +223,7 @@ class HeaderWriter {
   }
 }
 
-/** The bytes of a continuation block, written into `bytes`, which has its size. */
+/** Encodes a continuation block into `bytes`, which has its size. All addresses are assigned. */
 export function encodeBlock(node: ObjectNode, block: ContinuationBlock, bytes: Uint8Array): void {
   const out = new HeaderWriter(bytes, (node.flags & 4) !== 0);
   out.raw(OCHK);
@@ -206,7 +232,7 @@ export function encodeBlock(node: ObjectNode, block: ContinuationBlock, bytes: U
   out.checksum();
 }
 
-/** The bytes of the first chunk, written into `bytes`, which has its size. */
+/** Encodes the first chunk into `bytes`, which has its size. All addresses are assigned. */
 export function encodeFirstChunk(node: ObjectNode, generated: readonly GeneratedMessage[], bytes: Uint8Array): void {
   const out = new HeaderWriter(bytes, (node.flags & 4) !== 0);
   out.raw(OHDR);
