@@ -1,9 +1,9 @@
+// Encodes the little-endian fields of HDF5 structures.
+
 const encoder = new TextEncoder();
 
-/*
- * A header message is some 30 bytes long, and a file has thousands. A buffer of its own for each would cost more time than
- * everything else, so they are cut from slabs.
- */
+// A header message is some 30 bytes long, and a file has thousands. A buffer for each would cost more time than everything
+// else, so they are cut from slabs.
 const SLAB = 64 * 1024;
 let slab = new Uint8Array(0);
 let slabView = new DataView(slab.buffer);
@@ -26,7 +26,7 @@ export class ByteWriter {
     this.#limit = slabUsed;
   }
 
-  /** Makes room at the end and gives the position of it in the slab. */
+  /** Adds `count` bytes at the end and gives their position in the slab. */
   #room(count: number): number {
     const at = this.#start + this.length;
     this.length += count;
@@ -53,19 +53,19 @@ export class ByteWriter {
   }
 
   u8(value: number): this {
-    const at = this.#room(1); // first: making room may change the view
+    const at = this.#room(1); // before the view is used: #room may change it
     this.#view.setUint8(at, value);
     return this;
   }
 
   u16(value: number): this {
-    const at = this.#room(2); // first: making room may change the view
+    const at = this.#room(2); // before the view is used: #room may change it
     this.#view.setUint16(at, value, true);
     return this;
   }
 
   u32(value: number): this {
-    const at = this.#room(4); // first: making room may change the view
+    const at = this.#room(4); // before the view is used: #room may change it
     this.#view.setUint32(at, value, true);
     return this;
   }
@@ -77,7 +77,7 @@ export class ByteWriter {
     return this;
   }
 
-  /** An unsigned integer in as few bytes as the caller says. */
+  /** An unsigned integer of `size` bytes. */
   uint(value: number, size: number): this {
     const at = this.#room(size);
     for (let i = 0, rest = value; i < size; i++) {
@@ -107,7 +107,7 @@ export class ByteWriter {
     return this;
   }
 
-  /** What was written so far, without a copy. Writing may go on; the bytes given stay as they are. */
+  /** The bytes so far, without a copy. Writing may go on; it does not change them. */
   done(): Uint8Array {
     const end = this.#start + this.length;
     if (this.#bytes === slab && this.#limit === slabUsed) slabUsed = this.#limit = end;
@@ -127,7 +127,7 @@ export function textLength(value: string): number {
   return value.length;
 }
 
-/** Writes an address or a size; -1 becomes all bits one. */
+/** Writes an address or a size; a negative one becomes all bits one: undefined, or unlimited. */
 export function putU64(view: DataView, at: number, value: number): void {
   if (value < 0) {
     view.setUint32(at, 0xffffffff, true);

@@ -1,3 +1,5 @@
+// Decodes the little-endian fields of HDF5 structures, and refuses what a damaged file may contain.
+
 import { lookup3 } from '../../base/checksum.ts';
 import { formatError } from '../../base/errors.ts';
 
@@ -6,18 +8,18 @@ export const UNDEFINED = -1;
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** Text of the file. A byte order mark is part of a name like any other character: without it two names could be one. */
+/** Text of the file. A byte order mark stays part of a name: without it two different names could become one. */
 export function textFrom(bytes: Uint8Array): string {
   return decoder.decode(bytes);
 }
 
 /**
- * Reads fields one after the other from bytes of the file. Every read is checked against the end, and every number that
- * counts or places something against 2^53 - 1, so that a damaged file gives FORMAT with the offset and nothing else.
+ * Reads fields one after the other from bytes of the file. Every read is checked against the end, and every count and address
+ * against 2^53 - 1, so that a damaged file always gives FORMAT with the offset.
  */
 export class Cursor {
   readonly bytes: Uint8Array;
-  /** Where bytes[0] lies in the file, for messages. */
+  /** File offset of bytes[0], for error messages. */
   readonly base: number;
   at: number;
   end: number;
@@ -27,7 +29,7 @@ export class Cursor {
     this.bytes = bytes;
     this.base = base;
     this.at = at;
-    // Never behind the bytes, whatever a damaged length said.
+    // A damaged length must not lead behind the bytes.
     this.end = Math.min(end, bytes.length);
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
@@ -45,6 +47,7 @@ export class Cursor {
     throw formatError(message, this.offset);
   }
 
+  /** Consumes `count` bytes and gives their position; throws if there are fewer. */
   need(count: number, what = 'field'): number {
     if (count > this.end - this.at) this.fail(`${what} of ${count} bytes where only ${this.end - this.at} are left`);
     const at = this.at;
@@ -84,7 +87,7 @@ export class Cursor {
     return this.uint(8);
   }
 
-  /** An address or a size of `size` bytes where all bits one mean "undefined" (or "unlimited"). */
+  /** An address or a size of `size` bytes; UNDEFINED if all bits are one, which for a size means unlimited. */
   address(size: number): number {
     const at = this.at;
     this.need(size);
@@ -106,7 +109,7 @@ export class Cursor {
     return this.bytes.subarray(at, at + count);
   }
 
-  /** A text that ends with a NUL; the NUL is consumed. */
+  /** Text that ends with a NUL, which is consumed. */
   cstring(what = 'name'): string {
     const stop = this.bytes.indexOf(0, this.at);
     if (stop < 0 || stop >= this.end) this.fail(`${what} without an end`);
@@ -119,6 +122,7 @@ export class Cursor {
     return textFrom(this.take(count, what));
   }
 
+  /** A byte that must have this value, such as a version. */
   expect(value: number, what: string): void {
     const at = this.at;
     const got = this.u8();
@@ -128,7 +132,7 @@ export class Cursor {
     }
   }
 
-  /** Four letters such as OHDR. */
+  /** Four letters that a structure begins with, such as OHDR. */
   signature(letters: string): void {
     const at = this.at;
     const got = this.string(4, 'signature');
@@ -139,7 +143,7 @@ export class Cursor {
   }
 }
 
-/** Compares the checksum stored at `at` with that of everything before it; `offset` is where the bytes begin in the file. */
+/** Compares the checksum stored at `at` with that of all bytes before it; `offset` is the file offset of the structure. */
 export function checkSum(cursor: Cursor, at: number, offset: number, what = ''): void {
   cursor.at = at;
   if (cursor.u32() !== lookup3(cursor.bytes, 0, at)) throw formatError(`checksum${what} is wrong`, offset);

@@ -1,15 +1,18 @@
+// The bytes of a file as of one commit, read in cached pages, and a bound on how many of them a reader may be made to read.
+
 import { formatError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
 
-/** How large pages are and how many are kept: few large ones for structure, which lies together. */
+/** Bytes of a page, and how many pages are cached. */
 export interface Paging {
   readonly size: number;
-  readonly kept: number;
+  readonly cached: number;
 }
 
-const STRUCTURE_PAGES: Paging = { size: 64 * 1024, kept: 256 };
+/** Headers and indexes that are read together mostly lie together. */
+const STRUCTURE_PAGES: Paging = { size: 64 * 1024, cached: 256 };
 
 interface Page {
   bytes: Uint8Array;
@@ -17,8 +20,8 @@ interface Page {
 }
 
 /**
- * The bytes of one state of a file, read in pages. Committed bytes never change, so pages stay valid; a page that reached
- * the end of the state is read again once the state has grown. Addresses are relative to the superblock's base address.
+ * The bytes of a file as of one commit, read in pages. Committed bytes never change, so pages stay valid; a page that reached
+ * the end of the file is read again once the file has grown. Addresses are relative to the superblock's base address.
  */
 export class FileBytes {
   /** Bytes before the superblock (a user block); added to every address. */
@@ -26,11 +29,11 @@ export class FileBytes {
   /** Sizes in bytes of addresses and of lengths in this file. */
   readonly addressSize: number;
   readonly lengthSize: number;
-  /** First address behind this state. */
+  /** Address behind the contents of the file. */
   end: number;
   readonly #pages = new Map<number, Page>();
   readonly #paging: Paging;
-  /** Where the bytes are, if not in the storage that is driven. */
+  /** The storage to read from, if not the one that the driver of the generator has. */
   readonly #storage: ByteStorage | undefined;
 
   constructor(
@@ -64,7 +67,7 @@ export class FileBytes {
     return whole;
   }
 
-  /** The page that holds [address, address + length), if one does and it is in memory; its first byte is at {@link pageStart}. */
+  /** The page that holds [address, address + length), if one does and it is cached; its first byte is at {@link pageStart}. */
   cached(address: number, length: number): Uint8Array | null {
     const index = Math.floor(address / this.#paging.size);
     const page = this.#pages.get(index);
@@ -75,7 +78,7 @@ export class FileBytes {
     return Math.floor(address / this.#paging.size) * this.#paging.size;
   }
 
-  /** Fills `into` without the detour over pages: for large pieces. */
+  /** Fills `into` from the file, not from pages: for large reads. */
   *readInto(into: Uint8Array, address: number, what: string): Io<void> {
     this.#check(address, into.length, what);
     yield* this.#direct(into, address);
@@ -91,12 +94,12 @@ export class FileBytes {
     }
   }
 
-  /** The same, as a cursor whose messages name file offsets. */
+  /** A cursor over the bytes [address, address + length), whose error messages name file offsets. */
   *cursor(address: number, length: number, what: string): Io<Cursor> {
     return new Cursor(yield* this.read(address, length, what), this.base + address);
   }
 
-  /** At most `length` bytes from `address`, fewer at the end: for structures that tell their own size. */
+  /** A cursor over at most `length` bytes from `address`, fewer at the end of the file: for structures that hold their size. */
   *peek(address: number, length: number, what: string): Io<Cursor> {
     const known = address === UNDEFINED ? 0 : Math.max(0, Math.min(length, this.end - address));
     if (known === 0 && address !== UNDEFINED)
@@ -111,7 +114,7 @@ export class FileBytes {
     const size = Math.min(PAGE, this.end - index * PAGE);
     const bytes = new Uint8Array(size);
     yield* this.#direct(bytes, index * PAGE);
-    if (this.#pages.size >= this.#paging.kept) {
+    if (this.#pages.size >= this.#paging.cached) {
       for (const oldest of this.#pages.keys()) {
         this.#pages.delete(oldest);
         break;
@@ -129,8 +132,8 @@ export class FileBytes {
 }
 
 /**
- * Parts of a file do not overlap, so all of one kind together are never longer than the file. Where they are, the file was made
- * to keep its reader busy: the same bytes are to be read again and again.
+ * Structures in a file do not overlap, so all of one kind together are never longer than the file. Where they are, the file was
+ * crafted to keep its reader busy: the same bytes would be read again and again.
  */
 export class Budget {
   readonly #file: FileBytes;
@@ -144,7 +147,7 @@ export class Budget {
     return this.#spent;
   }
 
-  /** Gives back what was spent since, because it could not be read after all. A file that was caught stays caught. */
+  /** Forgets what was spent beyond `spent`, because its reading failed. A budget that was exceeded stays so. */
   refund(spent: number): void {
     if (this.#spent <= this.#file.end) this.#spent = spent;
   }

@@ -1,3 +1,6 @@
+// The global heap, which holds values of variable length: collections are read and built (HDF5 file format specification,
+// III.E).
+
 import { visitHeapIds } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
@@ -6,11 +9,12 @@ import { Budget, type FileBytes } from './file-bytes.ts';
 
 /** libhdf5 refuses smaller collections. */
 const MIN_COLLECTION = 4096;
-/** Beyond this a new collection is begun, so that no single one grows without bound. */
+/** A collection of this size is not added to: reading one value means to read its collection. */
 const FULL_COLLECTION = 64 * 1024;
+/** Bytes before the objects of a collection, and before each object. */
 const HEADER = 16;
 
-/** The objects of one global heap collection by their index, and its size in the file. */
+/** Reads the objects of a collection by their index, and the size of the collection. */
 export function* readCollection(
   file: FileBytes,
   address: number,
@@ -27,7 +31,7 @@ export function* readCollection(
     const index = cursor.u16();
     cursor.skip(6);
     const length = cursor.uint(file.lengthSize);
-    if (index === 0) break; // the free space, always last
+    if (index === 0) break; // the free space, which comes last
     objects.set(index, cursor.take(length, 'global heap object'));
     cursor.skip(Math.min(cursor.left, (8 - (length % 8)) % 8));
   }
@@ -35,9 +39,10 @@ export function* readCollection(
 }
 
 type Collection = Map<number, Uint8Array>;
+/** The heap object with an index in the collection at an address, if it is known. */
 export type HeapLookup = (address: number, index: number) => Uint8Array | undefined;
 
-/** Variable-length values in the file's global heap; collections are read once. */
+/** The global heap of a file. Collections are read once; `load` reads those that some values need, then they can be looked up. */
 export class GlobalHeap {
   readonly #file: FileBytes;
   readonly #collections = new Map<number, Collection>();
@@ -48,7 +53,7 @@ export class GlobalHeap {
     this.#collectionBytes = new Budget(file);
   }
 
-  /** Reads every collection that some elements need, also for nested values. */
+  /** Reads every collection that some elements need, also for nested values. `pending` knows objects that are not in the file yet. */
   *load(dtype: DType, data: Uint8Array, count: number, pending?: HeapLookup): Io<void> {
     for (;;) {
       const missing = new Set<number>();
@@ -74,8 +79,8 @@ export class GlobalHeap {
   }
 
   /**
-   * The same for one way through nested values. Every content is somebody's own, so a way that meets more of them than the file
-   * has room for goes in circles.
+   * Looks objects up for one walk through nested values. No object is used twice, so a walk that meets more bytes than the file
+   * holds is in a cycle and throws.
    */
   contents(pending?: HeapLookup): HeapLookup {
     const budget = new Budget(this.#file);
@@ -89,17 +94,17 @@ export class GlobalHeap {
   }
 }
 
-/** Where an object of a heap under construction will be. */
+/** An object in a heap that is being built: the number of its collection, and its index there. */
 export interface HeapId {
   readonly collection: number;
   readonly index: number;
 }
 
-/** Packs variable-length values of one commit into as few collections as possible. */
+/** Packs the heap objects of one commit into collections. */
 export class GlobalHeapWriter {
   readonly #collections: { size: number; objects: Uint8Array[] }[] = [];
 
-  /** Reserves a place; the bytes are taken when the heap is encoded, so they may still be patched until then. */
+  /** Adds an object. Its bytes are copied when the collection is encoded, so they may be patched until then. */
   add(bytes: Uint8Array): HeapId {
     const needed = HEADER + Math.ceil(bytes.length / 8) * 8;
     let last = this.#collections[this.#collections.length - 1];
@@ -117,7 +122,7 @@ export class GlobalHeapWriter {
     return this.#collections.map(({ size }) => paddedSize(size));
   }
 
-  /** The bytes of a collection. */
+  /** Encodes a collection. */
   encode(collection: number): Uint8Array {
     const { size, objects } = this.#collections[collection] as { size: number; objects: Uint8Array[] };
     const total = paddedSize(size);
@@ -133,7 +138,7 @@ export class GlobalHeapWriter {
       bytes.set(object, at + HEADER);
       at += HEADER + Math.ceil(object.length / 8) * 8;
     });
-    // The rest is the free object, number 0; its size counts its own header.
+    // The free space is object 0, whose size includes its header.
     if (total - at >= HEADER) putU64(view, at + 8, total - at);
     return bytes;
   }

@@ -1,3 +1,5 @@
+// The superblock: all versions are read, version 3 is written (HDF5 file format specification, II.A).
+
 import { lookup3 } from '../../base/checksum.ts';
 import { formatError, H5LogError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
@@ -6,10 +8,10 @@ import { Cursor, checkSum, UNDEFINED } from './cursor.ts';
 
 const SIGNATURE = [0x89, 0x48, 0x44, 0x46, 0x0d, 0x0a, 0x1a, 0x0a];
 
-/** Length of the superblock we write (version 3). */
+/** Length of the superblock that we write (version 3 with addresses of 8 bytes). */
 export const SUPERBLOCK_SIZE = 48;
 
-/** Sizes of version 1 B-tree nodes; a node of K holds 2K children. */
+/** Sizes of version 1 B-tree nodes: a node of K has up to 2K children. */
 export interface BtreeK {
   readonly groupLeaf: number;
   readonly groupInternal: number;
@@ -20,19 +22,20 @@ export const DEFAULT_K: BtreeK = { groupLeaf: 4, groupInternal: 16, chunk: 32 };
 
 export interface Superblock {
   readonly version: number;
-  /** Offset of the superblock in the file, and what addresses are relative to. */
+  /** File offset of the superblock; addresses are relative to it. */
   readonly base: number;
   readonly addressSize: number;
   readonly lengthSize: number;
-  /** Consistency flags: 0 unless another writer has the file open or died. */
+  /** File consistency flags: which kind of writer has the file open, or died while it had. */
   readonly flags: number;
-  /** First address behind the file's contents, relative to base. */
+  /** Address behind the file's contents. */
   readonly end: number;
+  /** Addresses of the root group, the superblock extension and the driver information block. */
   readonly root: number;
   readonly extension: number;
   readonly driver: number;
   readonly k: BtreeK;
-  /** The bytes of the superblock as they lie in the file: what the fence compares. */
+  /** The bytes of the superblock in the file, by which a writer notices that another one changed it. */
   readonly bytes: Uint8Array;
 }
 
@@ -43,7 +46,7 @@ export function* readSuperblock(): Io<Superblock> {
     try {
       return yield* findSuperblock(size);
     } catch (error) {
-      // A writer may have grown the file and flipped its superblock since we looked at the size.
+      // A writer may have grown the file and flipped its superblock since the size was read.
       const now = yield { op: 'size' };
       if (now === size) throw error;
       size = now;
@@ -87,8 +90,9 @@ function parseOld(cursor: Cursor, version: number, at: number, size: number): Su
     cursor.skip(2);
   }
   if (groupLeaf === 0 || groupInternal === 0 || chunk === 0) cursor.fail('a B-tree of rank 0');
-  cursor.skip(addressSize); // base address: the signature decides, as in libhdf5, because a user block may be added later
-  cursor.skip(addressSize); // address of free-space information: never used by any release
+  // The base address is where the signature was found, as in libhdf5: a user block may have been added since.
+  cursor.skip(addressSize);
+  cursor.skip(addressSize); // free-space information, which no release ever wrote
   const end = cursor.address(addressSize);
   const driver = cursor.address(addressSize);
   cursor.skip(addressSize); // the root entry's name offset
@@ -113,7 +117,7 @@ function parseNew(cursor: Cursor, version: number, at: number, size: number): Su
   const addressSize = fieldSize(cursor, 'addresses');
   const lengthSize = fieldSize(cursor, 'lengths');
   const flags = cursor.u8();
-  cursor.skip(addressSize); // base address, see above
+  cursor.skip(addressSize); // the base address is where the signature was found
   const extension = cursor.address(addressSize);
   const end = cursor.address(addressSize);
   const root = cursor.address(addressSize);
@@ -137,7 +141,7 @@ function parseNew(cursor: Cursor, version: number, at: number, size: number): Su
 function fieldSize(cursor: Cursor, what: string): number {
   const size = cursor.u8();
   if (size !== 2 && size !== 4 && size !== 8) {
-    // 16 and 32 are legal, but nothing that size can be addressed; no library writes them by default.
+    // 16 and 32 are legal, but no file needs them and no library writes them by default.
     if (size === 16 || size === 32)
       throw new H5LogError('FORMAT', `${what} of ${size} bytes are beyond 2^53 - 1`, { offset: cursor.offset - 1 });
     cursor.fail(`${what} of ${size} bytes`);
@@ -145,7 +149,7 @@ function fieldSize(cursor: Cursor, what: string): number {
   return size;
 }
 
-/** The stored end of file counts from byte 0 of the file, unlike every other address. */
+/** The stored end of file counts from byte 0 of the file, unlike every other address. Gives it relative to the base. */
 function checkedEnd(end: number, at: number, size: number): number {
   if (end === UNDEFINED) throw formatError('the superblock has no end of file', at);
   const relative = end - at;
@@ -154,7 +158,7 @@ function checkedEnd(end: number, at: number, size: number): number {
   return relative;
 }
 
-/** A version 3 superblock. `end` is relative to base, as in {@link Superblock}. */
+/** Encodes a version 3 superblock. Addresses are relative to the base, as in {@link Superblock}. */
 export function encodeSuperblock(fields: { base: number; end: number; root: number; extension: number }): Uint8Array {
   const out = new ByteWriter(SUPERBLOCK_SIZE);
   out.put(Uint8Array.from(SIGNATURE)).u8(3).u8(8).u8(8).u8(0);

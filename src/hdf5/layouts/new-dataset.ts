@@ -1,3 +1,5 @@
+// The header messages of new datasets: type, shape, fill value, filters, and each kind of layout.
+
 import { H5LogError } from '../../base/errors.ts';
 import { type Described, type DType, fullType, type NumberType } from '../../dtype/model.ts';
 import { UNDEFINED } from '../format/cursor.ts';
@@ -7,25 +9,28 @@ import { type Dataspace, elementCount, encodeDataspace } from '../messages/datas
 import { encodeDatatype } from '../messages/datatype.ts';
 import { type AllocationTime, encodeFill, type FillMessage } from '../messages/fill-value.ts';
 import { encodeFilters, type FilterEntry } from '../messages/filter-pipeline.ts';
-import { encodeContiguous, encodeLayout, type Layout } from '../messages/layout.ts';
+import { encodeContiguous, encodeLayout, type Layout, layoutAddressAt } from '../messages/layout.ts';
 import { MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
 import { encodeSharedObject, SHARED_ADDRESS_AT } from '../read/shared-messages.ts';
 import { buildChunkIndex, type ChunkEntry } from './chunks/chunk-index.ts';
 import { encodeMappings, type Mapping } from './virtual.ts';
 
+/** What a new dataset is created with. */
 export interface NewDataset {
-  /** A type of its own, or a committed datatype. */
+  /** A type, or a committed datatype. */
   readonly dtype: DType | ObjectNode;
   readonly space: Dataspace;
   readonly layout: NewLayout;
+  /** An encoded element; zeros if absent. */
   readonly fill?: Uint8Array | 'undefined';
+  /** That of the layout if absent. */
   readonly allocation?: AllocationTime;
   readonly filters?: readonly FilterEntry[];
-  /** Keeps no order of attributes: a few bytes less for datasets that have none. */
-  readonly plain?: boolean;
+  /** Does not track the creation order of attributes: a few bytes less for datasets that have none. */
+  readonly untracked?: boolean;
 }
 
-/** The messages of a new dataset and the extents that go with it. `fanout` is that of the file's chunk trees. */
+/** The messages of a new dataset, and the extents that are appended with it. `fanout` is that of the file's chunk B-trees. */
 export function draftDataset(dataset: NewDataset, fanout: number): { drafts: MessageDraft[]; extents: FileExtent[] } {
   const { space, filters = [] } = dataset;
   const committed =
@@ -72,6 +77,7 @@ function encodedType(dtype: DType): EncodedType {
   return encoded;
 }
 
+/** The datatype message of a type, or of a committed datatype, to which it points. */
 export function draftType(dtype: DType, committed: ObjectNode | null): MessageDraft {
   if (!committed) return { type: MESSAGE.datatype, flags: MESSAGE_FLAG.constant, bytes: encodedType(dtype).bytes };
   return {
@@ -82,7 +88,7 @@ export function draftType(dtype: DType, committed: ObjectNode | null): MessageDr
   };
 }
 
-/** A message still without an owner. */
+/** A header message that no object has yet. */
 export interface MessageDraft {
   readonly type: number;
   readonly flags: number;
@@ -96,35 +102,36 @@ export interface LayoutContext {
   readonly space: Dataspace;
   readonly elementSize: number;
   readonly filtered: boolean;
-  /** Of the file's chunk trees. */
+  /** Children of a node in the file's version 1 B-trees of chunks. */
   readonly fanout: number;
 }
 
-/** Where a new dataset's data is. What a log never makes is in ordinary-layouts.ts. */
+/** Where the data of a new dataset is. */
 export interface NewLayout {
   readonly kind: Layout['kind'];
   readonly allocation: AllocationTime;
-  /** The message, and extents that are appended with the commit that first writes the dataset. */
+  /** The layout message, and the extents that are appended with the commit that first writes the dataset. */
   draft(dataset: LayoutContext): { readonly draft: MessageDraft; readonly extents: FileExtent[] };
 }
 
-export function draftLayout(bytes: Uint8Array, points: Pick<MessageDraft, 'targets' | 'heap'> = {}): MessageDraft {
+function draftLayout(bytes: Uint8Array, points: Pick<MessageDraft, 'targets' | 'heap'> = {}): MessageDraft {
   return { type: MESSAGE.layout, flags: 0, bytes, ...points };
 }
 
+/** A dataset whose space is not allocated yet. */
 export const unallocated: NewLayout = {
   kind: 'contiguous',
   allocation: 'late',
-  draft: (dataset) => ({ draft: draftLayout(encodeContiguous(UNDEFINED, sizeOf(dataset))), extents: [] }),
+  draft: (dataset) => ({ draft: draftLayout(encodeContiguous(UNDEFINED, byteSize(dataset))), extents: [] }),
 };
 
-/** Data at an address, or in an extent that gets one. */
+/** Data at an address, or in an extent that is appended with the dataset. */
 export function contiguous(data: number | FileExtent): NewLayout {
   return {
     kind: 'contiguous',
     allocation: 'late',
     draft: (dataset) => {
-      const size = sizeOf(dataset);
+      const size = byteSize(dataset);
       // libhdf5 1.14 refuses an address for data of no size.
       if (size === 0) return unallocated.draft(dataset);
       if (typeof data === 'number') return { draft: draftLayout(encodeContiguous(data, size)), extents: [] };
@@ -134,13 +141,11 @@ export function contiguous(data: number | FileExtent): NewLayout {
   };
 }
 
-function sizeOf({ space, elementSize }: LayoutContext): number {
+function byteSize({ space, elementSize }: LayoutContext): number {
   return elementCount(space) * elementSize;
 }
 
-// Layouts of datasets that are in no log: tools and tests make them, a page that only opens files does not load them.
-
-/** Data in the header itself. */
+/** Data in the header. */
 export function compact(data: Uint8Array): NewLayout {
   return {
     kind: 'compact',
@@ -153,6 +158,7 @@ export function compact(data: Uint8Array): NewLayout {
   };
 }
 
+/** Chunks at addresses, or in extents that are appended with the dataset. Their index is built here. */
 export function chunked(chunk: readonly number[], chunks: readonly ChunkEntry[]): NewLayout {
   return {
     kind: 'chunked',
@@ -161,8 +167,9 @@ export function chunked(chunk: readonly number[], chunks: readonly ChunkEntry[])
       if (space.kind !== 'simple') throw new H5LogError('SHAPE', 'only a dataset with dimensions can have chunks');
       const grid = { shape: space.shape, maxShape: space.maxShape, chunk, elementSize, filtered, fanout };
       const { index, extent } = buildChunkIndex(grid, chunks);
-      const bytes = encodeLayout({ kind: 'chunked', chunk, elementSize, index });
-      const targets = extent ? [{ at: index.kind === 'btree1' ? 3 : bytes.length - 8, target: extent }] : [];
+      const layout: Layout = { kind: 'chunked', chunk, elementSize, index };
+      const bytes = encodeLayout(layout);
+      const targets = extent ? [{ at: layoutAddressAt(layout, bytes.length), target: extent }] : [];
       const extents = chunks.flatMap(({ address }) => (address instanceof FileExtent ? [address] : []));
       if (extent && !extents.includes(extent)) extents.push(extent);
       return { draft: draftLayout(bytes, { targets }), extents };
@@ -170,14 +177,17 @@ export function chunked(chunk: readonly number[], chunks: readonly ChunkEntry[])
   };
 }
 
+/** Data of other datasets; the mappings are in the global heap. */
 export function virtual(mappings: readonly Mapping[]): NewLayout {
   return {
     kind: 'virtual',
     allocation: 'incremental',
     draft: () => {
       const content = { bytes: encodeMappings(mappings), owned: true, targets: [], heap: [] };
-      const bytes = encodeLayout({ kind: 'virtual', heap: 0, index: 0 });
-      return { draft: draftLayout(bytes, { heap: [{ at: 2, content }] }), extents: [] };
+      const layout: Layout = { kind: 'virtual', heap: 0, index: 0 };
+      const bytes = encodeLayout(layout);
+      const heap = [{ at: layoutAddressAt(layout, bytes.length), content }];
+      return { draft: draftLayout(bytes, { heap }), extents: [] };
     },
   };
 }

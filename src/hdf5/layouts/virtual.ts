@@ -1,3 +1,5 @@
+// The mappings of virtual datasets, which are stored in the global heap (HDF5 file format specification, III.F).
+
 import { lookup3 } from '../../base/checksum.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
 
@@ -12,7 +14,7 @@ export interface Slab extends Box {
   readonly repeated?: { readonly times: readonly number[]; readonly stride: readonly number[] };
 }
 
-/** A part of a virtual dataset and where it really lies. The file "." is the file itself. */
+/** A part of a virtual dataset and the part of a source dataset that it shows. The file "." is the file itself. */
 export interface Mapping {
   readonly file: string;
   readonly dataset: string;
@@ -20,7 +22,7 @@ export interface Mapping {
   readonly target: Box;
 }
 
-/** The block of mappings that a virtual dataset keeps in the global heap. */
+/** Encodes the heap object with the mappings of a virtual dataset. */
 export function encodeMappings(mappings: readonly Mapping[]): Uint8Array {
   const out = new ByteWriter(64 + mappings.length * 96).u8(0).u64(mappings.length);
   for (const { file, dataset, source, target } of mappings) {

@@ -1,3 +1,5 @@
+// The attribute message and the attribute info message (HDF5 file format specification, IV.A.2.m and IV.A.2.v).
+
 import { allocate } from '../../base/buffers.ts';
 import type { DType, FullType } from '../../dtype/model.ts';
 import { ByteWriter, textLength } from '../format/byte-writer.ts';
@@ -5,10 +7,10 @@ import { Cursor, textFrom } from '../format/cursor.ts';
 import { type Dataspace, encodeDataspace, parseDataspace } from './dataspace.ts';
 import { encodeDatatype, parseDatatype } from './datatype.ts';
 
-/** An attribute taken apart. Positions count from the start of the message body. */
+/** A decoded attribute message. Positions count from the start of the message. */
 export interface AttributeMessage {
   readonly name: string;
-  /** The type, or where the shared record that stands for it lies. */
+  /** The type, or the position of a record that points to a shared one. */
   readonly type: FullType | { readonly sharedAt: number; readonly sharedSize: number };
   readonly space: Dataspace | { readonly sharedAt: number; readonly sharedSize: number };
   readonly dataAt: number;
@@ -29,7 +31,7 @@ function trimName(bytes: Uint8Array): string {
   return textFrom(stop < 0 ? bytes : bytes.subarray(0, stop));
 }
 
-/** Versions 1 (padded to 8 bytes), 2 and 3 (with a character set). */
+/** Parses an attribute message of version 1 (parts padded to 8 bytes), 2 or 3 (with a character set). */
 export function parseAttribute(cursor: Cursor, lengthSize: number): AttributeMessage {
   const from = cursor.at;
   const version = cursor.u8();
@@ -56,7 +58,7 @@ export function parseAttribute(cursor: Cursor, lengthSize: number): AttributeMes
   };
 }
 
-/** A version 3 attribute message; `data` is the value in its file form. */
+/** Encodes an attribute message of version 3; `data` is the encoded value. */
 export function encodeAttribute(
   name: string,
   dtype: DType,
@@ -70,7 +72,7 @@ export function encodeAttribute(
   return { body, dataAt: head.length };
 }
 
-/** The same with the type as bytes: a description, or where `shared` says so a record that points to a committed datatype. */
+/** Encodes an attribute message whose type is encoded already, or, if `shared`, a record that points to a committed datatype. */
 export function encodeTypedAttribute(
   name: string,
   type: Uint8Array,
@@ -117,11 +119,11 @@ interface KnownHead {
   readonly head: Uint8Array;
 }
 
-/** The same few attributes (units, long_name ...) are set on thousands of objects. */
+/** Encoded heads by attribute name: a few attributes (units, long_name) are set on thousands of objects. */
 const knownHeads = new Map<string, KnownHead>();
 const MOST_HEADS = 256;
 
-/** Everything before the value: name, type and dataspace. */
+/** What comes before the value: name, type and dataspace. */
 function attributeHead(name: string, dtype: DType, space: Dataspace): Uint8Array {
   const known = knownHeads.get(name);
   if (known && known.dtype === dtype && sameSpace(known.space, space)) return known.head;
@@ -146,15 +148,17 @@ function encodeHead(name: string, type: Uint8Array, flags: number, space: Uint8A
 
 function sameSpace(a: Dataspace, b: Dataspace): boolean {
   if (a.kind !== 'simple' || b.kind !== 'simple') return a.kind === b.kind;
-  // Attributes never grow, so the shape is all.
+  // Maximum sizes do not matter: attributes never grow.
   return a.shape.length === b.shape.length && a.shape.every((size, d) => size === b.shape[d]);
 }
 
-/** Where an object keeps its attributes: in the header (heap undefined) or in a heap with indexes. */
+/** Where the attributes of an object are: in its header (`heap` is UNDEFINED), or in dense storage. */
 export interface AttributeInfo {
   readonly tracked: boolean;
   readonly indexed: boolean;
+  /** The next creation order. */
   readonly nextOrder: number;
+  /** Address of the fractal heap of dense storage, and of the version 2 B-tree that finds attributes in it by name. */
   readonly heap: number;
   readonly names: number;
 }
@@ -168,6 +172,7 @@ export function parseAttributeInfo(cursor: Cursor, addressSize: number): Attribu
   return { tracked: (flags & 1) !== 0, indexed: (flags & 2) !== 0, nextOrder, heap, names };
 }
 
+/** Encodes the attribute info message of an object whose attributes are in its header. */
 export function encodeAttributeInfo(info: { tracked: boolean; indexed: boolean; nextOrder: number }): Uint8Array {
   const out = new ByteWriter(28).u8(0).u8((info.tracked ? 1 : 0) | (info.indexed ? 2 : 0));
   if (info.tracked) out.u16(info.nextOrder);

@@ -1,8 +1,10 @@
+// The dataspace message: the shape of a dataset or attribute (HDF5 file format specification, IV.A.2.b).
+
 import { sizeOf } from '../../space/shape.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
 import type { Cursor } from '../format/cursor.ts';
 
-/** The shape of a dataset or attribute. null in maxShape is unlimited. */
+/** The shape of a dataset or attribute: nothing, one element, or dimensions; null in maxShape is unlimited. */
 export type Dataspace =
   | { readonly kind: 'null' | 'scalar' }
   | { readonly kind: 'simple'; readonly shape: readonly number[]; readonly maxShape: readonly (number | null)[] };
@@ -10,7 +12,7 @@ export type Dataspace =
 export const NULL_SPACE: Dataspace = { kind: 'null' };
 export const SCALAR_SPACE: Dataspace = { kind: 'scalar' };
 
-/** A simple dataspace; without maxShape the size is fixed. */
+/** A dataspace with dimensions; without maxShape they are fixed. */
 export function simpleSpace(shape: readonly number[], maxShape: readonly (number | null)[] = shape): Dataspace {
   return { kind: 'simple', shape, maxShape };
 }

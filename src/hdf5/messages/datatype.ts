@@ -1,3 +1,5 @@
+// The datatype message: all classes and versions are read, versions 1 and 3 are written (HDF5 file format specification, IV.A.2.d).
+
 import { H5LogError } from '../../base/errors.ts';
 import { readUnusual, writeUnusual } from '../../dtype/bits.ts';
 import {
@@ -31,7 +33,7 @@ const CLASS = {
 } as const;
 const PADS: readonly StringPad[] = ['zero', 'null', 'space'];
 
-/** Reads a datatype description; the cursor ends behind it. */
+/** Parses a datatype; the cursor ends behind it. */
 export function parseDatatype(cursor: Cursor, depth = 0): FullType {
   if (depth > MAX_DEPTH) cursor.fail('datatype nested too deep');
   const first = cursor.u8();
@@ -90,11 +92,11 @@ export function parseDatatype(cursor: Cursor, depth = 0): FullType {
       return { class: 'array', size, base: publicType(base), shape };
     }
     case CLASS.time:
-      // Obsolete and without a meaning in JavaScript: its bytes are kept.
+      // Obsolete; its bytes are given as they are.
       cursor.skip(2);
       return { class: 'opaque', size, tag: 'H5T_TIME' };
     case 11: {
-      // Complex numbers of HDF5 2.0: two floats one after the other.
+      // A complex number of HDF5 2.0: two floats one after the other.
       const base = publicType(parseDatatype(cursor, depth + 1));
       const half = size / 2;
       return {
@@ -159,7 +161,7 @@ function parseFloatType(cursor: Cursor, size: number, bits: number): FullType {
   };
 }
 
-/** Names are padded to a multiple of 8 bytes up to version 2. */
+/** The name of a member; up to version 2 it is padded to a multiple of 8 bytes. */
 function memberName(cursor: Cursor, version: number): string {
   const from = cursor.at;
   const name = cursor.cstring('member name');
@@ -192,7 +194,7 @@ function parseFields(cursor: Cursor, version: number, count: number, size: numbe
   return fields;
 }
 
-/** As libhdf5 does; without it a short message could ask for the same bytes thousands of times. */
+/** Refuses members that overlap, as libhdf5 does: otherwise a short message could name the same bytes thousands of times. */
 function refuseOverlap(cursor: Cursor, fields: readonly CompoundField[]): void {
   let end = 0;
   for (const { name, offset, dtype } of [...fields].sort((a, b) => a.offset - b.offset)) {
@@ -225,7 +227,7 @@ export function encodeDatatype(dtype: DType): Uint8Array {
   return bytes;
 }
 
-/** The same few types are written thousands of times. */
+/** Encoded types: a few types are written thousands of times. */
 const encodedTypes = new WeakMap<FullType, Uint8Array>();
 
 function encodeType(type: FullType): Uint8Array {

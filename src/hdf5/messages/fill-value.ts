@@ -1,12 +1,14 @@
+// The fill value messages, old and new (HDF5 file format specification, IV.A.2.e and IV.A.2.f).
+
 import { ByteWriter } from '../format/byte-writer.ts';
 import type { Cursor } from '../format/cursor.ts';
 
-/** When space is allocated: early at creation, late at the first write, incrementally with each chunk. */
+/** When space is allocated: early means at creation, late at the first write, incremental chunk by chunk. */
 export type AllocationTime = 'early' | 'late' | 'incremental';
 
 export interface FillMessage {
   readonly allocation: AllocationTime;
-  /** 'default' is zeros; 'undefined' leaves a reader's buffer alone; else the value in the dataset's file type. */
+  /** 'default' means zeros; 'undefined' means that a reader's buffer is left alone; else an encoded element. */
   readonly value: Uint8Array | 'default' | 'undefined';
 }
 
@@ -16,7 +18,7 @@ function allocationOf(code: number): AllocationTime {
   return code === 1 ? 'early' : code === 3 ? 'incremental' : 'late';
 }
 
-/** The fill value message, versions 1 to 3. */
+/** Parses a fill value message of version 1 to 3. */
 export function parseFill(cursor: Cursor): FillMessage {
   const version = cursor.u8();
   if (version < 1 || version > 3) cursor.fail(`fill value version ${version} is not known`);
@@ -37,7 +39,7 @@ export function parseFill(cursor: Cursor): FillMessage {
   return { allocation, value: value.length === 0 ? 'default' : value };
 }
 
-/** The fill value message of files older than HDF5 1.6: just the value. */
+/** Parses the fill value message of files older than HDF5 1.6: just the value. */
 export function parseOldFill(cursor: Cursor): FillMessage {
   const value = sized(cursor);
   return { allocation: 'late', value: value.length === 0 ? 'default' : value };

@@ -1,18 +1,20 @@
+// The filter pipeline message: versions 1 and 2 are read, version 2 is written (HDF5 file format specification, IV.A.2.l).
+
 import { ByteWriter } from '../format/byte-writer.ts';
 import { type Cursor, textFrom } from '../format/cursor.ts';
 
-/** Numbers of the filters we know by name. */
+/** Numbers of the filters of libhdf5. */
 export const FILTER = { deflate: 1, shuffle: 2, fletcher32: 3, szip: 4, nbit: 5, scaleOffset: 6 } as const;
 
 export interface FilterEntry {
   readonly id: number;
   readonly name: string;
-  /** Bit 0: optional, may be left out for a chunk. */
+  /** Bit 0: the filter is optional and may be left out for a chunk. */
   readonly flags: number;
+  /** Client data: the parameters of the filter. */
   readonly values: readonly number[];
 }
 
-/** The filter pipeline message, versions 1 and 2. */
 export function parseFilters(cursor: Cursor): FilterEntry[] {
   const version = cursor.u8();
   if (version !== 1 && version !== 2) cursor.fail(`filter pipeline version ${version} is not known`);

@@ -1,8 +1,11 @@
+// The data layout message: where the raw data of a dataset is (HDF5 file format specification, IV.A.2.i). Versions 1 to 4 are read, version 3
+// is written, and version 4 where only that can say it.
+
 import { sizeOf } from '../../space/shape.ts';
 import { ByteWriter, bytesFor } from '../format/byte-writer.ts';
 import { type Cursor, UNDEFINED } from '../format/cursor.ts';
 
-/** How a chunked dataset finds its chunks. */
+/** Kind, address and parameters of a chunk index. */
 export type ChunkIndex =
   | { readonly kind: 'btree1'; readonly address: number }
   | { readonly kind: 'single'; readonly address: number; readonly filtered: { size: number; mask: number } | null }
@@ -10,7 +13,7 @@ export type ChunkIndex =
   | { readonly kind: 'fixedArray'; readonly address: number; readonly pageBits: number }
   | { readonly kind: 'extensibleArray' | 'btree2'; readonly address: number; readonly parameters: Uint8Array };
 
-/** Where the raw data of a dataset is. An address of UNDEFINED: nothing was allocated. */
+/** Where the raw data of a dataset is. An address is UNDEFINED if nothing was allocated yet. */
 export type Layout =
   | { readonly kind: 'compact'; readonly data: Uint8Array }
   | { readonly kind: 'contiguous'; readonly address: number; readonly size: number }
@@ -22,6 +25,7 @@ export type Layout =
     }
   | { readonly kind: 'virtual'; readonly heap: number; readonly index: number };
 
+/** Sizes of addresses and lengths in the file. */
 export interface LayoutSizes {
   readonly addressSize: number;
   readonly lengthSize: number;
@@ -47,6 +51,7 @@ export function parseLayout(cursor: Cursor, sizes: LayoutSizes): Layout {
   return cursor.fail(`layout class ${kind} is not known`);
 }
 
+/** The number of dimensions of a chunk, one more than the dataset has: the last one is the element size. */
 function chunkRank(cursor: Cursor): number {
   const rank = cursor.u8();
   if (rank < 2 || rank > 33) cursor.fail(`chunks of ${rank - 1} dimensions`);
@@ -111,7 +116,7 @@ function parseIndex(cursor: Cursor, kind: number, flags: number, sizes: LayoutSi
   }
 }
 
-/** Versions 1 and 2, of HDF5 before 1.6.3. */
+/** Parses versions 1 and 2, of HDF5 before 1.6.3. */
 function parseOldLayout(cursor: Cursor, sizes: LayoutSizes): Layout {
   const rank = cursor.u8();
   if (rank > 33) cursor.fail(`layout of ${rank} dimensions`);
@@ -136,12 +141,21 @@ function parseOldLayout(cursor: Cursor, sizes: LayoutSizes): Layout {
   };
 }
 
-/** Version 3; the other layouts are encoded by layout-encode.ts. */
+/** Encodes a contiguous layout; the address is at {@link layoutAddressAt}. */
 export function encodeContiguous(address: number, size: number): Uint8Array {
   return new ByteWriter(18).u8(3).u8(1).u64(address).u64(size).done();
 }
 
-/** Version 3, or version 4 where only that can say it (chunk indexes of HDF5 1.10, virtual datasets). */
+/**
+ * Position of the address in an encoded layout of `length` bytes: that of the data, of the chunk index, or of the heap
+ * collection with the mappings of a virtual dataset.
+ */
+export function layoutAddressAt(layout: Layout, length: number): number {
+  if (layout.kind !== 'chunked') return 2;
+  return layout.index.kind === 'btree1' ? 3 : length - 8;
+}
+
+/** Encodes a layout: version 4 for the chunk indexes of HDF5 1.10 and for virtual datasets, else version 3. */
 export function encodeLayout(layout: Layout): Uint8Array {
   const out = new ByteWriter(32);
   switch (layout.kind) {

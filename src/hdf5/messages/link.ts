@@ -1,3 +1,5 @@
+// The link, link info and group info messages (HDF5 file format specification, IV.A.2.g, IV.A.2.c and IV.A.2.k).
+
 import { ByteWriter, textLength } from '../format/byte-writer.ts';
 import { type Cursor, textFrom } from '../format/cursor.ts';
 
@@ -10,10 +12,10 @@ export type LinkTarget =
 
 export interface LinkMessage {
   readonly name: string;
-  /** Creation order, or -1 when the group does not keep it. */
+  /** Creation order, or -1 if the group does not track it. */
   readonly order: number;
   readonly target: LinkTarget;
-  /** Where in the body the address of a hard link lies. */
+  /** Position of a hard link's address in the message. */
   readonly addressAt: number;
 }
 
@@ -43,7 +45,7 @@ function parseExternal(cursor: Cursor, data: Uint8Array): LinkTarget {
   return { kind: 'external', file, path };
 }
 
-/** Encodes a link; a hard link's address is the last 8 bytes. An order of -1 leaves it out. */
+/** Encodes a link; the address of a hard link is the last 8 bytes. A creation order of -1 is left out. */
 export function encodeLink(name: string, order: number, target: LinkTarget): Uint8Array {
   const length = textLength(name);
   const type = target.kind === 'hard' ? 0 : target.kind === 'soft' ? 1 : target.kind === 'external' ? 64 : target.type;
@@ -65,14 +67,13 @@ export function encodeLink(name: string, order: number, target: LinkTarget): Uin
   return out.u16(data.length).put(data).done();
 }
 
-// ------------------------------------------------------------------ the group's own messages
-
-/** Where a group keeps its links: in the header (heap undefined) or in a heap with indexes. */
+/** Where the links of a group are: in its header (`heap` is UNDEFINED), or in dense storage. */
 export interface LinkInfo {
   readonly tracked: boolean;
   readonly indexed: boolean;
   /** The next creation order. */
   readonly nextOrder: number;
+  /** Address of the fractal heap of dense storage, and of the version 2 B-tree that finds links in it by name. */
   readonly heap: number;
   readonly names: number;
 }
@@ -86,7 +87,7 @@ export function parseLinkInfo(cursor: Cursor, addressSize: number): LinkInfo {
   return { tracked: (flags & 1) !== 0, indexed: (flags & 2) !== 0, nextOrder, heap, names };
 }
 
-/** Links in the header itself: all addresses undefined. */
+/** Encodes the link info message of a group whose links are in its header. */
 export function encodeLinkInfo(info: { tracked: boolean; indexed: boolean; nextOrder: number }): Uint8Array {
   const out = new ByteWriter(34).u8(0).u8((info.tracked ? 1 : 0) | (info.indexed ? 2 : 0));
   if (info.tracked) out.u64(info.nextOrder);
@@ -95,4 +96,5 @@ export function encodeLinkInfo(info: { tracked: boolean; indexed: boolean; nextO
   return out.done();
 }
 
+/** A group info message without any estimates. */
 export const GROUP_INFO = Uint8Array.of(0, 0);

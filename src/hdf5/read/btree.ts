@@ -1,3 +1,6 @@
+// B-trees of version 1 (groups and chunks) and of version 2 (chunks and dense storage), read only (HDF5 file format specification,
+// III.A).
+
 import { formatError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { bytesFor } from '../format/byte-writer.ts';
@@ -8,12 +11,12 @@ interface Tree {
   readonly type: number;
   readonly nodeSize: number;
   readonly recordSize: number;
-  /** Largest number of records in a node of each depth, and bytes of the counts in child pointers. */
+  /** By the depth of a node: the most records in it, and the width of the field for all records below it. */
   readonly maxRecords: readonly number[];
   readonly totalBytes: readonly number[];
 }
 
-/** All records of a version 2 B-tree, in key order, each as a cursor over its bytes. Its nodes count against the budget. */
+/** Reads all records of a version 2 B-tree in key order, each as a cursor over its bytes. Nodes count against the budget. */
 export function* readBtree2(
   file: FileBytes,
   address: number,
@@ -105,8 +108,8 @@ function* readNode(
 }
 
 /**
- * Visits the leaves of a version 1 B-tree in key order. `type` is 0 for groups, 1 for chunks. The visitor gets the key left
- * of each child and the child's address.
+ * Visits the children of the leaves of a version 1 B-tree in key order. `type` is 0 for groups, 1 for chunks. The visitor gets
+ * the key before each child and the child's address. Nodes count against the budget.
  */
 export function* walkBtree1(
   file: FileBytes,

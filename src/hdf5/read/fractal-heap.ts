@@ -1,3 +1,6 @@
+// Fractal heaps, read only: where dense links, dense attributes and shared messages are stored (HDF5 file format specification,
+// III.G).
+
 import { lookup3 } from '../../base/checksum.ts';
 import { formatError, H5LogError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
@@ -7,16 +10,14 @@ import { Budget, type FileBytes } from '../format/file-bytes.ts';
 import { readBtree2 } from './btree.ts';
 
 interface DirectBlock {
-  /** First heap offset in the block and the block's bytes, its own header included. */
+  /** Heap offset of its first byte. */
   readonly offset: number;
   readonly address: number;
+  /** Its bytes, with its own header. */
   readonly size: number;
 }
 
-/**
- * A fractal heap, read only: where dense links, dense attributes and shared messages keep their bytes. The direct blocks are
- * found once, objects are then read by heap id.
- */
+/** A fractal heap. Its direct blocks are found when it is opened; objects are then read by heap id. */
 export class FractalHeap {
   readonly #file: FileBytes;
   readonly #address: number;
@@ -27,7 +28,7 @@ export class FractalHeap {
   readonly #hugeTree: number;
   readonly #blocks: DirectBlock[] = [];
   readonly #verified = new Set<number>();
-  /** What its blocks, and the objects taken from it, may add up to. */
+  /** Bounds on the bytes of blocks, and of objects, that are read. */
   readonly #blockBytes: Budget;
   readonly #objectBytes: Budget;
   #hugeObjects: Map<number, { address: number; length: number }> | undefined;
@@ -61,7 +62,7 @@ export class FractalHeap {
     const start = yield* file.cursor(address, 9, 'fractal heap');
     start.skip(7);
     const filters = start.u16();
-    // Filters come with the size of the filtered root block and a filter mask.
+    // A filtered heap has three more fields: the size of the root block, a filter mask, and the filters.
     const tail = filters > 0 ? L + 4 + filters : 0;
     const header = yield* file.cursor(
       address,
@@ -109,7 +110,10 @@ export class FractalHeap {
     return heap;
   }
 
-  /** Lists the direct blocks below an indirect block (doubling table: rows 0 and 1 start, then each row twice as large). */
+  /**
+   * Lists the direct blocks below an indirect block. In its doubling table, blocks of rows 0 and 1 have the starting size; those
+   * of every further row are twice as large.
+   */
   *#walk(
     table: { width: number; startSize: number; maxDirect: number; offsetBytes: number; headerAddress: number },
     address: number,
@@ -134,7 +138,7 @@ export class FractalHeap {
         if (child === UNDEFINED) continue;
         if (size <= table.maxDirect) this.#blocks.push({ offset, address: child, size });
         else {
-          // A row of blocks of `size` bytes holds indirect blocks whose own table covers exactly that many.
+          // Blocks too large to be direct are indirect ones, whose own table covers exactly `size` bytes.
           const childRows = Math.round(Math.log2(size) - Math.log2(table.startSize * table.width)) + 1;
           if (!(childRows > 0 && childRows < rows))
             throw formatError('fractal heap with impossible sizes', file.base + address);
@@ -144,7 +148,7 @@ export class FractalHeap {
     }
   }
 
-  /** The object that a heap id stands for; the cursor is left behind the id. */
+  /** Reads the object with a heap id; the cursor ends behind the id. */
   *object(id: Cursor): Io<Cursor> {
     const start = id.at;
     const first = id.u8();

@@ -1,23 +1,25 @@
+// Object headers of version 1 and 2, read with all their continuations (HDF5 file format specification, IV.A.1).
+
 import { formatError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { type Cursor, checkSum } from '../format/cursor.ts';
 import type { Budget, FileBytes } from '../format/file-bytes.ts';
 import { MESSAGE } from '../messages/message-types.ts';
 
-/** One message of an object header, as it lies in the file. */
+/** A message of an object header, as it is in the file. */
 export interface RawMessage {
   readonly type: number;
   readonly flags: number;
-  /** Creation order, when the header keeps it; else 0. */
+  /** Creation order, if the header tracks it; else 0. */
   readonly order: number;
   readonly body: Uint8Array;
   /** File offset of the body. */
   readonly offset: number;
-  /** The chunk it lies in: 0 is the first, others are positions in `chunks`. */
+  /** Index of its chunk in `chunks`. */
   readonly chunk: number;
 }
 
-/** Part of an object header: the first, or one that a continuation message in chunk `parent` points to. */
+/** A chunk of an object header: the first, or one that a continuation message in the chunk with index `parent` points to. */
 export interface HeaderChunk {
   readonly address: number;
   readonly size: number;
@@ -31,24 +33,24 @@ export interface RawHeader {
   readonly flags: number;
   /** Times (16 bytes) and phase change values (4 bytes) as stored in a version 2 header. */
   readonly extras: Uint8Array;
-  /** Version 1 headers store the number of hard links here; version 2 in a message. */
+  /** Number of hard links. Headers of version 2 have it in a message; 1 stands for those without. */
   readonly referenceCount: number;
   readonly messages: readonly RawMessage[];
   readonly chunks: readonly HeaderChunk[];
 }
 
-/** The most bytes of header that are read before anything is known about its size. */
-const FIRST_LOOK = 512;
+/** Bytes that are read to find out the version and the size of a header. */
+const PREFIX_BYTES = 512;
 
-/** Reads an object header of either version with all its continuations, whose bytes count against the budget. */
+/** Reads an object header with all its continuations. Its bytes count against the budget. */
 export function* readHeader(file: FileBytes, address: number, budget: Budget): Io<RawHeader> {
-  const cursor = yield* file.peek(address, FIRST_LOOK, 'object header');
+  const cursor = yield* file.peek(address, PREFIX_BYTES, 'object header');
   if (cursor.left >= 4 && cursor.bytes[0] === 0x4f && cursor.bytes[1] === 0x48)
     return yield* readVersion2(file, address, cursor, budget);
   return yield* readVersion1(file, address, cursor, budget);
 }
 
-/** The messages of a header and the chunks they lie in, those that are still to be read as well. */
+/** Collects the messages of a header; `chunks` also has those that are still to be read. */
 class HeaderParts {
   readonly messages: RawMessage[] = [];
   readonly chunks: HeaderChunk[];
@@ -62,7 +64,7 @@ class HeaderParts {
     this.chunks = [{ address, size, parent: 0 }];
   }
 
-  /** Reads all chunks, also those that are found on the way; `parse` is given each with its number. */
+  /** Reads all chunks, also those that `parse` adds; `parse` gets each with its index. */
   *read(parse: (cursor: Cursor, chunk: number) => void): Io<void> {
     for (const [i, { address, size }] of this.chunks.entries()) {
       const cursor = yield* this.#file.cursor(address, size, i === 0 ? 'object header' : 'header continuation');
@@ -71,7 +73,7 @@ class HeaderParts {
     }
   }
 
-  /** The message whose head was just read. */
+  /** Adds the message whose head was just read, or the chunk that it points to. */
   add(cursor: Cursor, type: number, size: number, flags: number, order: number, chunk: number): void {
     const { offset } = cursor;
     if (type === MESSAGE.continuation) {
@@ -85,7 +87,7 @@ class HeaderParts {
     if (type !== MESSAGE.nil) this.messages.push({ type, flags, order, body, offset, chunk });
   }
 
-  /** Refuses one that was seen already: a cycle. */
+  /** Adds a chunk; one that was seen already is a cycle. */
   #addChunk(body: Cursor, parent: number): void {
     const address = body.address(this.#file.addressSize);
     const size = body.uint(this.#file.lengthSize);

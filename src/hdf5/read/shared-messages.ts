@@ -1,3 +1,6 @@
+// Shared messages: records that point to a committed datatype or into the file's shared message heap, and the table of that
+// heap (HDF5 file format specification, III.I and IV.A.2).
+
 import { formatError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
@@ -5,7 +8,7 @@ import { Cursor, checkSum } from '../format/cursor.ts';
 import type { FileBytes } from '../format/file-bytes.ts';
 import { FractalHeap } from './fractal-heap.ts';
 
-/** What a shared message's body says: the object that holds the real one, or an id in the file's shared message heap. */
+/** Where the content of a shared message is: in the header of an object, or in the file's shared message heap. */
 export type SharedRecord =
   | { readonly kind: 'object'; readonly address: number }
   | { readonly kind: 'heap'; readonly id: Cursor };
@@ -25,20 +28,20 @@ export function parseShared(cursor: Cursor, file: FileBytes): SharedRecord {
   return { kind: 'object', address: cursor.address(file.addressSize) };
 }
 
-/** Points to a committed datatype; the address is the last 8 bytes. */
+/** Encodes a record that points to a committed datatype. */
 export function encodeSharedObject(address: number): Uint8Array {
   return new ByteWriter(10).u8(3).u8(2).u64(address).done();
 }
 
-/** Where the address lies in what {@link encodeSharedObject} gives. */
+/** Position of the address in an encoded record. */
 export const SHARED_ADDRESS_AT = 2;
 
-/** The file's table of shared messages, found through the superblock extension. */
+/** The file's shared message table, which the superblock extension points to. */
 export class SharedTable {
   readonly #file: FileBytes;
   readonly #indexes: readonly { types: number; heap: number }[];
   readonly #heaps = new Map<number, FractalHeap>();
-  /** By heap and id: a message is shared to be there once, in memory too. */
+  /** Contents by heap and id: a message that many objects share is in memory once. */
   readonly #contents = new Map<string, Uint8Array>();
 
   private constructor(file: FileBytes, indexes: readonly { types: number; heap: number }[]) {
@@ -64,7 +67,7 @@ export class SharedTable {
     return new SharedTable(file, indexes);
   }
 
-  /** The body of a shared message of a type. */
+  /** The content of a shared message of a type. */
   *content(type: number, id: Cursor): Io<Uint8Array> {
     const index = this.#indexes.find(({ types }) => (types & (1 << type)) !== 0);
     if (!index) throw formatError(`no shared message index holds messages of type ${type}`, id.offset);

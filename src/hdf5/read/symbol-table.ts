@@ -1,3 +1,6 @@
+// Symbol tables: the links of groups from before HDF5 1.8, in a version 1 B-tree of symbol table nodes, with names in a local
+// heap (HDF5 file format specification, III.B to III.D).
+
 import { formatError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import type { Cursor } from '../format/cursor.ts';
@@ -10,10 +13,7 @@ export interface OldLink {
   readonly target: LinkTarget;
 }
 
-/**
- * Links of a group from before HDF5 1.8: a version 1 B-tree of symbol table nodes, with names in a local heap. All of them count
- * against the budget.
- */
+/** Reads the links of a symbol table. Its tree, nodes and heap count against the budget. */
 export function* readSymbolTable(file: FileBytes, btree: number, heap: number, budget: Budget): Io<OldLink[]> {
   const names = new LocalHeap(yield* readLocalHeap(file, heap, budget));
   const links: OldLink[] = [];
@@ -35,7 +35,7 @@ function* readLocalHeap(file: FileBytes, address: number, budget: Budget): Io<Cu
   return yield* file.cursor(data, size, 'local heap data');
 }
 
-/** Every name has its own place in the heap, so that all of them together are no longer than it. */
+/** A local heap. Names in it do not overlap, so that all names together are no longer than the heap. */
 class LocalHeap {
   readonly #data: Cursor;
   #left: number;

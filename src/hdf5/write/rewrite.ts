@@ -80,7 +80,7 @@ function successor(
 export function rewriteDataset(
   structure: Structure,
   node: ObjectNode,
-  dataset: Omit<NewDataset, 'dtype' | 'plain'>,
+  dataset: Omit<NewDataset, 'dtype' | 'untracked'>,
 ): void {
   const { dtype } = structure.dataset(node);
   const { drafts, extents } = draftDataset({ ...dataset, dtype }, structure.chunkFanout);

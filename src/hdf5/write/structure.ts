@@ -97,7 +97,7 @@ export class Structure extends ObjectTree {
     for (const { bytes } of drafts) checkMessageSize(bytes, name);
     if (dataset.dtype instanceof ObjectNode) this.checkMutable(dataset.dtype); // its count of uses grows
     const node = new ObjectNode('dataset');
-    if (dataset.plain) untrackOrder(node);
+    if (dataset.untracked) untrackOrder(node);
     this.create(parent, name, node, drafts);
     for (const extent of extents) this.extents.add(extent);
     return node;

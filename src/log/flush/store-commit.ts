@@ -186,7 +186,7 @@ function addMember(store: LogStore, prefix: string, index: number, size: number,
     space: simpleSpace([size]),
     layout: contiguous(data),
     allocation: 'early',
-    plain: true,
+    untracked: true,
   });
 }
 

@@ -173,7 +173,7 @@ export class PublishedLayouts {
       dtype: dataset.elements.dtype,
       space: simpleSpace([length]),
       layout: contiguous(offset - base),
-      plain: true,
+      untracked: true,
     });
     return `/${this.#piecesName}/${name}`;
   }

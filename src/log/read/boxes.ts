@@ -19,7 +19,7 @@ export class LogData {
   readonly file: FileBytes;
 
   constructor(base: number, end: number, storage: ByteStorage | null) {
-    this.file = new FileBytes(base, end, 8, 8, { size: 16 * 1024, kept: 2048 }, storage);
+    this.file = new FileBytes(base, end, 8, 8, { size: 16 * 1024, cached: 2048 }, storage);
   }
 }
 

@@ -18,7 +18,7 @@ import {
 import { addReferrer, removeReferrer } from '../../hdf5/graph/references.ts';
 import { buildChunkIndex, type ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { rawReferences } from '../../hdf5/layouts/raw-references.ts';
-import { encodeLayout, type Layout } from '../../hdf5/messages/layout.ts';
+import { encodeLayout, type Layout, layoutAddressAt } from '../../hdf5/messages/layout.ts';
 import { MESSAGE } from '../../hdf5/messages/message-types.ts';
 import { openStructure, prepareWriting } from '../../hdf5/open.ts';
 import { deleteAttribute } from '../../hdf5/write/attributes.ts';
@@ -184,10 +184,11 @@ export class MovedStructure {
     const fanout = this.structure.chunkFanout;
     const grid = { shape, maxShape, chunk, elementSize, filtered: parts.filters.length > 0, fanout };
     const { index, extent } = buildChunkIndex(grid, chunks);
-    const message = this.#layout(node, { kind: 'chunked', chunk, elementSize, index });
+    const moved: Layout = { kind: 'chunked', chunk, elementSize, index };
+    const message = this.#layout(node, moved);
     if (!message || !extent) return;
     this.structure.extents.add(extent);
-    message.targets = [{ at: index.kind === 'btree1' ? 3 : message.bytes.length - 8, target: extent }];
+    message.targets = [{ at: layoutAddressAt(moved, message.bytes.length), target: extent }];
     addReferrer(message);
   }
 

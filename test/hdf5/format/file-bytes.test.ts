@@ -5,7 +5,7 @@ import { memoryStorage } from '../../../src/storage/memory.ts';
 import { expectFormat } from '../fixture.ts';
 
 const contents = Uint8Array.from({ length: 1000 }, (_, i) => (i * 7) & 255);
-const PAGING = { size: 64, kept: 4 };
+const PAGING = { size: 64, cached: 4 };
 
 /** A file of 1000 bytes behind `base` others, in small pages; `reads` counts what is asked of the storage. */
 function small(base = 0, end = 1000) {
