@@ -1,3 +1,6 @@
+// Opening and creating: from the superblock and its extension (HDF5 file format specification, II.A and II.C) to a structure
+// that can be read, and from there to one that can be changed.
+
 import { atOffset, formatError, H5LogError } from '../base/errors.ts';
 import { containsReference } from '../dtype/describe.ts';
 import type { Io } from '../storage/io.ts';
@@ -18,16 +21,17 @@ import { Structure } from './write/structure.ts';
 export interface OpenedStructure {
   readonly structure: Structure;
   readonly superblock: Superblock;
-  /** The extension to be written with the first commit, if the file needs one. */
+  /** The superblock extension to be written with the first commit, if the file needs one. */
   readonly extension: ObjectNode | null;
 }
 
+/** What is needed of a superblock extension: the sizes of B-tree nodes and the shared message table. */
 interface Extension {
   readonly k: BtreeK | null;
   readonly shared: RawMessage | null;
 }
 
-/** Opens the structure for reading. `root` opens an earlier state, whose root group is there. */
+/** Opens the structure for reading. `root` is the address of the root group of an earlier commit, to open that one. */
 export function* openStructure(root?: number): Io<OpenedStructure> {
   const superblock = yield* readSuperblock();
   const file = new FileBytes(superblock.base, superblock.end, superblock.addressSize, superblock.lengthSize);
@@ -43,7 +47,7 @@ export function* openStructure(root?: number): Io<OpenedStructure> {
   return { structure, superblock, extension: newExtension(extension, superblock) };
 }
 
-/** Loads everything now, for storages that can only be read asynchronously. */
+/** Loads all objects and the heap collections of their attributes, for storages that can only be read asynchronously. */
 export function* loadEverything(structure: Structure): Io<void> {
   const { loader, heap, root } = structure;
   const all = new Set<ObjectNode>([root]);
@@ -59,21 +63,28 @@ export function* loadEverything(structure: Structure): Io<void> {
   }
 }
 
-/** Makes a structure ready for changes: who points to whom, and what must not move. `references` looks for them in data. */
-export function* prepareWriting(opened: OpenedStructure, references: RawReferences): Io<void> {
+/**
+ * Makes a structure ready for changes: finds out which messages hold the addresses of which objects, and which objects must not
+ * move. `rawReferences` finds references in raw data.
+ */
+export function* prepareWriting(opened: OpenedStructure, rawReferences: RawReferences): Io<void> {
   const { structure, superblock } = opened;
   const { loader, heap, root } = structure;
   refuseWriting(superblock);
   const pinned = new Set<number>();
   const nodes = yield* trackReferences(loader, root, heap, pinned);
-  for (const address of pinned) structure.pinned.set(address, 'an attribute that is kept in a heap');
+  for (const address of pinned) structure.pinned.set(address, 'an attribute in a heap');
   correctLinkCounts(root, nodes);
   const dataBytes = new Budget(loader.file);
+  const holders = new Map<number, Set<number> | string>();
   for (const node of nodes) {
     if (node.kind !== 'dataset') continue;
     const found = yield* referencesOf(node);
-    if (typeof found !== 'string' && found.size === 0) continue;
-    const path = yield* structure.pathOf(node.address);
+    if (typeof found === 'string' || found.size > 0) holders.set(node.address, found);
+  }
+  const paths = yield* structure.pathsOf(new Set(holders.keys()));
+  for (const [holder, found] of holders) {
+    const path = paths.get(holder) ?? '';
     if (typeof found === 'string')
       structure.frozen = `${path} holds ${found}; which objects they lead to cannot be found out, so nothing may move`;
     else for (const address of found) structure.pinned.set(address, path);
@@ -84,16 +95,16 @@ export function* prepareWriting(opened: OpenedStructure, references: RawReferenc
     try {
       const parts = structure.dataset(node);
       if (!containsReference(parts.dtype)) return new Set();
-      return yield* references(loader.file, parts, heap, dataBytes);
+      return yield* rawReferences(loader.file, parts, heap, dataBytes);
     } catch (error) {
       throw atOffset(error, loader.file.base + node.address);
     }
   }
 }
 
-/** A count that is too low would make an object go while links still lead to it. */
+/** Raises link counts that are too low: otherwise an object would be removed while links still lead to it. */
 function correctLinkCounts(root: ObjectNode, nodes: readonly ObjectNode[]): void {
-  const counts = new Map([[root, 1]]); // the superblock
+  const counts = new Map([[root, 1]]); // the superblock counts as a link
   for (const { links } of nodes) {
     for (const { node } of links.values()) if (node) counts.set(node, (counts.get(node) ?? 0) + 1);
   }
@@ -118,6 +129,7 @@ function refuseWriting(superblock: Superblock): void {
   if (superblock.bytes.length < SUPERBLOCK_SIZE) throw formatError('superblock too small', superblock.base);
 }
 
+/** Bits of the file consistency flags. */
 const OPEN_FOR_WRITING = 1;
 const CONSISTENT = 2;
 
@@ -130,7 +142,7 @@ function isOpenForWriting({ version, flags }: Superblock): boolean {
   return (flags & ~meaningless) !== 0;
 }
 
-/** The empty structure of a new file. */
+/** The structure of a new file: an empty root group. */
 export function newStructure(): Structure {
   const loader = new ObjectLoader(new FileBytes(0, SUPERBLOCK_SIZE), null);
   const root = new ObjectNode('group');
@@ -171,8 +183,8 @@ function* readExtension(file: FileBytes, address: number): Io<Extension> {
 }
 
 /**
- * The extension is written anew: without persistent free space and paging, whose records an append makes wrong, with the
- * B-tree sizes that old groups were built with, and with the shared message table.
+ * The superblock extension of the first commit. It has the B-tree sizes that old groups and chunk indexes were built with, and
+ * the shared message table; it leaves out free-space information and paging, which appending makes wrong.
  */
 function newExtension(old: Extension, superblock: Superblock): ObjectNode | null {
   const k = old.k ?? superblock.k;

@@ -1,3 +1,5 @@
+// Attributes: what their messages say, and their values, also those that the next commit will write.
+
 import { atOffset, formatError } from '../../base/errors.ts';
 import { decodeOne, decodeValues } from '../../dtype/decode.ts';
 import { type DType, type FullType, publicType } from '../../dtype/model.ts';
@@ -9,25 +11,28 @@ import { type Dataspace, elementCount, parseDataspace } from '../messages/datasp
 import { parseDatatype } from '../messages/datatype.ts';
 import type { Attribute, Relocatable } from './object-node.ts';
 
+/** What the message of an attribute says, shared parts included. */
 export interface AttributeParts {
   readonly type: FullType;
   readonly dtype: DType;
   readonly space: Dataspace;
+  /** Number of elements. */
   readonly count: number;
+  /** Position of the encoded value in the message, and the value. */
   readonly dataAt: number;
   readonly data: Uint8Array;
 }
 
-/** Takes an attribute apart, with what it shares with others resolved. */
+/** Decodes the message of an attribute. */
 export function attributeParts(attribute: Attribute, lengthSize: number): AttributeParts {
   const content = attribute.message.content;
   const { offset } = attribute.message;
   const parsed = parseAttribute(new Cursor(content, offset), lengthSize);
   const type =
-    'sharedAt' in parsed.type ? parseDatatype(new Cursor(must(attribute.sharedType, offset), offset)) : parsed.type;
+    'sharedAt' in parsed.type ? parseDatatype(new Cursor(present(attribute.sharedType, offset), offset)) : parsed.type;
   const space =
     'sharedAt' in parsed.space
-      ? parseDataspace(new Cursor(must(attribute.sharedSpace, offset), offset), lengthSize)
+      ? parseDataspace(new Cursor(present(attribute.sharedSpace, offset), offset), lengthSize)
       : parsed.space;
   const count = elementCount(space);
   const size = count * type.size;
@@ -47,12 +52,12 @@ export function attributeParts(attribute: Attribute, lengthSize: number): Attrib
   };
 }
 
-function must(bytes: Uint8Array | null, offset: number): Uint8Array {
+function present(bytes: Uint8Array | null, offset: number): Uint8Array {
   if (!bytes) throw formatError('a shared part of an attribute is missing', offset);
   return bytes;
 }
 
-/** An attribute's value in JavaScript: null for a NULL dataspace, an element for a scalar, else a flat array. */
+/** Reads the value of an attribute: null for a NULL dataspace, an element for a scalar, else a flat array. */
 export function* readAttribute(
   attribute: Attribute,
   lengthSize: number,
@@ -89,12 +94,12 @@ function* readValue(
   };
   const value = decode();
   if (wanted.size === 0) return value;
-  // References name objects by address; their paths take I/O to find, so they are looked up between two passes.
+  // References hold addresses. Finding the paths of objects takes I/O, so it happens between two passes of decoding.
   paths = yield* pathsOf(wanted);
   return decode();
 }
 
-/** The heap contents that a message brings along because they are not, or not yet surely, in the file. */
+/** Heap objects of a message that are not, or not yet surely, in the file. */
 class PendingHeap {
   readonly #contents = new Map<number, Map<number, Uint8Array>>();
 

@@ -1,3 +1,5 @@
+// Datasets: what their header messages say about type, shape, layout, fill value and filters.
+
 import { formatError, H5LogError } from '../../base/errors.ts';
 import { type DType, type FullType, publicType } from '../../dtype/model.ts';
 import { Cursor } from '../format/cursor.ts';
@@ -17,11 +19,11 @@ export interface DatasetParts {
   readonly layout: Layout | null;
   readonly fill: FillMessage;
   readonly filters: readonly FilterEntry[];
-  /** Where the fill value's message lies in the file. */
+  /** File offset of the fill value message, or of the header if there is none. */
   readonly fillOffset: number;
 }
 
-/** Takes the header of a dataset apart. */
+/** Decodes the header of a dataset. */
 export function datasetParts(node: ObjectNode, file: LayoutSizes & { readonly base: number }): DatasetParts {
   const part = (type: number): Cursor | null => {
     const message = node.message(type);
@@ -46,7 +48,7 @@ export function datasetParts(node: ObjectNode, file: LayoutSizes & { readonly ba
   };
 }
 
-/** What a committed datatype describes. */
+/** The type that a committed datatype describes. */
 export function committedType(node: ObjectNode): DType {
   const message = node.message(MESSAGE.datatype);
   if (!message) throw new H5LogError('DTYPE', 'the object is not a committed datatype');

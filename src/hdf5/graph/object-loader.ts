@@ -1,3 +1,5 @@
+// Loading objects: turns object headers of any version, with dense storage and symbol tables, into nodes.
+
 import { atOffset, formatError, H5LogError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
@@ -17,23 +19,24 @@ import {
   GENERATED,
   HeaderMessage,
   type Link,
+  markUnwritten,
   type ObjectKind,
   ObjectNode,
 } from './object-node.ts';
 
-/** libhdf5 never puts more than this into one message. */
+/** The size of a message in a header has 16 bits. */
 const MAX_MESSAGE = 0xffff;
-/** Committed types whose attributes have committed types whose attributes ... */
+/** Objects whose messages are shared by objects whose messages are shared, and so on. */
 const MAX_DEPTH = 64;
-/** Continuations that lead to continuations; a longer chain is written anew in another form. */
+/** Continuation blocks that lead to continuation blocks; a header with a longer chain is written without its blocks. */
 const MAX_CHAIN = 64;
 
-/** Turns object headers of any age into {@link ObjectNode}s, each address once. */
+/** Loads objects, each address once. */
 export class ObjectLoader {
   readonly file: FileBytes;
   readonly shared: SharedTable | null;
   readonly nodes = new Map<number, ObjectNode>();
-  /** What headers, trees and heaps of all objects may add up to. */
+  /** Bound on the bytes of headers, trees and heaps of all objects. */
   readonly #budget: Budget;
   /** How many objects are being loaded because another one shares a message of theirs. */
   #depth = 0;
@@ -54,7 +57,7 @@ export class ObjectLoader {
       if (address === UNDEFINED) throw formatError('an object without an address');
       const header = yield* readHeader(this.file, address, this.#budget);
       const node = new ObjectNode(kindOf(header, this.file.base + address), address);
-      // Known before its parts are read, so that a type that refers to itself ends.
+      // Registered before its messages are read: a committed datatype may be used by its own attributes.
       this.nodes.set(address, node);
       yield* this.#fill(node, header);
       return node;
@@ -67,7 +70,7 @@ export class ObjectLoader {
     }
   }
 
-  /** The node a hard link leads to. */
+  /** The node that a hard link leads to; null for other links. */
   *follow(link: Link): Io<ObjectNode | null> {
     if (link.node || link.target.kind !== 'hard') return link.node;
     const { address } = link.target;
@@ -92,17 +95,17 @@ export class ObjectLoader {
       message.offset = raw.offset;
       yield* this.#resolve(message, raw);
       if (GENERATED.has(raw.type)) {
-        // Made anew when the object is written; a block that holds it cannot be kept.
+        // It is encoded again when the object is written, in the first chunk: its block has to be written without it.
         const block = blocks?.[raw.chunk];
-        if (block) spoil(block);
+        if (block) markUnwritten(block);
         yield* this.#generated(node, message, raw);
         continue;
       }
       if (raw.type === MESSAGE.time && header.version === 1) {
-        keepTime(node, new Cursor(raw.body, raw.offset));
+        convertTime(node, new Cursor(raw.body, raw.offset));
         continue;
       }
-      keep(message, blocks?.[raw.chunk] ?? null);
+      putInChunk(message, blocks?.[raw.chunk] ?? null);
       if (raw.type === MESSAGE.link) this.#addLink(node, message, raw);
       else if (raw.type === MESSAGE.attribute) yield* this.#addAttribute(node, message, raw.offset);
       else node.otherMessages.push(message);
@@ -112,7 +115,7 @@ export class ObjectLoader {
     if (blocks) node.blocks = blocks.filter((block) => block !== null && block.parent === null) as ContinuationBlock[];
   }
 
-  /** Messages that say where links and attributes are, or how many links lead here. */
+  /** Reads a message that says where links and attributes are, or how many links lead here. */
   *#generated(node: ObjectNode, message: HeaderMessage, raw: RawMessage): Io<void> {
     const cursor = new Cursor(message.content, raw.offset);
     if (raw.type === MESSAGE.referenceCount) {
@@ -176,7 +179,7 @@ export class ObjectLoader {
     }
   }
 
-  /** Fetches what a shared message stands for. */
+  /** Reads the content of a shared message. */
   *#resolve(message: HeaderMessage, raw: RawMessage): Io<void> {
     if ((raw.flags & MESSAGE_FLAG.shared) === 0) return;
     message.content = yield* this.#sharedContent(raw.type, new Cursor(raw.body, raw.offset));
@@ -261,9 +264,10 @@ function kindOf(header: RawHeader, offset: number): ObjectKind {
   throw formatError('object that is neither group, dataset nor datatype', offset);
 }
 
+/** The most continuations between the first chunk and another one. */
 function longestChain(header: RawHeader): number {
   const lengths: number[] = [];
-  // A chunk comes behind the one that points to it; the first points to itself.
+  // Chunks come after the ones that point to them.
   header.chunks.forEach(({ parent }, i) => {
     lengths.push(i === 0 ? 0 : (lengths[parent] ?? 0) + 1);
   });
@@ -292,7 +296,7 @@ function blocksOf(header: RawHeader): (ContinuationBlock | null)[] {
   return blocks;
 }
 
-/** Heaps are indexed by hashes and changed messages move to the front: brings names into the order that libhdf5 lists them in. */
+/** Sorts links or attributes as libhdf5 lists them: dense storage is sorted by hashes, and changed messages come first. */
 function sortMap<V extends { readonly name: string; readonly order: number }>(
   map: Map<string, V>,
   byCreation: boolean,
@@ -303,7 +307,7 @@ function sortMap<V extends { readonly name: string; readonly order: number }>(
   for (const item of sorted) map.set(item.name, item);
 }
 
-/** The order of UTF-8 bytes, which is that of code points; UTF-16 has the surrogates of those beyond 0xffff too early. */
+/** Compares names in the order of their UTF-8 bytes, which is that of code points; in UTF-16, surrogates would come too early. */
 function compareNames(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; i++) {
@@ -314,8 +318,8 @@ function compareNames(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** A version 2 header has times of its own, and libhdf5 looks for them nowhere else: access, modification, change, birth. */
-function keepTime(node: ObjectNode, cursor: Cursor): void {
+/** Turns the modification time message of a version 1 header into the four times of a version 2 header. */
+function convertTime(node: ObjectNode, cursor: Cursor): void {
   cursor.expect(1, 'version of the modification time');
   cursor.skip(3);
   const seconds = cursor.u32();
@@ -324,11 +328,7 @@ function keepTime(node: ObjectNode, cursor: Cursor): void {
   node.extras = times.u32(seconds).u32(seconds).u32(seconds).u32(seconds).done();
 }
 
-function spoil(block: ContinuationBlock): void {
-  for (let b: ContinuationBlock | null = block; b?.written; b = b.parent) b.written = false;
-}
-
-function keep(message: HeaderMessage, block: ContinuationBlock | null): void {
+function putInChunk(message: HeaderMessage, block: ContinuationBlock | null): void {
   message.block = block;
   if (block) block.messages.add(message);
   else message.owner.firstChunk.add(message);

@@ -1,3 +1,5 @@
+// Finding objects: paths to objects through hard and soft links, and objects to paths.
+
 import type { Io } from '../../storage/io.ts';
 import { GlobalHeap } from '../format/global-heap.ts';
 import { type AttributeParts, attributeParts, readAttribute } from './attribute-value.ts';
@@ -5,15 +7,15 @@ import { type DatasetParts, datasetParts } from './dataset-header.ts';
 import type { ObjectLoader } from './object-loader.ts';
 import type { Link, ObjectNode } from './object-node.ts';
 
-/** Soft links lead to soft links; libhdf5 gives up after 16. */
+/** Soft links that are followed on the way to an object, as in libhdf5. */
 const MAX_SOFT_LINKS = 16;
 
-/** The objects of a file, found and read. */
+/** The objects of a file, which are loaded when they are first needed. */
 export class ObjectTree {
   readonly loader: ObjectLoader;
   readonly heap: GlobalHeap;
   readonly root: ObjectNode;
-  /** How a path given as the value of a reference reads in the file, and back. */
+  /** How paths in references of the user are translated to paths in the file, and back: a log stores some names escaped. */
   paths: { stored(path: string): string; shown(path: string): string } = {
     stored: (path) => path,
     shown: (path) => path,
@@ -25,7 +27,7 @@ export class ObjectTree {
     this.root = root;
   }
 
-  /** Follows a path from a group through hard and soft links. External links, and what is not there, give undefined. */
+  /** Follows a path from a group through hard and soft links. Gives undefined if there is no object, or behind external links. */
   *lookup(from: ObjectNode, path: string): Io<ObjectNode | undefined> {
     return yield* this.#walk(path.startsWith('/') ? this.root : from, path, { soft: 0 });
   }
@@ -42,7 +44,7 @@ export class ObjectTree {
     return node;
   }
 
-  /** What a link of `group` leads to. Soft links are counted over the whole way, as in libhdf5: they can fan out as well as go deep. */
+  /** The object that a link of `group` leads to. `followed` counts soft links over the whole path: their paths contain others. */
   *target(group: ObjectNode, link: Link, followed = { soft: 0 }): Io<ObjectNode | undefined> {
     if (link.target.kind === 'hard') return (yield* this.loader.follow(link)) ?? undefined;
     if (link.target.kind !== 'soft' || followed.soft++ >= MAX_SOFT_LINKS) return undefined;
@@ -50,12 +52,12 @@ export class ObjectTree {
     return yield* this.#walk(path.startsWith('/') ? this.root : group, path, followed);
   }
 
-  /** A path that leads to an object, found breadth first; '' if none does. */
+  /** The shortest path to the object at an address; '' if there is none. */
   *pathOf(address: number): Io<string> {
     return (yield* this.pathsOf(new Set([address]))).get(address) ?? '';
   }
 
-  /** The same for many objects on one way through the file; those that nothing leads to are left out. */
+  /** Shortest paths to objects by their addresses, found in one breadth-first walk; objects without one are left out. */
   *pathsOf(addresses: ReadonlySet<number>): Io<Map<number, string>> {
     const paths = new Map<number, string>();
     if (addresses.has(this.root.address)) paths.set(this.root.address, '/');

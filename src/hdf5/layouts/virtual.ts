@@ -3,14 +3,10 @@
 import { lookup3 } from '../../base/checksum.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
 
-/** A box of a dataset. */
-export interface Box {
+/** A box, or if repeated, in dimension d `times[d]` boxes, one every `stride[d]` elements. */
+interface Hyperslab {
   readonly start: readonly number[];
   readonly count: readonly number[];
-}
-
-/** A box that may be repeated: in dimension d `times[d]` boxes, one every `stride[d]` elements. */
-export interface Slab extends Box {
   readonly repeated?: { readonly times: readonly number[]; readonly stride: readonly number[] };
 }
 
@@ -18,8 +14,8 @@ export interface Slab extends Box {
 export interface Mapping {
   readonly file: string;
   readonly dataset: string;
-  readonly source: Slab;
-  readonly target: Box;
+  readonly source: Hyperslab;
+  readonly target: Hyperslab;
 }
 
 /** Encodes the heap object with the mappings of a virtual dataset. */
@@ -27,14 +23,14 @@ export function encodeMappings(mappings: readonly Mapping[]): Uint8Array {
   const out = new ByteWriter(64 + mappings.length * 96).u8(0).u64(mappings.length);
   for (const { file, dataset, source, target } of mappings) {
     out.text(file).u8(0).text(dataset).u8(0);
-    putBox(out, source);
-    putBox(out, target);
+    putHyperslab(out, source);
+    putHyperslab(out, target);
   }
   return out.u32(lookup3(out.done())).done();
 }
 
-/** A hyperslab selection: one block as version 1 with 32-bit corners where they fit, everything else as version 2. */
-function putBox(out: ByteWriter, { start, count, repeated }: Slab): void {
+/** Writes a hyperslab selection: a box as version 1 if its corners fit into 32 bits, everything else as version 2. */
+function putHyperslab(out: ByteWriter, { start, count, repeated }: Hyperslab): void {
   const rank = start.length;
   const ends = start.map((s, d) => s + (count[d] as number) - 1);
   if (!repeated && ends.every((end) => end <= 0xffffffff)) {
