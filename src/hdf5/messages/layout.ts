@@ -1,4 +1,4 @@
-// The data layout message: where the raw data of a dataset is (HDF5 file format specification, IV.A.2.i). Versions 1 to 4 are read, version 3
+// The data layout message: where the raw data of a dataset is (HDF5 file format specification, IV.A.2.i). Versions 1 to 5 are read, version 3
 // is written, and version 4 where only that can say it.
 
 import { sizeOf } from '../../space/shape.ts';
