@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { File } from 'h5log';
@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { count } from '../counts.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { full, repeats, seed } from '../seed.ts';
+import { canDropRights, withoutRights } from '../storage/scratch.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { runRanks } from './run-ranks.ts';
 import type { Program, Session, States } from './sessions-rank.ts';
@@ -92,6 +93,20 @@ describe('files of several ranks', () => {
   });
 });
 
+test.skipIf(!canDropRights)('a folder of subfiles that may not be read is an error of the system', () => {
+  const path = at('private');
+  const file = File.createSync(path, { subfiles: 1 });
+  file.createDataset('t', { dtype: 'int32', shape: [2] }).write([1, 2]);
+  file.closeSync();
+  chmodSync(folder, 0o755);
+  chmodSync(`${path}.subfiles`, 0o700);
+  withoutRights(() => {
+    expect(() => File.openSync(path)).toThrow(
+      expect.objectContaining({ code: 'STORAGE', cause: expect.objectContaining({ code: 'EACCES' }) }),
+    );
+  });
+});
+
 test('without its subfiles a file shows its structure, and is not written', () => {
   const path = at('alone');
   const file = File.createSync(path, { subfiles: 1 });
@@ -144,9 +159,9 @@ describe('on disk', () => {
 
   const subfilesOf = (name: string): string[] => readdirSync(`${at(name)}.subfiles`).sort();
 
-  test('subfiles are where the original has them, in a folder for the owner alone', () => {
+  test('subfiles are where the original has them, in a folder with the rights that the umask leaves', () => {
     expect(subfilesOf('four')).toEqual(['four.h5.0', 'four.h5.1']);
-    expect(statSync(`${at('four')}.subfiles`).mode & 0o777).toBe(0o700);
+    expect(statSync(`${at('four')}.subfiles`).mode & 0o777).toBe(0o777 & ~process.umask());
     expect(subfilesOf('few')).toEqual(['few.h5.0', 'few.h5.1']);
     expect(subfilesOf('one')).toEqual(['one.h5.0']);
     // All threads are on one machine.

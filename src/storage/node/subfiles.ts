@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, unlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { isH5LogError } from '../../base/errors.ts';
 import { type Subfiles, storageFailure } from '../storage.ts';
 import { readableAfterClose } from './after-close.ts';
 import { nodeStorage } from './file.ts';
@@ -18,13 +19,17 @@ export function subfilesOf(path: string | URL): Subfiles {
     name,
     open(g, writing, token) {
       const file = token === undefined ? at(g) : temporary(g, token);
-      if (!existsSync(file)) return undefined;
-      // A subfile that is written has been renamed to its final name by the time it is closed.
-      return readableAfterClose(nodeStorage(file, writing ? 'r+' : 'r', name(g)), writing ? at(g) : file);
+      try {
+        // A subfile that is written has been renamed to its final name by the time it is closed.
+        return readableAfterClose(nodeStorage(file, writing ? 'r+' : 'r', name(g)), writing ? at(g) : file);
+      } catch (error) {
+        if (isH5LogError(error, 'NOT_FOUND')) return undefined;
+        throw error;
+      }
     },
     create(g, token) {
       try {
-        mkdirSync(folder, { recursive: true, mode: 0o700 });
+        mkdirSync(folder, { recursive: true });
       } catch (error) {
         throw storageFailure(shown, 'creating the directory of the subfiles', error);
       }
