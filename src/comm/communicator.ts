@@ -14,9 +14,9 @@ export interface Communicator {
   close(): void;
 }
 
-/** What the communicators of this package can do beyond that. */
+/** A communicator with a timeout, as all communicators of this package are. */
 export interface TimeoutCommunicator extends Communicator {
-  /** Milliseconds that a collective waits for the other ranks before it gives up; Infinity unless somebody sets it. Inherited by split. */
+  /** Milliseconds that a collective waits for the other ranks before it fails. Infinity by default; inherited by split. */
   timeout: number;
 }
 
@@ -24,15 +24,15 @@ export function hasTimeout(comm: Communicator): comm is TimeoutCommunicator {
   return typeof (comm as Partial<TimeoutCommunicator>).timeout === 'number';
 }
 
-/** A file that the ranks of a communicator write together. */
+/** A file that the ranks of a communicator write collectively. */
 export interface CollectiveFile {
-  /** Every rank calls it, with its own parts, or none; the first failure is thrown on all of them. */
+  /** Collective: each rank passes its own parts, which may be none. The first failure is thrown on all ranks. */
   writeAtAll(parts: readonly Uint8Array[], offset: number): void;
   sync(): void;
   close(): void;
 }
 
-/** A communicator that can open such files. */
+/** A communicator that can open files for collective writes. */
 export interface FileCommunicator extends Communicator {
   openFile(path: string): CollectiveFile;
 }
@@ -41,11 +41,12 @@ export function canOpenFiles(comm: Communicator): comm is FileCommunicator {
   return typeof (comm as Partial<FileCommunicator>).openFile === 'function';
 }
 
-/** What is wrong with an argument of a collective, in words, or undefined. Callers may be plain JavaScript. */
+// The functions problemOf... return what is wrong with an argument of a collective, in words, or undefined. Callers may be plain
+// JavaScript.
 
 export type Reduction = 'sum' | 'min' | 'max';
 
-/** The reductions, in the order of the numbers that stand for them in headers. */
+/** The reductions; their indexes here are their codes in messages. */
 export const reductions: readonly Reduction[] = ['sum', 'min', 'max'];
 
 export function problemOfRoot(root: unknown, size: number): string | undefined {
@@ -65,7 +66,7 @@ export function problemOfReduction(op: unknown): string | undefined {
   return reductions.includes(op as Reduction) ? undefined : `the operation is 'sum', 'min' or 'max', not ${say(op)}`;
 }
 
-/** The colours that MPI knows: whole numbers of 31 bits. */
+/** A colour must be one that MPI accepts: a whole number of 31 bits. */
 export function problemOfColor(color: unknown): string | undefined {
   if (Number.isInteger(color) && (color as number) >= 0 && (color as number) < 2 ** 31) return undefined;
   return `a colour is a whole number from 0 to 2147483647, not ${say(color)}`;

@@ -1,4 +1,4 @@
-/** Who started this process as one of several ranks, and which one it is. */
+/** The program that started this process as one of several ranks, and its rank. */
 export interface Launcher {
   readonly kind: 'openmpi' | 'pmi' | 'pmix' | 'srun';
   readonly rank: number;
@@ -6,15 +6,15 @@ export interface Launcher {
 }
 
 /**
- * The launcher that the environment speaks of; ask before MPI_Init, which sets PMIX_RANK itself. `srun` means tasks without any
- * MPI wiring. A launcher of one rank is reported as well, except for Slurm, whose variables are in every batch job.
+ * Finds the launcher by the environment variables it sets. Must be called before MPI_Init, which sets PMIX_RANK itself. `srun`
+ * means tasks without MPI support. A launcher of one rank is reported too, except for Slurm, whose variables are in every batch job.
  */
 export function findLauncher(environment: (name: string) => string | undefined): Launcher | undefined {
   const count = (name: string) => wholeNumber(environment(name));
   const found = (kind: Launcher['kind'], sizeName: string, rankName: string): Launcher | undefined => {
     const size = count(sizeName);
     const rank = count(rankName);
-    // Half of a pair, or numbers that do not fit, are left over from something else.
+    // A lone variable, or a rank beyond the size, does not come from a launcher of this process.
     return size === undefined || rank === undefined || rank >= size ? undefined : { kind, rank, size };
   };
   const slurm = found('srun', 'SLURM_NTASKS', 'SLURM_PROCID');

@@ -2,8 +2,8 @@ import { H5LogError } from '../base/errors.ts';
 import type { Communicator } from './communicator.ts';
 
 /**
- * Makes sure that all ranks make the same call, in one small exchange of a fixed form, so that ranks which make different
- * calls find out instead of waiting for each other.
+ * Throws MISMATCH unless all ranks make the same call with the same arguments. Compares digests in one small allreduce of fixed
+ * size, so that ranks with different calls find out instead of deadlocking.
  */
 export function sameCall(comm: Communicator, call: string, details: () => Readonly<Record<string, unknown>>): void {
   let digest: [number, number];
@@ -18,6 +18,7 @@ export function sameCall(comm: Communicator, call: string, details: () => Readon
     describe = () => bad;
   }
   const [low, high] = digest;
+  // The minimum of x equals minus the minimum of -x only if all ranks have the same x.
   const least = comm.allreduce(Float64Array.of(low, -low, high, -high), 'min');
   if (least[0] === -(least[1] as number) && least[2] === -(least[3] as number)) return;
   const text = JSON.stringify(describe());
@@ -32,7 +33,7 @@ export function sameCall(comm: Communicator, call: string, details: () => Readon
 }
 
 function difference(first: CallDescription, other: CallDescription, rank: number): string {
-  if (first.call !== other.call) return `rank 0 ${said(first)}, rank ${rank} ${said(other)}`;
+  if (first.call !== other.call) return `rank 0 ${whatCalls(first)}, rank ${rank} ${whatCalls(other)}`;
   const names = [...new Set([...Object.keys(first), ...Object.keys(other)])].filter(
     (name) => first[name] !== other[name],
   );
@@ -42,13 +43,12 @@ function difference(first: CallDescription, other: CallDescription, rank: number
   return `${first.call ?? 'the call'}: ${parts.join('; ')}`;
 }
 
-const said = ({ call, arguments: bad, path }: CallDescription): string =>
+const whatCalls = ({ call, arguments: bad, path }: CallDescription): string =>
   call ? `calls ${call}${path ? ` (${path})` : ''}` : `passes arguments ${bad ?? ''}`;
 
 /**
- * Two 32-bit numbers that stand for what a call was called with: calls that differ have others, as far as chance allows (2^-64). Objects
- * count by their entries, in whatever order; what is undefined or a function does not count. Nothing is turned into text for it: it
- * is made for every call that ranks make together.
+ * A 64-bit hash of a call and its arguments, as two 32-bit numbers. The order of an object's entries does not matter; entries that
+ * are undefined or functions are ignored. It never serializes to text, because it is computed for every collective call.
  */
 export function digestOf(call: string, details: Readonly<Record<string, unknown>>): [number, number] {
   low = 0x811c9dc5;
@@ -58,7 +58,7 @@ export function digestOf(call: string, details: Readonly<Record<string, unknown>
   return [low >>> 0, high >>> 0];
 }
 
-// Plain variables: the walk is deep, and nothing of it is asynchronous.
+// The state of the hash. Module variables, because the walk is recursive and nothing of it is asynchronous.
 let low = 0;
 let high = 0;
 
@@ -82,7 +82,7 @@ function addText(text: string): void {
 
 function addNumber(value: number): void {
   add(KINDS.number);
-  // -0 is not 0, and every NaN is the same.
+  // -0 differs from 0, and all NaNs are equal.
   float[0] = Number.isNaN(value) ? Number.NaN : value;
   add(halves[0] as number);
   add(halves[1] as number);
@@ -109,12 +109,12 @@ function addValue(value: unknown): void {
     add(value.length);
     for (const item of value) addValue(item);
   } else if (typeof value === 'object' && value !== null) addObject(value);
-  // In a list undefined and functions are null, as in JSON.
+  // In an array, undefined and functions count as null, as in JSON.
   else add(KINDS.null);
 }
 
 function addObject(value: object): void {
-  // As JSON has it: a URL is its text.
+  // As in JSON: a URL counts as its text.
   if ('toJSON' in value && typeof value.toJSON === 'function') addValue((value.toJSON as () => unknown)());
   else addEntries(value as Record<string, unknown>);
 }
@@ -139,24 +139,24 @@ function addEntries(entries: Readonly<Record<string, unknown>>): void {
   add(other);
 }
 
-/** What a collective call was called with, by name; the same on all ranks, or it is a mistake. */
+/** The arguments of a collective call as text, by name. They must be the same on all ranks. */
 export type CallDescription = Readonly<Record<string, string>>;
 
-/** What a call was called with, in a form that can be compared between ranks. */
+/** Describes a call and its arguments in a form that can be compared between ranks. */
 export function describeCall(call: string, details: Readonly<Record<string, unknown>>): CallDescription {
   const description: Record<string, string> = { call };
-  // In one order, whatever the caller's: the descriptions are compared as texts.
+  // Sorted: the descriptions are compared as texts.
   const named = Object.entries(details).sort(([a], [b]) => (a < b ? -1 : 1));
-  for (const [name, value] of named) if (value !== undefined) description[name] = shown(value);
+  for (const [name, value] of named) if (value !== undefined) description[name] = textOf(value);
   return description;
 }
 
-/** The longest part of a value that is compared letter by letter; of longer ones the rest counts by a sum. */
-const LONGEST = 2000;
+/** Longer texts are cut to this length; a hash stands for the whole. */
+const MAX_TEXT = 2000;
 
-function shown(value: unknown): string {
+function textOf(value: unknown): string {
   const text = JSON.stringify(value, (_key, item: unknown) => {
-    // Not as texts: a text that looks the same is another value.
+    // Objects and not strings: a string that looks the same is another value.
     if (typeof item === 'bigint') return { bigint: String(item) };
     if (typeof item === 'number' && (!Number.isFinite(item) || Object.is(item, -0)))
       return { number: Object.is(item, -0) ? '-0' : String(item) };
@@ -166,11 +166,13 @@ function shown(value: unknown): string {
     return item;
   });
   if (text === undefined) return String(value);
-  return text.length <= LONGEST ? text : `${text.slice(0, LONGEST)}... (${text.length} characters, sum ${sumOf(text)})`;
+  return text.length <= MAX_TEXT
+    ? text
+    : `${text.slice(0, MAX_TEXT)}... (${text.length} characters, hash ${hashOf(text)})`;
 }
 
-function sumOf(text: string): number {
-  let sum = 0;
-  for (let i = 0; i < text.length; i++) sum = (Math.imul(sum, 31) + text.charCodeAt(i)) | 0;
-  return sum >>> 0;
+function hashOf(text: string): number {
+  let hash = 0;
+  for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0;
+  return hash >>> 0;
 }

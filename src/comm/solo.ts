@@ -11,7 +11,7 @@ import {
   type TimeoutCommunicator,
 } from './communicator.ts';
 
-/** One rank, alone: every collective is done at once. It is as strict as the others, so that mistakes show before there are many ranks. */
+/** One rank: every collective returns at once. Checks arguments as strictly as the others, so that mistakes show before there are many ranks. */
 class Solo implements TimeoutCommunicator {
   readonly rank = 0;
   readonly size = 1;
@@ -39,7 +39,7 @@ class Solo implements TimeoutCommunicator {
 
   bcast(bytes: Uint8Array | null, root: number): Uint8Array {
     this.#check('bcast', problemOfRoot(root, 1) ?? problemOfBytes(bytes));
-    // Not slice(): that of a Buffer is a view.
+    // Not slice(): on a Buffer it returns a view.
     return new Uint8Array(bytes as Uint8Array);
   }
 

@@ -1,22 +1,22 @@
-// The only file that knows MPI from outside: where the library is, which of the three binary interfaces it has, their constants,
-// and the calls, each under its name in the standard. Loaded by mpi(), never at import.
+// The only file that deals with the MPI library itself: where it is, which of three binary interfaces (ABIs) it has, their
+// constants, and the functions, each under its name in the standard. The library is loaded by mpi(), never at import.
 import { createRequire } from 'node:module';
 import { H5LogError } from '../../base/errors.ts';
 import type { Launcher } from '../launcher.ts';
 
-/** Open MPI; MPICH and what keeps its interface (Intel, MVAPICH, Cray); the standard interface of MPI 5. */
+/** Binary interfaces: Open MPI; MPICH and compatible libraries (Intel, MVAPICH, Cray); the standard ABI of MPI 5. */
 export type Abi = 'ompi' | 'mpich' | 'std';
 
-/** A communicator, datatype, operation, file... as the library wants it: an int32, or an address, which is below 2^53. */
+/** An MPI handle (communicator, datatype, operation, file...): an int32, or an address, which is below 2^53. */
 export type Handle = number;
 
-/** Where MPI writes a handle: one, or a row of requests. */
+/** Memory that MPI writes handles into: one handle, or an array of requests. */
 export type HandleCell = Int32Array | BigInt64Array;
 
 type Bytes = ArrayBufferView | null;
 type Status = ArrayBufferView;
 
-/** The calls of the communicator. Every one gives 0 or an error code. */
+/** The MPI functions that the communicator uses. Each returns 0 or an error code. */
 export interface Calls {
   Init_thread(argc: 0, argv: 0, required: number, provided: Int32Array): number;
   Initialized(flag: Int32Array): number;
@@ -79,7 +79,7 @@ export interface Calls {
     type: Handle,
     receive: Bytes,
     counts: Int32Array,
-    places: Int32Array,
+    displacements: Int32Array,
     typeEach: Handle,
     comm: Handle,
     request: HandleCell,
@@ -98,7 +98,7 @@ export interface Calls {
   Testall(count: number, requests: HandleCell, flag: Int32Array, statuses: number): number;
 }
 
-/** The calls of MPI-IO, which a library may have been built without. */
+/** The functions of MPI-IO, which a library may have been built without. */
 export interface FileCalls {
   File_open(comm: Handle, path: string, mode: number, info: Handle, file: BigInt64Array): number;
   File_set_errhandler(file: number, handler: Handle): number;
@@ -109,7 +109,7 @@ export interface FileCalls {
   Get_count(status: Status, type: Handle, count: Int32Array): number;
 }
 
-// One word an argument: `at` is memory of ours, `cell` memory where a handle goes, `handle` and `file` are handles by value.
+// One word per argument. `at`: pointer to our memory; `cell`: pointer to a handle; `handle`, `file`: handles by value.
 const signatures: Readonly<Record<keyof Calls, string>> = {
   Init_thread: 'address address int at',
   Initialized: 'at',
@@ -148,7 +148,7 @@ const fileSignatures: Readonly<Record<keyof FileCalls, string>> = {
   Get_count: 'at handle at',
 };
 
-/** The names that a library must have for a communicator. */
+/** The functions that a library must have for a communicator. */
 export const requiredCalls: readonly string[] = Object.keys(signatures).map((name) => `MPI_${name}`);
 
 export interface Constants {
@@ -158,7 +158,7 @@ export interface Constants {
   readonly SUM: Handle;
   readonly MIN: Handle;
   readonly MAX: Handle;
-  /** Not for `std`: published tables differ in it. {@link Binding.errorsReturn} asks the library. */
+  /** Missing for `std`, where published tables differ. {@link Binding.errorsReturn} asks the library. */
   readonly ERRORS_RETURN?: Handle;
   readonly INFO_NULL: Handle;
   readonly FILE_NULL: Handle;
@@ -214,16 +214,16 @@ const stdConstants: Constants = {
   MODE_RDWR: 32,
 };
 
-/** What each interface calls its constants: a number, or the variable whose address it is. */
+/** The constants of each ABI: a number, or the variable whose address is the handle. */
 export const knownConstants: Readonly<Record<Abi, Readonly<Record<string, number | string>>>> = {
   ompi: { ...ompiSymbols, ...ompiNumbers },
   mpich: { ...mpichConstants },
   std: { ...stdConstants },
 };
 
-/** An MPI library, loaded. */
+/** A loaded MPI library. */
 export interface Binding {
-  /** The name or path it was loaded by, and what it says of itself. */
+  /** The name or path that it was loaded from; `version` is what it reports about itself. */
   readonly library: string;
   readonly version: string;
   readonly abi: Abi;
@@ -231,16 +231,16 @@ export interface Binding {
   readonly calls: Calls;
   fileCalls(): FileCalls;
   cells(count: number): HandleCell;
-  /** Gives the core to whoever else wants it. */
+  /** sched_yield: lets another process run on this core. */
   yieldCore(): void;
-  /** How many bytes written to a pipe its reader has not taken yet; undefined where the system does not tell. */
+  /** Number of bytes in a pipe that its reader has not read yet; undefined where the system does not tell. */
   unread(pipe: number): number | undefined;
   errorText(code: number): string;
-  /** The handler with which calls give their error code instead of ending the job; only between MPI_Init and MPI_Finalize. */
+  /** MPI_ERRORS_RETURN: with this handler, calls return error codes instead of aborting the job. Only between MPI_Init and MPI_Finalize. */
   errorsReturn(): Handle;
 }
 
-// What is used of koffi; its own types are not referred to, so that ours can be read where it is not installed.
+// The part of koffi that is used here. Declared again, so that our types compile where koffi is not installed.
 interface Koffi {
   load(path: string): Library;
   address(value: unknown): bigint;
@@ -251,11 +251,11 @@ interface Library {
   symbol(name: string): unknown;
 }
 
-/** Loads the library: the one that is named, or MPI_LIB, or the first of the usual names that is there. */
+/** Loads the MPI library: `named`, or MPI_LIB, or the first of the usual names that exists. */
 export function loadBinding(named: string | undefined, launcher: Launcher | undefined): Binding {
   const koffi = loadKoffi();
-  // UCX would take over SIGSEGV, which V8 needs; and it would patch malloc's system calls while threads of Node are inside them:
-  // 4 ranks of MPICH crashed in MPI_Init in 2 of 30 jobs.
+  // UCX would install a handler for SIGSEGV, which V8 needs, and patch the system calls of malloc while threads of Node are inside
+  // them: 4 ranks of MPICH crashed in MPI_Init in 2 of 30 jobs.
   process.env.UCX_ERROR_SIGNALS ??= '';
   process.env.UCX_MEM_EVENTS ??= 'n';
   const { library, name, origin } = findLibrary(koffi, named, launcher);
@@ -277,7 +277,7 @@ const usualNames = ['libmpi.so.40', 'libmpich.so.12', 'libmpi.so.12', 'libmpi_ab
 const pmiNames = ['libmpich.so.12', 'libmpi.so.12', 'libmpi_abi.so.1', 'libmpi_abi.so.0', 'libmpi.so.40'];
 const macNames = ['libmpi.40.dylib', 'libmpi.12.dylib', 'libmpi.dylib'];
 
-/** The names to try, in the order that fits who started us: a PMI launcher belongs to MPICH and its kin. */
+/** The library names to try. Under a PMI launcher MPICH and compatible libraries come first. */
 export function libraryNames(launcher: Launcher | undefined): readonly string[] {
   if (process.platform === 'darwin') return macNames;
   return launcher?.kind === 'pmi' ? pmiNames : usualNames;
@@ -342,7 +342,7 @@ function bind(koffi: Koffi, library: Library, name: string, origin: string | und
   let fileCalls: FileCalls | undefined;
   let handler: Handle | undefined;
   const yieldCore = has(library, 'sched_yield') ? library.func('sched_yield', 'int', []) : () => 0;
-  // FIONREAD, which Linux answers at the writing end as well.
+  // For FIONREAD, which Linux supports at the writing end of a pipe too.
   const ioctl = process.platform === 'linux' && has(library, 'ioctl') ? library.func(ioctlType) : undefined;
   const pending = new Int32Array(1);
   const constants = constantsOf(koffi, library, abi);
@@ -351,7 +351,7 @@ function bind(koffi: Koffi, library: Library, name: string, origin: string | und
     return abi === 'mpich' ? new Int32Array(memory, 0, count) : new BigInt64Array(memory);
   };
   return {
-    // koffi unloads a library that nothing refers to; its functions do, and they are kept here.
+    // koffi unloads a library that nothing refers to; `calls` keeps it loaded.
     library: name,
     version,
     abi,
@@ -381,18 +381,18 @@ function bind(koffi: Koffi, library: Library, name: string, origin: string | und
 
 function errorsReturn(library: Library, constants: Constants, cell: HandleCell): Handle {
   if (constants.ERRORS_RETURN !== undefined && !has(library, 'MPI_File_get_errhandler')) return constants.ERRORS_RETURN;
-  // It is what files begin with, says the standard, and so MPI_FILE_NULL tells it.
+  // The standard says that MPI_ERRORS_RETURN is the default handler of files, so MPI_FILE_NULL has it.
   library.func('MPI_File_get_errhandler', 'int', ['intptr_t', 'void *'])(constants.FILE_NULL, cell);
   return Number(cell[0]);
 }
 
-/** How the library names itself; the call may be made before MPI_Init. */
+/** The library's name and version; MPI_Get_library_version may be called before MPI_Init. */
 function libraryVersion(library: Library): string {
   if (!has(library, 'MPI_Get_library_version')) return 'of an unknown version';
   const text = new Uint8Array(16384);
   const length = new Int32Array(1);
   library.func('MPI_Get_library_version', 'int', ['void *', 'void *'])(text, length);
-  // MPICH's goes on for many lines, and Open MPI counts the final zero.
+  // MPICH returns many lines, and Open MPI counts the final zero.
   const whole = new TextDecoder().decode(text.subarray(0, length[0]));
   return (/^[^\n\0,]*/.exec(whole)?.[0] ?? '').replaceAll(/\s+/g, ' ').trim();
 }
@@ -405,7 +405,7 @@ function detectAbi(library: Library, version: string, name: string): Abi {
     if ((major[0] ?? 0) > 0) return 'std';
   }
   if (has(library, ompiSymbols.COMM_WORLD)) return 'ompi';
-  // Wrong constants end in a segmentation fault, so an unknown library is not tried.
+  // Wrong constants cause a segmentation fault, so an unknown library is not tried.
   if (/MPICH|Intel|MVAPICH|CRAY|ParaStation/i.test(version)) return 'mpich';
   const message = `the binary interface of ${name} (${version}) is unknown; known are those of Open MPI, MPICH and MPI 5`;
   throw new H5LogError('UNSUPPORTED', message);

@@ -17,27 +17,28 @@ import { openMpiFile } from './file.ts';
 import type { Job } from './job.ts';
 import { Spares } from './spares.ts';
 
-/** Counts are int32 in MPI: larger messages go in pieces. */
-const piece = 2 ** 30;
-/** Milliseconds in a collective after which a rank asks whether those it waits for are still there. */
-const patience = 50;
-/** Where several ranks could tell the same, each waits for so many milliseconds times its rank: the first one ends the job. */
-const turn = 250;
-/** Every collective begins with a block of fixed size that holds the length and, if it fits, all of the data. */
+/** Counts are int32 in MPI: longer messages are sent in pieces of this size. */
+const maxMessage = 2 ** 30;
+/** Milliseconds in a collective after which a rank checks whether the others still run. */
+const firstCheck = 50;
+/** If several ranks could report the same failure, each waits this many milliseconds times its rank: the first report ends the job. */
+const reportDelay = 250;
+/** Every collective begins with a block of fixed size that holds the length and, if they fit, the data. Sizes in bytes; of reduceBlock in numbers. */
 const bcastBlock = 256;
 const gatherBlock = 64;
 const reduceBlock = 16;
-const shortest = 15;
-/** Above this an allgather goes rank by rank, each into memory of its own, instead of through one buffer for all. */
-const together = 64 * 2 ** 20;
+/** Fewer numbers than this fit into the first block of a reduction, after the two that check the lengths. */
+const inlineLimit = 15;
+/** A larger allgather is a broadcast per rank, straight into the results, instead of one MPI_Allgatherv into a buffer for all. */
+const maxGathered = 64 * 2 ** 20;
 const payloadTag = 2;
 
 const operations = ['barrier', 'bcast', 'allreduce', 'exscan', 'gather', 'allgather', 'split'] as const;
 type Operation = (typeof operations)[number];
 
 /**
- * Collectives over MPI. All of them use the nonblocking forms and poll: a rank inside a blocking call could keep no timeout and would
- * not notice that another one has ended.
+ * Collectives over MPI. They use the nonblocking calls and poll: a rank inside a blocking call could not time out and would not
+ * notice that another rank has ended.
  */
 export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, Member {
   readonly kind = 'mpi' as const;
@@ -49,7 +50,7 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
   readonly #open: Set<Member>;
   #begun = 0;
   #timeout: number;
-  /** The ranks in the job of all members. */
+  /** Rank in the job of each rank of this communicator. */
   readonly #members: readonly number[];
   readonly #cell: HandleCell;
   readonly #request: HandleCell;
@@ -64,8 +65,8 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
   #closed = false;
 
   /**
-   * `cell` holds the MPI communicator, which nobody else uses; `open` are all that the end of the process has to tell others of; `free` takes
-   * the cell back when the communicator is closed, and is null for that of all ranks, which cannot be.
+   * `cell` holds the MPI communicator, which is used by nobody else. `open` are all open communicators, for the end of the process.
+   * `free` releases the cell on close; null for the communicator of all ranks, which stays open.
    */
   constructor(
     job: Job,
@@ -103,28 +104,28 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
     this.#timeout = timeout;
   }
 
-  /** For `storage: 'mpi-io'`. */
+  /** Used by `storage: 'mpi-io'`. */
   openFile(path: string): CollectiveFile {
     return openMpiFile(this, path);
   }
 
   barrier(): void {
     this.#begin('barrier', 0);
-    this.#post(this.job.binding.calls.Ibarrier(this.handle, this.#request), 'barrier');
+    this.#complete(this.job.binding.calls.Ibarrier(this.handle, this.#request), 'barrier');
   }
 
   bcast(bytes: Uint8Array | null, root: number): Uint8Array {
-    // What the others pass is not looked at.
+    // Only the root's argument counts.
     const wrong = this.rank === root && bytes !== null ? problemOfBytes(bytes) : undefined;
     this.#begin('bcast', root, problemOfRoot(root, this.size) ?? wrong);
     const { calls, constants } = this.job.binding;
     const block = this.#bytes;
     if (this.rank === root) {
-      // A root without data says so: it alone could throw, and the others would wait.
+      // A root without data sends a negative length: if it alone threw, the others would wait.
       this.#length.setFloat64(0, bytes ? bytes.length : -1);
       if (bytes && bytes.length <= bcastBlock - 8) block.set(bytes, 8);
     }
-    this.#post(calls.Ibcast(block, bcastBlock, constants.BYTE, root, this.handle, this.#request), 'bcast');
+    this.#complete(calls.Ibcast(block, bcastBlock, constants.BYTE, root, this.handle, this.#request), 'bcast');
     const length = this.#length.getFloat64(0);
     if (length < 0) {
       throw new H5LogError('COMM', 'bcast: the root has nothing to send', { rank: this.#members[root] });
@@ -141,22 +142,22 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
     const { SUM, MIN, MAX } = this.job.binding.constants;
     const handle = op === 'sum' ? SUM : op === 'min' ? MIN : MAX;
     const count = values.length;
-    const short = Math.min(count, shortest);
+    const short = Math.min(count, inlineLimit);
     const [send, receive] = [this.#send, this.#receive];
-    // What shows to every rank, after the operation, whether all lengths were the same.
+    // After the reduction, these two numbers tell every rank whether all lengths were equal.
     send[0] = op === 'sum' ? short : count;
     send[1] = op === 'sum' ? short * short : -count;
-    if (count < shortest) send.set(values, 2);
+    if (count < inlineLimit) send.set(values, 2);
     this.#reduce(send, receive, handle);
     const [first = 0, second = 0] = receive;
-    // For a sum: n times the sum of squares is the square of the sum only if all are equal.
+    // For a sum: n times the sum of the squares equals the square of the sum only if all lengths are equal.
     const same = op === 'sum' ? first * first === this.size * second : first === -second;
     if (!same) this.#differingLengths('allreduce', count);
-    if (count < shortest) return receive.slice(2, 2 + count);
+    if (count < inlineLimit) return receive.slice(2, 2 + count);
     if (op === 'sum') this.#checkLengths('allreduce', count);
     const result = new Float64Array(count);
-    for (let from = 0; from < count; from += piece / 8) {
-      const to = Math.min(count, from + piece / 8);
+    for (let from = 0; from < count; from += maxMessage / 8) {
+      const to = Math.min(count, from + maxMessage / 8);
       this.#reduce(values.subarray(from, to), result.subarray(from, to), handle);
     }
     return result;
@@ -165,24 +166,24 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
   exscan(values: Float64Array): Float64Array {
     this.#begin('exscan', values?.length, problemOfValues(values));
     const count = values.length;
-    const short = Math.min(count, shortest);
+    const short = Math.min(count, inlineLimit);
     const [send, receive] = [this.#send, this.#receive];
     send[0] = short;
     send[1] = short * short;
-    if (count < shortest) send.set(values, 2);
+    if (count < inlineLimit) send.set(values, 2);
     receive.fill(0);
     this.#scan(send, receive);
-    // Only the ranks before this one are seen. One that has another length than those throws, alone, and the job ends with it.
+    // A rank sees only the ranks before it. If its length differs from theirs, it alone throws, and that ends the job.
     if (receive[0] !== this.rank * short || receive[1] !== this.rank * short * short) {
       const message = `exscan: ${this.job.name} gave ${count} values, a rank before it gave another number`;
       throw new H5LogError('COMM', message, { rank: this.job.rank });
     }
-    if (count < shortest) return receive.slice(2, 2 + count);
+    if (count < inlineLimit) return receive.slice(2, 2 + count);
     this.#checkLengths('exscan', count);
-    // MPI leaves rank 0 undefined: it keeps these zeros.
+    // MPI leaves the result of rank 0 undefined: it stays zero.
     const result = new Float64Array(count);
-    for (let from = 0; from < count; from += piece / 8) {
-      const to = Math.min(count, from + piece / 8);
+    for (let from = 0; from < count; from += maxMessage / 8) {
+      const to = Math.min(count, from + maxMessage / 8);
       this.#scan(values.subarray(from, to), result.subarray(from, to));
     }
     return result;
@@ -194,7 +195,7 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
     const { BYTE } = constants;
     const block = this.#fillBlock(bytes);
     const blocks = this.rank === root ? this.#allBlocks() : null;
-    this.#post(
+    this.#complete(
       calls.Igather(block, gatherBlock, BYTE, blocks, gatherBlock, BYTE, root, this.handle, this.#request),
       'gather',
     );
@@ -203,7 +204,7 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
       return null;
     }
     const results = this.#unpack(blocks);
-    // Long ones come from rank to rank, straight to where they belong.
+    // Long messages are sent point to point, straight into the results.
     const long = [...results.entries()].filter(([rank, { length }]) => length > gatherBlock - 8 && rank !== root);
     this.#transfer(
       long.map(([peer, result]) => ({ bytes: result, peer })),
@@ -221,33 +222,33 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
   split(color: number): TimeoutCommunicator {
     this.#begin('split', 0, problemOfColor(color));
     const spares = this.#spares;
-    // All colours are known to all before MPI_Comm_split, which blocks: whoever has not come is missed here.
-    const told = this.#allgather(new Uint8Array(Int32Array.of(color, spares.first).buffer)).map(
+    // All ranks learn all colours before MPI_Comm_split, which blocks: a missing rank is noticed here.
+    const answers = this.#allgather(new Uint8Array(Int32Array.of(color, spares.first).buffer)).map(
       ({ buffer }) => new Int32Array(buffer),
     );
-    const members = this.#members.filter((_, rank) => told[rank]?.[0] === color);
-    if (members.length < this.size) return this.#made(this.#part(color), members, undefined);
-    const free = told.every((one) => one[1] === spares.first) ? spares.first : -1;
+    const members = this.#members.filter((_, rank) => answers[rank]?.[0] === color);
+    if (members.length < this.size) return this.#wrap(this.#splitOff(color), members, undefined);
+    const free = answers.every((one) => one[1] === spares.first) ? spares.first : -1;
     const number = free < 0 ? spares.number() : free;
-    const cell = free < 0 ? this.#copy() : spares.take(free);
-    return this.#made(cell, members, (closed) => spares.give(number, closed));
+    const cell = free < 0 ? this.#duplicate() : spares.take(free);
+    return this.#wrap(cell, members, (closed) => spares.give(number, closed));
   }
 
-  #part(color: number): HandleCell {
+  #splitOff(color: number): HandleCell {
     const { binding } = this.job;
     const cell = binding.cells(1);
     this.job.check(binding.calls.Comm_split(this.handle, color, this.rank, cell), 'MPI_Comm_split');
     return cell;
   }
 
-  #copy(): HandleCell {
+  #duplicate(): HandleCell {
     const { binding } = this.job;
     const cell = binding.cells(1);
-    this.#post(binding.calls.Comm_idup(this.handle, cell, this.#request), 'split');
+    this.#complete(binding.calls.Comm_idup(this.handle, cell, this.#request), 'split');
     return cell;
   }
 
-  #made(
+  #wrap(
     cell: HandleCell,
     members: readonly number[],
     giveBack: ((cell: HandleCell) => void) | undefined,
@@ -263,7 +264,7 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
     return this.job.abort(code);
   }
 
-  /** The communicator of all ranks stays as it is until the process ends. */
+  /** The communicator of all ranks stays open until the process ends. */
   close(): void {
     if (this.#closed || this.#free === null || this.job.ended) return;
     this.#closed = true;
@@ -279,36 +280,36 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
     const { BYTE } = constants;
     const block = this.#fillBlock(bytes);
     const blocks = this.#allBlocks();
-    this.#post(
+    this.#complete(
       calls.Iallgather(block, gatherBlock, BYTE, blocks, gatherBlock, BYTE, this.handle, this.#request),
       'allgather',
     );
     const results = this.#unpack(blocks);
     const counts = new Int32Array(this.size);
-    const places = new Int32Array(this.size);
+    const offsets = new Int32Array(this.size);
     let total = 0;
     for (const [rank, { length }] of results.entries()) {
       if (length <= gatherBlock - 8) continue;
-      places[rank] = total;
+      offsets[rank] = total;
       counts[rank] = length;
       total += length;
     }
     results[this.rank]?.set(bytes);
-    if (total > together) {
+    if (total > maxGathered) {
       for (const [rank, result] of results.entries()) {
         if (result.length > gatherBlock - 8) this.#bcastInto(result, rank, 'allgather');
       }
     } else if (total > 0) {
       const all = new Uint8Array(total);
       const count = counts[this.rank] ?? 0;
-      this.#post(
-        calls.Iallgatherv(bytes, count, BYTE, all, counts, places, BYTE, this.handle, this.#request),
+      this.#complete(
+        calls.Iallgatherv(bytes, count, BYTE, all, counts, offsets, BYTE, this.handle, this.#request),
         'allgather',
         total,
       );
       for (const [rank, result] of results.entries()) {
-        const place = places[rank] ?? 0;
-        if (counts[rank]) result.set(all.subarray(place, place + result.length));
+        const at = offsets[rank] ?? 0;
+        if (counts[rank]) result.set(all.subarray(at, at + result.length));
       }
     }
     return results;
@@ -316,26 +317,30 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
 
   #bcastInto(result: Uint8Array, root: number, what: Operation): void {
     const { calls, constants } = this.job.binding;
-    for (let from = 0; from < result.length; from += piece) {
-      const part = result.subarray(from, from + piece);
-      this.#post(calls.Ibcast(part, part.length, constants.BYTE, root, this.handle, this.#request), what, part.length);
+    for (let from = 0; from < result.length; from += maxMessage) {
+      const part = result.subarray(from, from + maxMessage);
+      this.#complete(
+        calls.Ibcast(part, part.length, constants.BYTE, root, this.handle, this.#request),
+        what,
+        part.length,
+      );
     }
   }
 
   #reduce(send: Float64Array, receive: Float64Array, op: Handle): void {
     const { calls, constants } = this.job.binding;
     const code = calls.Iallreduce(send, receive, send.length, constants.DOUBLE, op, this.handle, this.#request);
-    this.#post(code, 'allreduce', send.byteLength);
+    this.#complete(code, 'allreduce', send.byteLength);
   }
 
   #scan(send: Float64Array, receive: Float64Array): void {
     const { calls, constants } = this.job.binding;
     const { DOUBLE, SUM } = constants;
     const code = calls.Iexscan(send, receive, send.length, DOUBLE, SUM, this.handle, this.#request);
-    this.#post(code, 'exscan', send.byteLength);
+    this.#complete(code, 'exscan', send.byteLength);
   }
 
-  /** A length and up to 56 bytes, in a block of their own. */
+  /** Fills the first block of a gather: the length and up to 56 bytes. */
   #fillBlock(bytes: Uint8Array): Uint8Array {
     const block = this.#bytes.subarray(0, gatherBlock);
     this.#length.setFloat64(0, bytes.length);
@@ -348,7 +353,7 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
     return this.#blocks;
   }
 
-  /** What the ranks sent, where it fits into a block; otherwise memory of the right length. */
+  /** The messages that fit into the blocks; for longer ones, empty memory of their length. */
   #unpack(blocks: Uint8Array): Uint8Array[] {
     const lengths = new DataView(blocks.buffer);
     return Array.from({ length: this.size }, (_, rank) => {
@@ -358,12 +363,12 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
     });
   }
 
-  /** Messages between single ranks, all at once. */
+  /** Sends or receives point-to-point messages, all at once. */
   #transfer(messages: readonly { bytes: Uint8Array; peer: number }[], call: 'Isend' | 'Irecv'): void {
     const { calls, constants, cells } = this.job.binding;
     const parts = messages.flatMap(({ bytes, peer }) => {
-      return Array.from({ length: Math.ceil(bytes.length / piece) }, (_, index) => {
-        return { bytes: bytes.subarray(index * piece, (index + 1) * piece), peer };
+      return Array.from({ length: Math.ceil(bytes.length / maxMessage) }, (_, index) => {
+        return { bytes: bytes.subarray(index * maxMessage, (index + 1) * maxMessage), peer };
       });
     });
     if (parts.length === 0) return;
@@ -378,28 +383,30 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
     this.#wait(requests, parts.length, total, 'gather');
   }
 
-  /** Waits for what a call has begun, if it has. */
-  #post(code: number, what: Operation, bytes = 0): void {
+  /** Checks the code of a nonblocking call and waits for its request. */
+  #complete(code: number, what: Operation, bytes = 0): void {
     if (code !== 0) this.job.check(code, what);
     this.#wait(this.#request, 1, bytes, what);
   }
 
   #wait(requests: HandleCell, count: number, bytes: number, what: Operation): void {
-    this.job.wait(requests, count, bytes, Math.min(patience, this.timeout), (waited) => this.#look(waited, what));
+    this.job.wait(requests, count, bytes, Math.min(firstCheck, this.timeout), (waited) =>
+      this.#checkOthers(waited, what),
+    );
   }
 
-  /** After a while in a collective: are the others still there, and is there time left? */
-  #look(waited: number, what: Operation): void {
+  /** Called after a while in a collective: aborts the job on timeout, or if a rank that this one waits for has ended. */
+  #checkOthers(waited: number, what: Operation): void {
     const { job, rank } = this;
-    // Each rank that is too late gives those before it the time to say so first: one text is enough.
-    if (waited >= this.timeout + turn * Math.min(rank, 10)) {
+    // Each rank gives those before it the time to report first: one message is enough.
+    if (waited >= this.timeout + reportDelay * Math.min(rank, 10)) {
       job.fail(`COMM: ${job.name} has waited ${Math.round(waited)} ms in ${what}; the timeout is ${this.timeout} ms`);
     }
     const { departures } = this;
     departures.listen(this);
     if (departures.count >= this.#begun) return;
-    // Another rank may have noticed as well, in another communicator.
-    job.pause(turn * Math.min(job.rank, 10));
+    // Another rank may have noticed too, in another communicator.
+    job.pause(reportDelay * Math.min(job.rank, 10));
     job.fail(`COMM: rank ${departures.rank} of ${job.size} has ended while ${job.name} waits for it in ${what}`);
   }
 
@@ -410,13 +417,13 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
     if (this.#checked) this.#compareCalls(what, detail);
   }
 
-  /** For finding mistakes in programs (H5LOG_MPI_CHECK=1): do all ranks make the same call? */
+  /** With H5LOG_MPI_CHECK=1, for debugging programs: throws unless all ranks make the same call. */
   #compareCalls(what: Operation, detail: number): void {
     const { calls, constants } = this.job.binding;
     const mine = Float64Array.of(operations.indexOf(what), detail);
     const all = new Float64Array(new ArrayBuffer(16 * this.size));
     const code = calls.Iallgather(mine, 2, constants.DOUBLE, all, 2, constants.DOUBLE, this.handle, this.#request);
-    this.#post(code, what);
+    this.#complete(code, what);
     for (let rank = 1; rank < this.size; rank++) {
       if (all[2 * rank] === all[0] && all[2 * rank + 1] === all[1]) continue;
       const [here, there] = [describe(all, 0), describe(all, rank)];
@@ -432,7 +439,7 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
     if (this.#receive[0] !== count || this.#receive[1] !== -count) this.#differingLengths(what, count);
   }
 
-  /** All ranks know that their lengths differ; now they find out whose. */
+  /** Collective, when the lengths differ: finds out which rank differs. */
   #differingLengths(what: Operation, count: number): never {
     const counts = this.#allgather(new Uint8Array(Float64Array.of(count).buffer)).map(
       (bytes) => new Float64Array(bytes.buffer)[0],

@@ -4,17 +4,17 @@ import type { Handle, HandleCell } from './binding.ts';
 import { type Job, print } from './job.ts';
 
 /**
- * What happens when this process ends. With exit code 0: a goodbye to those who might wait for it, then MPI_Finalize once all ranks
- * are there. With any other: MPI_Abort, so that no rank waits for this one, but not before the others had time to end as well, and to
- * say why. After an uncaught exception: MPI_Abort. There is no handler for signals: it could not run while the thread is inside MPI.
- * `farewell` is a communicator for nothing else.
+ * Installs what happens when this process ends. With exit code 0: tells ranks that might wait for it, then calls MPI_Finalize once
+ * all ranks end. With any other code: MPI_Abort, so that no rank waits for this one, but only after the others had time to end and
+ * to report their errors. After an uncaught exception: MPI_Abort. There is no handler for signals: it could not run while the
+ * thread is inside MPI. `farewell` is a communicator that is used for nothing else.
  */
 export function endWith(job: Job, open: ReadonlySet<Member>, farewell: Handle, finalize: boolean): void {
   const atExit = (given: number) => {
     if (job.ended) return;
-    // Hooks before this one may have changed it.
+    // Exit hooks that ran before this one may have changed the code.
     const code = Number(process.exitCode ?? given);
-    job.beHeard();
+    job.drainOutput();
     if (code !== 0) {
       waitForOthers(job, farewell);
       job.abort(code);
@@ -23,7 +23,7 @@ export function endWith(job: Job, open: ReadonlySet<Member>, farewell: Handle, f
     if (finalize) job.binding.calls.Finalize();
   };
   process.on('exit', atExit);
-  // It has to be the last of the exit hooks: others may still use MPI, or change the exit code.
+  // This must be the last exit hook: others may still use MPI or change the exit code.
   process.on('newListener', (event, listener) => {
     if (event !== 'exit' || listener === atExit) return;
     queueMicrotask(() => {
@@ -32,28 +32,28 @@ export function endWith(job: Job, open: ReadonlySet<Member>, farewell: Handle, f
     });
   });
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
-    // A program that handles its exceptions goes on.
+    // A program that handles its uncaught exceptions continues.
     if (process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()) return;
     if (job.ended) return;
-    // An error that all ranks agreed on is told by the rank it comes from; it ends the others before their time is up.
+    // An error that all ranks throw is reported by the rank it comes from, whose MPI_Abort ends the others during this pause.
     if (isH5LogError(error) && error.rank !== undefined && error.rank !== job.rank) job.pause(3000);
     print(`${job.name}: uncaught ${inspect(error)}\n`);
     job.abort(1);
   });
 }
 
-/** Milliseconds for the others to end with this rank; less than the ranks of a command wait for the first one to speak. */
-const PATIENCE = 2000;
+/** Milliseconds that a failed rank waits for the others to end. Less than ranks of the command line wait for the first one to report. */
+const END_TIMEOUT = 2000;
 
-/** Waits until all ranks leave, those without a fault included, or patience is over. */
+/** Waits until all ranks end, or for END_TIMEOUT. */
 function waitForOthers(job: Job, farewell: Handle): void {
   const request = job.binding.cells(1);
   if (job.binding.calls.Ibarrier(farewell, request) !== 0) return;
-  const until = performance.now() + PATIENCE;
+  const until = performance.now() + END_TIMEOUT;
   while (!job.isDone(request, 1) && performance.now() < until) job.pause(1);
 }
 
-/** Tells the others, and waits until all of them leave as well. */
+/** Tells the other ranks that this one ends, and waits until all of them end. */
 function leave(job: Job, open: ReadonlySet<Member>, farewell: Handle): void {
   job.ended = true;
   for (const member of open) member.departures.leave(member);
@@ -62,7 +62,7 @@ function leave(job: Job, open: ReadonlySet<Member>, farewell: Handle): void {
   job.wait(request, 1, 0, 50, () => {
     for (const member of open) member.departures.passOn(member);
   });
-  // All have left, so nobody needs the messages any more. They are received so that MPI_Finalize finds nothing left over.
+  // All ranks have ended, so nobody needs the messages. They are received so that MPI_Finalize finds none pending.
   for (let tries = 0; tries < 100; tries++) {
     for (const member of open) member.departures.listen(member);
     if ([...open].every(({ departures }) => departures.settled)) return;
@@ -70,20 +70,20 @@ function leave(job: Job, open: ReadonlySet<Member>, farewell: Handle): void {
   }
 }
 
-/** Makes standard output and error blocking: on a full pipe, what MPI_Abort or process.exit meet in a queue would be lost. */
-export function writeAtOnce(): void {
+/** Makes standard output and error blocking: output still queued for a full pipe would be lost at MPI_Abort or process.exit. */
+export function makeOutputBlocking(): void {
   for (const stream of [process.stdout, process.stderr]) {
     const { _handle } = stream as { _handle?: { setBlocking?(blocking: boolean): void } };
     _handle?.setBlocking?.(true);
   }
 }
 
-/** A communicator, as far as the end of the process is concerned. */
+/** What the end of the process needs to know about a communicator. */
 export interface Member {
   readonly handle: Handle;
   readonly rank: number;
   readonly size: number;
-  /** How many collectives this rank has begun on it. */
+  /** Number of collectives that this rank has begun on it. */
   readonly begun: number;
   readonly departures: Departures;
 }
@@ -91,17 +91,17 @@ export interface Member {
 const tag = 1;
 
 /**
- * What is known of ranks that have left a communicator. A rank that ends tells the next one in how many collectives it took part; who has
- * left, or is about to, passes on what is lower than what it has told. So in a normal end every rank sends one message; and where
- * a rank waits in a collective in which another one never took part, one of those who wait comes to know.
+ * What a rank knows about ranks that have left a communicator. A rank that ends tells the next rank how many collectives it took
+ * part in; a rank that has ended, or is about to, passes lower numbers on. So in a normal end every rank sends one message; and if
+ * ranks wait in a collective that another rank never joined, one of them finds out.
  */
 export class Departures {
-  /** The fewest collectives of any rank that is known to have left, and which rank that is in the job. */
+  /** The lowest number of collectives of any rank that is known to have left; `rank` is its rank in the job. */
   count = Number.POSITIVE_INFINITY;
   rank = -1;
   readonly #job: Job;
   #told = Number.POSITIVE_INFINITY;
-  // Messages on their way, and the memory that they are in.
+  // Messages in flight, and their buffers.
   readonly #sent: { request: HandleCell; message: Float64Array }[] = [];
   readonly #flag = new Int32Array(new ArrayBuffer(4));
 
@@ -109,7 +109,7 @@ export class Departures {
     this.#job = job;
   }
 
-  /** Hears what the rank before has told. */
+  /** Receives the messages of the previous rank. */
   listen({ handle, rank, size }: Member): void {
     if (size === 1) return;
     const job = this.#job;
@@ -121,19 +121,19 @@ export class Departures {
       const message = new Float64Array(new ArrayBuffer(16));
       const request = cells(1);
       job.check(calls.Irecv(message, 2, constants.DOUBLE, from, tag, handle, request), 'MPI_Irecv');
-      // It has arrived already.
+      // The probe found the message, so it completes at once.
       while (!job.isDone(request, 1)) job.binding.yieldCore();
       this.#note(message[0] ?? 0, message[1] ?? 0);
     }
   }
 
-  /** This rank leaves. */
+  /** This rank leaves the communicator. */
   leave(member: Member): void {
     this.#note(member.begun, this.#job.rank);
     this.passOn(member);
   }
 
-  /** Tells the next rank, unless it knows. */
+  /** Tells the next rank, unless it has been told. */
   passOn(member: Member): void {
     this.listen(member);
     const { handle, rank, size } = member;
@@ -148,7 +148,7 @@ export class Departures {
     this.#job.check(code, 'MPI_Isend');
   }
 
-  /** Whether everything that was told has been sent. */
+  /** Whether all messages have been sent. */
   get settled(): boolean {
     return this.#sent.every(({ request }) => this.#job.isDone(request, 1));
   }

@@ -6,7 +6,7 @@ import type { CollectiveFile, Communicator } from '../communicator.ts';
 import type { FileCalls, Handle } from './binding.ts';
 import type { Job } from './job.ts';
 
-/** Opens a file that exists, for writing through MPI-IO. Every call is collective, and so is every error. */
+/** Opens an existing file for writing through MPI-IO. Every call is collective, and every error is thrown on all ranks. */
 export function openMpiFile(comm: Communicator, path: string): CollectiveFile {
   if (!isOfMpi(comm)) {
     const message = `MPI-IO needs the communicator that mpi() gives; this one is of kind ${comm.kind}`;
@@ -25,10 +25,10 @@ function isOfMpi(comm: Communicator): comm is MpiRanks {
   return comm.kind === 'mpi' && 'job' in comm;
 }
 
-/** The most that one call writes: counts are int32. */
-const largest = 2 ** 30;
-/** Parts smaller than a quarter of this are put together into buffers of this size, so that a thousand of them are not a thousand calls. */
-const bundle = 4 * 2 ** 20;
+/** The most bytes that one call writes: counts are int32. */
+const maxWrite = 2 ** 30;
+/** Parts smaller than a quarter of this are copied into buffers of this size, so that a thousand of them are not a thousand calls. */
+const bufferSize = 4 * 2 ** 20;
 
 class OpenFile implements CollectiveFile {
   readonly #comm: MpiRanks;
@@ -46,7 +46,7 @@ class OpenFile implements CollectiveFile {
     const { binding } = comm.job;
     const { constants } = binding;
     this.#calls = binding.fileCalls();
-    // First without MPI: where only some ranks can open the file, MPI_File_open leaves the others with one that cannot be closed.
+    // Tried without MPI first: if only some ranks can open the file, MPI_File_open leaves the others with one that they cannot close.
     onAllRanks(comm, () => this.#probe());
     onAllRanks(comm, () => {
       const handler = binding.errorsReturn();
@@ -63,23 +63,23 @@ class OpenFile implements CollectiveFile {
     const { BYTE } = binding.constants;
     const rounds = planRounds(parts);
     const [most = 0] = this.#comm.allreduce(Float64Array.of(rounds.length), 'max');
-    // Where a collective write fails on one rank, Open MPI leaves the others waiting for ever (seen with a full disk). Its ranks
-    // write each for itself; their areas are contiguous, and so there is little to gain.
+    // If a collective write fails on one rank, Open MPI leaves the others waiting forever (seen with a full disk). With it, each
+    // rank writes independently; its data is contiguous, so there is little to lose.
     const call = /Open MPI/i.test(binding.version) ? this.#calls.File_write_at : this.#calls.File_write_at_all;
     onAllRanks(this.#comm, () => {
       let failure: unknown;
-      let place = offset;
-      // All ranks take part in all rounds, also one that has nothing more to write, or has failed.
+      let position = offset;
+      // All ranks take part in all rounds, even if they have nothing more to write or have failed.
       for (let round = 0; round < most; round++) {
         const bytes = failure === undefined ? this.#collect(rounds[round] ?? []) : nothing;
-        const code = call(this.#file, place, bytes, bytes.length, BYTE, this.#status);
+        const code = call(this.#file, position, bytes, bytes.length, BYTE, this.#status);
         try {
-          this.#check(code, 'write', place);
-          this.#checkWritten(bytes.length, place);
+          this.#check(code, 'write', position);
+          this.#checkWritten(bytes.length, position);
         } catch (error) {
           failure ??= error;
         }
-        place += bytes.length;
+        position += bytes.length;
       }
       if (failure !== undefined) throw failure;
     });
@@ -111,17 +111,17 @@ class OpenFile implements CollectiveFile {
     }
   }
 
-  /** ROMIO, which MPICH has, takes what stands before a colon for the name of a file system. */
+  /** ROMIO, the MPI-IO of MPICH, takes the text before a colon for the name of a file system. */
   #nameForMpi(): string {
     const path = resolve(this.#path);
     return path.includes(':') && this.#comm.job.binding.abi !== 'ompi' ? `ufs:${path}` : path;
   }
 
-  /** One piece of memory for a round. */
+  /** Copies the parts of a round into one buffer. */
   #collect(parts: readonly Uint8Array[]): Uint8Array {
     const [first = nothing] = parts;
     if (parts.length <= 1) return first;
-    this.#buffer ??= new Uint8Array(bundle);
+    this.#buffer ??= new Uint8Array(bufferSize);
     let end = 0;
     for (const part of parts) {
       this.#buffer.set(part, end);
@@ -130,7 +130,7 @@ class OpenFile implements CollectiveFile {
     return this.#buffer.subarray(0, end);
   }
 
-  /** A full disk may show only in the number of bytes. */
+  /** Checks the number of bytes written: a full disk may show only there. */
   #checkWritten(expected: number, offset: number): void {
     const { BYTE } = this.#comm.job.binding.constants;
     this.#check(this.#calls.Get_count(this.#status, BYTE, this.#written), 'write', offset);
@@ -157,20 +157,20 @@ class OpenFile implements CollectiveFile {
 
 const nothing = new Uint8Array(0);
 
-/** What goes into each call: one large part or a piece of it, or many small ones. */
+/** The parts that each call writes: one large part or a slice of it, or many small ones. */
 function planRounds(parts: readonly Uint8Array[]): Uint8Array[][] {
   const rounds: Uint8Array[][] = [];
   let room = 0;
   for (const part of parts) {
     if (part.length === 0) continue;
-    if (part.length > bundle / 4) {
-      for (let from = 0; from < part.length; from += largest) rounds.push([part.subarray(from, from + largest)]);
+    if (part.length > bufferSize / 4) {
+      for (let from = 0; from < part.length; from += maxWrite) rounds.push([part.subarray(from, from + maxWrite)]);
       room = 0;
       continue;
     }
     if (part.length > room) {
       rounds.push([]);
-      room = bundle;
+      room = bufferSize;
     }
     rounds.at(-1)?.push(part);
     room -= part.length;

@@ -5,7 +5,7 @@ import type { Communicator } from '../communicator.ts';
 import { findLauncher, type Launcher } from '../launcher.ts';
 import { type Binding, type Handle, loadBinding } from './binding.ts';
 import { MpiCommunicator } from './communicator.ts';
-import { endWith, type Member, writeAtOnce } from './end.ts';
+import { endWith, type Member, makeOutputBlocking } from './end.ts';
 import { Job } from './job.ts';
 
 let world: MpiCommunicator | undefined;
@@ -29,7 +29,7 @@ export function mpi(options: { library?: string } = {}): Communicator {
       'mpi() works only on the main thread of a process; in worker threads use h5log/threads',
     );
   }
-  // Before MPI_Init, which sets variables of its own.
+  // Must come before MPI_Init, which sets variables of its own.
   const started = findLauncher((name) => process.env[name]);
   if (started?.kind === 'srun') {
     throw new H5LogError('COMM', `srun started ${started.size} tasks without MPI; use srun --mpi=pmix`, {
@@ -68,7 +68,7 @@ function start(binding: Binding, started: Launcher | undefined): MpiCommunicator
     throw new H5LogError('COMM', message, { rank: started.rank });
   }
   const job = new Job(binding, rank, size);
-  writeAtOnce();
+  makeOutputBlocking();
   const handler = binding.errorsReturn();
   job.check(calls.Comm_set_errhandler(constants.COMM_WORLD, handler), 'MPI_Comm_set_errhandler');
   const duplicate = () => {
@@ -77,7 +77,7 @@ function start(binding: Binding, started: Launcher | undefined): MpiCommunicator
     job.check(calls.Comm_set_errhandler(Number(cell[0]) as Handle, handler), 'MPI_Comm_set_errhandler');
     return cell;
   };
-  // One for the collectives, and one on which nothing but the end of the job is said.
+  // One for the collectives, and one that is used only when the job ends.
   const [cell, farewell] = [duplicate(), duplicate()];
   const open = new Set<Member>();
   endWith(job, open, Number(farewell[0]), ours);
@@ -93,9 +93,9 @@ const launchers: Readonly<Record<Launcher['kind'], string>> = {
 };
 
 /**
- * MPICH and its relatives give every rank a socket to the launcher, as a file descriptor that PMI_FD names. Programs of Node do not pass
- * such descriptors on to what they start; under that number there is then nothing, or a pipe of Node's own, and MPI must not write to
- * it. Says what is wrong, or nothing.
+ * MPICH and compatible libraries give every rank a socket to the launcher; PMI_FD is its file descriptor. Node programs do not pass
+ * such descriptors on to their child processes: there the number is closed, or a pipe of Node's own, and MPI must not write to it.
+ * Returns what is wrong, or undefined.
  */
 export function lostConnection(environment: (name: string) => string | undefined): string | undefined {
   const text = environment('PMI_FD');
@@ -103,7 +103,7 @@ export function lostConnection(environment: (name: string) => string | undefined
   try {
     if (fstatSync(Number(text)).isSocket()) return undefined;
   } catch {
-    // Nothing is open under that number.
+    // The descriptor is not open.
   }
   return (
     `the connection to the launcher (PMI_FD ${text}) is lost: mpiexec must start node itself, ` +

@@ -1,20 +1,20 @@
 import type { HandleCell } from './binding.ts';
 
 /**
- * Communicators of all ranks of another one that were closed, for the next who needs one: to make one is a collective of its own, which
- * takes MPICH up to 100 ms where there are more ranks than cores. Each rank closes in its own time, so before one is used
- * again the ranks compare whether all of them have it back.
+ * A pool of closed duplicates of a communicator. Creating a duplicate is a collective that takes MPICH up to 100 ms where there are
+ * more ranks than cores. Each rank closes at its own time, so before a duplicate is reused the ranks compare whether all of them
+ * have it back.
  */
 export class Spares {
   readonly #free = new Map<number, HandleCell>();
-  #made = 0;
+  #created = 0;
 
-  /** The number of a new one; the same on all ranks, which make them together. */
+  /** The number of a new duplicate; the same on all ranks, because creating one is collective. */
   number(): number {
-    return this.#made++;
+    return this.#created++;
   }
 
-  /** The number of the first that is free, or -1. */
+  /** The lowest number that is free, or -1. */
   get first(): number {
     return this.#free.size === 0 ? -1 : Math.min(...this.#free.keys());
   }
@@ -29,7 +29,7 @@ export class Spares {
     this.#free.set(number, cell);
   }
 
-  /** All that are free, in the order in which they were made. */
+  /** Takes all that are free, in the order of their creation. */
   *empty(): Iterable<HandleCell> {
     for (let first = this.first; first >= 0; first = this.first) yield this.take(first);
   }

@@ -13,10 +13,10 @@ import {
 import { any, Mailboxes, type Operation } from './mailboxes.ts';
 import { chunkSize, inlineLimit, type SharedRun } from './memory.ts';
 
-/** Takes a chunk of a rank's message: it is at `place` in the memory for chunks, and begins at `start` of the message. */
-type Receive = (rank: number, place: number, start: number, count: number) => void;
+/** Receives a chunk of a rank's message: `count` bytes at `from` in the bulk memory, which belong at `start` of the message. */
+type Receive = (rank: number, from: number, start: number, count: number) => void;
 
-/** Ranks that are threads of one process, over memory that they share. Every collective is a meeting of all its ranks. */
+/** Ranks that are threads of one process and communicate over shared memory. */
 class ThreadsCommunicator implements TimeoutCommunicator {
   readonly kind = 'threads' as const;
   readonly rank: number;
@@ -44,7 +44,7 @@ class ThreadsCommunicator implements TimeoutCommunicator {
   barrier(): void {
     this.#boxes.begin('barrier');
     this.#boxes.post('barrier', 0, 0);
-    this.#boxes.meet('barrier', 0, 0);
+    this.#boxes.awaitAll('barrier', 0, 0);
   }
 
   bcast(bytes: Uint8Array | null, root: number): Uint8Array {
@@ -58,8 +58,8 @@ class ThreadsCommunicator implements TimeoutCommunicator {
     if (length > inlineLimit) {
       const lengths = new Float64Array(this.size);
       lengths[root] = length;
-      this.#carry(mine, lengths, (_, place, start, count) => {
-        if (!mine) result.set(this.#bulk.subarray(place, place + count), start);
+      this.#exchange(mine, lengths, (_, from, start, count) => {
+        if (!mine) result.set(this.#bulk.subarray(from, from + count), start);
       });
     } else if (!mine) {
       this.#take(root, result);
@@ -97,22 +97,22 @@ class ThreadsCommunicator implements TimeoutCommunicator {
     const boxes = this.#boxes;
     boxes.begin('split');
     boxes.post('split', color, 0);
-    boxes.meet('split', any, 0);
+    boxes.awaitAll('split', any, 0);
     const group: number[] = [];
     for (let rank = 0; rank < this.size; rank++) if (boxes.argumentOf(rank) === color) group.push(rank);
-    // The lowest rank of each group finds memory and tells the others where.
+    // The lowest rank of each group allocates memory and tells the others where it is.
     const leader = group[0] as number;
-    const place = boxes.advance();
+    const message = boxes.advance();
     let block = 0;
     if (leader === this.rank) {
       try {
         block = boxes.run.allocate(group.length);
       } catch (error) {
-        boxes.refuseNow(place, 'split', (error as Error).message);
+        boxes.refuseNow(message, 'split', (error as Error).message);
       }
     }
     boxes.post('next', block, 0);
-    boxes.meet('next', any, any);
+    boxes.awaitAll('next', any, any);
     const members = group.map((rank) => boxes.members[rank] as number);
     const made = new Mailboxes(boxes.run, boxes.argumentOf(leader), members, group.indexOf(this.rank));
     made.timeout = boxes.timeout;
@@ -123,7 +123,7 @@ class ThreadsCommunicator implements TimeoutCommunicator {
     const { run, members } = this.#boxes;
     const rank = members[this.rank] as number;
     run.fail({ owner: rank, rank, kind: 'abort', reason: `rank ${rank} aborted the run with code ${code}` });
-    // In a worker this ends the thread; whoever started the run ends the others.
+    // In a worker this ends the thread; the thread that started the run ends the others.
     process.exit(Number.isInteger(code) ? code : 1);
   }
 
@@ -131,19 +131,19 @@ class ThreadsCommunicator implements TimeoutCommunicator {
     this.#boxes.close();
   }
 
-  /** Begins a collective of bytes: the length in the header, the message too when it is small. */
+  /** First round of a collective of bytes: exchanges the lengths, and messages that fit into a mailbox. */
   #announce(calling: Operation, root: number, mine: Uint8Array | undefined): void {
     const boxes = this.#boxes;
-    const place = boxes.begin(calling);
-    if (mine && mine.length <= inlineLimit) boxes.bytes.set(mine, place);
+    const at = boxes.begin(calling);
+    if (mine && mine.length <= inlineLimit) boxes.bytes.set(mine, at);
     boxes.post(calling, root, mine?.length ?? 0);
-    boxes.meet(calling, root, any);
+    boxes.awaitAll(calling, root, any);
   }
 
-  /** A small message out of its mailbox. */
+  /** Copies a small message out of a rank's mailbox. */
   #take(rank: number, into: Uint8Array): void {
-    const place = this.#boxes.place(rank);
-    into.set(this.#boxes.bytes.subarray(place, place + into.length));
+    const at = this.#boxes.offsetOf(rank);
+    into.set(this.#boxes.bytes.subarray(at, at + into.length));
   }
 
   #collect(calling: 'gather' | 'allgather', bytes: Uint8Array, root: number, receives: boolean): Uint8Array[] | null {
@@ -152,34 +152,34 @@ class ThreadsCommunicator implements TimeoutCommunicator {
     const large = new Float64Array(this.size);
     for (let rank = 0; rank < this.size; rank++) {
       const length = this.#boxes.lengthOf(rank);
-      // In a gather the root keeps its own message to itself.
+      // In a gather the root's own message is not exchanged.
       if (length > inlineLimit && !(calling === 'gather' && rank === root)) large[rank] = length;
       if (!receives) continue;
       const result = rank === this.rank ? new Uint8Array(bytes) : new Uint8Array(length);
       if (length <= inlineLimit && rank !== this.rank) this.#take(rank, result);
       results.push(result);
     }
-    this.#carry(bytes, large, (rank, place, start, count) => {
-      if (receives && rank !== this.rank) results[rank]?.set(this.#bulk.subarray(place, place + count), start);
+    this.#exchange(bytes, large, (rank, from, start, count) => {
+      if (receives && rank !== this.rank) results[rank]?.set(this.#bulk.subarray(from, from + count), start);
     });
     return receives ? results : null;
   }
 
-  /** Combines the numbers of ranks 0 to `ranks` - 1, in that order; zeros when there is none. */
+  /** Combines the numbers of ranks 0 to `ranks` - 1, in that order; zeros if `ranks` is 0. */
   #reduce(calling: 'allreduce' | 'exscan', values: Float64Array, op: Reduction, ranks: number): Float64Array {
     const boxes = this.#boxes;
     const count = values.length;
     const bytes = count * 8;
     const argument = reductions.indexOf(op);
-    const place = boxes.begin(calling);
+    const mailbox = boxes.begin(calling);
     const small = bytes <= inlineLimit;
-    if (small) for (let i = 0, at = place >> 3; i < count; i++) boxes.numbers[at + i] = values[i] as number;
+    if (small) for (let i = 0, at = mailbox >> 3; i < count; i++) boxes.numbers[at + i] = values[i] as number;
     boxes.post(calling, argument, bytes);
-    boxes.meet(calling, argument, bytes);
+    boxes.awaitAll(calling, argument, bytes);
     const result = new Float64Array(count);
     if (small) {
       for (let rank = 0; rank < ranks; rank++) {
-        const at = boxes.place(rank) >> 3;
+        const at = boxes.offsetOf(rank) >> 3;
         if (rank > 0) combine(result, 0, boxes.numbers, at, count, op);
         else for (let i = 0; i < count; i++) result[i] = boxes.numbers[at + i] as number;
       }
@@ -187,7 +187,7 @@ class ThreadsCommunicator implements TimeoutCommunicator {
     }
     const bulk = new Float64Array(boxes.run.memory.bulk);
     const mine = new Uint8Array(values.buffer, values.byteOffset, bytes);
-    this.#carry(mine, new Float64Array(this.size).fill(bytes), (rank, from, start, size) => {
+    this.#exchange(mine, new Float64Array(this.size).fill(bytes), (rank, from, start, size) => {
       if (rank >= ranks) return;
       if (rank > 0) combine(result, start / 8, bulk, from / 8, size / 8, op);
       else result.set(bulk.subarray(from / 8, (from + size) / 8), start / 8);
@@ -195,8 +195,8 @@ class ThreadsCommunicator implements TimeoutCommunicator {
     return result;
   }
 
-  /** Messages of these lengths cross chunk by chunk, rank after rank in each round; a rank of length 0 only takes part. */
-  #carry(mine: Uint8Array | undefined, lengths: Float64Array, receive: Receive): void {
+  /** Exchanges messages of these lengths through the bulk memory, a chunk of each rank per round. Ranks of length 0 only take part. */
+  #exchange(mine: Uint8Array | undefined, lengths: Float64Array, receive: Receive): void {
     const boxes = this.#boxes;
     const { members } = boxes;
     let longest = 0;
@@ -206,27 +206,27 @@ class ThreadsCommunicator implements TimeoutCommunicator {
       const half = round & 1;
       boxes.advance();
       if (mine && start < (lengths[this.rank] as number)) {
-        this.#bulk.set(mine.subarray(start, start + chunkSize), chunkPlace(members[this.rank] as number, half));
+        this.#bulk.set(mine.subarray(start, start + chunkSize), chunkOffset(members[this.rank] as number, half));
       }
       boxes.post('next', 0, 0);
-      boxes.meet('next', 0, 0);
+      boxes.awaitAll('next', 0, 0);
       for (let rank = 0; rank < this.size; rank++) {
         const count = Math.min(chunkSize, (lengths[rank] as number) - start);
-        if (count > 0) receive(rank, chunkPlace(members[rank] as number, half), start, count);
+        if (count > 0) receive(rank, chunkOffset(members[rank] as number, half), start, count);
       }
     }
-    // The memory for chunks belongs to the rank, not to this communicator: all must have read before it is used again.
+    // The bulk memory belongs to the rank, not to this communicator: all must have read it before it is used again.
     boxes.advance();
     boxes.post('next', 0, 0);
-    boxes.meet('next', 0, 0);
+    boxes.awaitAll('next', 0, 0);
   }
 }
 
-function chunkPlace(member: number, half: number): number {
+function chunkOffset(member: number, half: number): number {
   return (2 * member + half) * chunkSize;
 }
 
-/** The communicator of all ranks of a run, as one of them sees it. */
+/** The communicator of all ranks of a run, for one of them. */
 export function threadsCommunicator(run: SharedRun, rank: number, timeout: number): TimeoutCommunicator {
   const members = Array.from({ length: run.ranks }, (_, member) => member);
   const boxes = new Mailboxes(run, run.firstBlock, members, rank);
@@ -234,7 +234,7 @@ export function threadsCommunicator(run: SharedRun, rank: number, timeout: numbe
   return new ThreadsCommunicator(boxes);
 }
 
-/** Combines `count` numbers, from `start` of `from`, into `into` from `at`. Called rank after rank, so that all ranks get the same bits. */
+/** Combines `count` numbers of `from`, beginning at `start`, into `into` at `at`. Called in rank order, so that all ranks get the same bits. */
 export function combine(
   into: Float64Array,
   at: number,

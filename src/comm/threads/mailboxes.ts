@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { H5LogError } from '../../base/errors.ts';
-import { blockSize, inlineLimit, mailboxHeader, mailboxOffset, meeting, type SharedRun } from './memory.ts';
+import { blockSize, completedRound, inlineLimit, mailboxHeader, mailboxOffset, type SharedRun } from './memory.ts';
 
-/** What a header says that a rank has called. `fault` is a call with a bad argument; `next` goes on with the call before. */
+/** Codes of the operations in mailbox headers. `fault`: a call with a bad argument. `next`: a further round of the same call. */
 export const operation = {
   barrier: 1,
   bcast: 2,
@@ -18,28 +18,28 @@ export const operation = {
 export type Operation = keyof typeof operation;
 const names = ['nothing', ...Object.keys(operation)];
 
-/** In a comparison of headers: this part may differ from rank to rank. */
+/** In a comparison of headers: this field may differ between ranks. */
 export const any = -1;
 
-/** How long a rank sleeps before it looks again whether the run has failed or the rank it waits for has ended. */
-const slice = 20;
+/** Milliseconds that a rank sleeps before it checks again whether the run has failed or a rank has ended. */
+const sleepSlice = 20;
 /**
- * Looks before a rank goes to sleep: about 30 us, since waking up costs that much. With more ranks than cores the one that is
+ * Spins before a rank goes to sleep: about 30 us, since waking up costs that much. With more ranks than cores, the rank that is
  * waited for may need this very core, so the spinning is short.
  */
 const spinsOnFreeCores = 3000;
 const spinsOnBusyCores = 50;
 
 /**
- * The mailboxes of one communicator. Each collective has one or more tickets; under each, every rank fills its mailbox, then
- * publishes the ticket, then waits for the last one to come, which tells all others at once: each rank sleeps at most once.
- * A rank has two mailboxes and uses them in turn: it can only come to ticket t + 2 after all have published t + 1, and so have
- * read what it left under t.
+ * The mailboxes of one communicator. A collective consists of one or more rounds. In each round every rank fills its mailbox,
+ * publishes the number of the round in it, and waits for the last rank, which wakes all others at once: each rank sleeps at most
+ * once. A rank has two mailboxes and uses them in turn: it gets to round r + 2 only after all have published r + 1, and so have
+ * read what it left in round r.
  */
 export class Mailboxes {
   readonly run: SharedRun;
   readonly rank: number;
-  /** The ranks of the whole run that are ranks 0, 1, ... here. */
+  /** Rank in the whole run of each rank of this communicator. */
   readonly members: readonly number[];
   readonly words: Int32Array;
   readonly numbers: Float64Array;
@@ -47,14 +47,14 @@ export class Mailboxes {
   timeout = Number.POSITIVE_INFINITY;
   readonly #block: number;
   readonly #spins: number;
-  #ticket = 0;
+  #round = 0;
   #calling: Operation = 'barrier';
   #closed = false;
   /**
-   * The rank that has ended while this one waited for it. They will not meet again, and nothing more may be put into the mailboxes: others
-   * may still be reading what was there before.
+   * The rank that ended while this one waited for it. No further round can complete, and nothing may be written into the mailboxes:
+   * others may still be reading what was there before.
    */
-  #missed: number | undefined;
+  #endedRank: number | undefined;
 
   constructor(run: SharedRun, block: number, members: readonly number[], rank: number) {
     const size = blockSize(members.length);
@@ -68,61 +68,61 @@ export class Mailboxes {
     this.#spins = run.ranks <= availableParallelism() ? spinsOnFreeCores : spinsOnBusyCores;
   }
 
-  /** Begins a collective: gives the place of this rank's message, in bytes. */
+  /** Begins a collective. Returns the offset of this rank's message in `bytes`. */
   begin(calling: Operation): number {
     this.#calling = calling;
     if (this.#closed) throw this.#error('the communicator is closed', this.rank);
     this.#throwIfFailed();
-    if (this.#missed !== undefined) throw this.#ended(this.#missed);
+    if (this.#endedRank !== undefined) throw this.#ended(this.#endedRank);
     return this.advance();
   }
 
-  /** The next ticket of a collective that has begun. */
+  /** Begins the next round of a collective. Returns the offset of this rank's message in `bytes`. */
   advance(): number {
-    this.#ticket = (this.#ticket + 1) | 0;
-    return mailboxOffset(this.rank, this.#ticket) + mailboxHeader;
+    this.#round = (this.#round + 1) | 0;
+    return mailboxOffset(this.rank, this.#round) + mailboxHeader;
   }
 
-  /** Where the message of a rank is, under the present ticket, in bytes. */
-  place(rank: number): number {
-    return mailboxOffset(rank, this.#ticket) + mailboxHeader;
+  /** The offset in `bytes` of a rank's message in this round. */
+  offsetOf(rank: number): number {
+    return mailboxOffset(rank, this.#round) + mailboxHeader;
   }
 
   argumentOf(rank: number): number {
-    return this.words[(mailboxOffset(rank, this.#ticket) >> 2) + 2] as number;
+    return this.words[(mailboxOffset(rank, this.#round) >> 2) + 2] as number;
   }
 
   lengthOf(rank: number): number {
-    return this.numbers[(mailboxOffset(rank, this.#ticket) >> 3) + 2] as number;
+    return this.numbers[(mailboxOffset(rank, this.#round) >> 3) + 2] as number;
   }
 
-  /** Publishes this rank's mailbox. */
+  /** Publishes this rank's mailbox for this round. */
   post(calling: Operation, argument: number, length: number): void {
-    const at = mailboxOffset(this.rank, this.#ticket);
+    const at = mailboxOffset(this.rank, this.#round);
     const word = at >> 2;
     this.words[word + 1] = operation[calling];
     this.words[word + 2] = argument;
     this.numbers[(at >> 3) + 2] = length;
-    Atomics.store(this.words, word, this.#ticket);
-    // Whoever sees all of them is the last; of two that come at the same time one does, or both. A counter would not do: it would
-    // also count those who gave a meeting up and went on to the next.
-    for (let rank = 0; rank < this.members.length; rank++) if (!this.#hasCome(rank)) return;
-    Atomics.store(this.words, meeting, this.#ticket);
-    Atomics.notify(this.words, meeting);
+    Atomics.store(this.words, word, this.#round);
+    // A rank that sees all others published is the last; of two that publish at the same time, one or both see that. A counter
+    // would not do: it would also count ranks that gave a round up and went on to the next.
+    for (let rank = 0; rank < this.members.length; rank++) if (!this.#hasPublished(rank)) return;
+    Atomics.store(this.words, completedRound, this.#round);
+    Atomics.notify(this.words, completedRound);
   }
 
-  /** Waits until all ranks have published, and compares what they have called. */
-  meet(calling: Operation, argument: number, length: number): void {
+  /** Waits until all ranks have published this round, and throws unless they all made the same call. */
+  awaitAll(calling: Operation, argument: number, length: number): void {
     const { words, numbers, rank: me } = this;
-    const ticket = this.#ticket;
+    const round = this.#round;
     const called = operation[calling];
     let spins = this.#spins;
-    while (Atomics.load(words, meeting) !== ticket && spins > 0) spins--;
+    while (Atomics.load(words, completedRound) !== round && spins > 0) spins--;
     if (spins === 0) this.#sleep();
     let agreed = true;
     for (let rank = 0; rank < this.members.length; rank++) {
       if (rank === me) continue;
-      const at = mailboxOffset(rank, ticket);
+      const at = mailboxOffset(rank, round);
       const word = at >> 2;
       if (
         words[word + 1] !== called ||
@@ -135,29 +135,29 @@ export class Mailboxes {
     if (!agreed) throw this.#disagreement(argument, length);
   }
 
-  /** Takes part with nothing but the message that this rank cannot, so that every rank throws the same error. */
+  /** Takes part in the collective with an error message only, so that every rank throws the same error. */
   refuse(calling: Operation, problem: string): never {
     const at = this.begin(calling);
     this.refuseNow(at, calling, problem);
   }
 
-  /** The same under the ticket that was begun last. */
+  /** Like `refuse`, in the round that was begun last. `at` is the offset of its message. */
   refuseNow(at: number, calling: Operation, problem: string): never {
     const text = new TextEncoder()
       .encode(`${calling} on ${this.#name(this.rank)}: ${problem}`)
       .subarray(0, inlineLimit);
     this.bytes.set(text, at);
     this.post('fault', operation[calling], text.length);
-    this.meet('fault', any, any);
+    this.awaitAll('fault', any, any);
     throw this.#disagreement(any, any);
   }
 
-  /** Leaves without waiting; ranks that still call something learn that this one is gone. */
+  /** Leaves the communicator without waiting. Ranks that still call a collective learn that this one has closed it. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
     if (this.run.failed) return;
-    if (this.#missed === undefined) {
+    if (this.#endedRank === undefined) {
       this.advance();
       this.post('close', 0, 0);
     }
@@ -166,28 +166,28 @@ export class Mailboxes {
 
   #sleep(): void {
     const { words, run, members } = this;
-    const ticket = this.#ticket;
+    const round = this.#round;
     const from = performance.now();
     while (true) {
-      // First: once it has been seen to have ended, what it had published is there.
+      // Read before the round: what a rank had published is visible once it is seen to have ended.
       const ended = members.filter((member) => run.hasEnded(member));
-      const seen = Atomics.load(words, meeting);
-      if (seen === ticket) return;
+      const seen = Atomics.load(words, completedRound);
+      if (seen === round) return;
       this.#throwIfFailed();
-      const gone = ended.find((member) => !this.#hasCome(members.indexOf(member)));
+      const gone = ended.find((member) => !this.#hasPublished(members.indexOf(member)));
       if (gone !== undefined) {
-        this.#missed = gone;
+        this.#endedRank = gone;
         throw this.#ended(gone);
       }
       const left = this.timeout - (performance.now() - from);
       if (left <= 0) this.#giveUp();
-      Atomics.wait(words, meeting, seen, Math.min(slice, left));
+      Atomics.wait(words, completedRound, seen, Math.min(sleepSlice, left));
     }
   }
 
-  /** Whether a rank has published its mailbox under the present ticket. */
-  #hasCome(rank: number): boolean {
-    return Atomics.load(this.words, mailboxOffset(rank, this.#ticket) >> 2) === this.#ticket;
+  /** Whether a rank has published its mailbox in this round. */
+  #hasPublished(rank: number): boolean {
+    return Atomics.load(this.words, mailboxOffset(rank, this.#round) >> 2) === this.#round;
   }
 
   #ended(member: number): H5LogError {
@@ -196,8 +196,8 @@ export class Mailboxes {
 
   #giveUp(): void {
     const owner = this.members[this.rank] as number;
-    const missing = this.members.find((_, rank) => !this.#hasCome(rank));
-    // The last one has come just now.
+    const missing = this.members.find((_, rank) => !this.#hasPublished(rank));
+    // The last rank has published just now.
     if (missing === undefined) return;
     const reason = `rank ${owner} waited ${this.timeout} ms in ${this.#calling} for rank ${missing}, which did not come`;
     if (this.run.fail({ owner, rank: missing, kind: 'error', reason })) {
@@ -213,15 +213,15 @@ export class Mailboxes {
     throw this.#error(failure?.reason ?? 'the run has failed', failure?.rank ?? this.rank);
   }
 
-  /** The same words on every rank: made only of what the mailboxes hold. */
+  /** Built only from what the mailboxes hold, so that the message is the same on every rank. */
   #disagreement(argument: number, length: number): H5LogError {
     const { words, numbers, members } = this;
-    const at = (rank: number) => mailboxOffset(rank, this.#ticket);
+    const at = (rank: number) => mailboxOffset(rank, this.#round);
     const called = (rank: number) => words[(at(rank) >> 2) + 1] as number;
     const ranks = [...members.keys()];
     const faulty = ranks.find((rank) => called(rank) === operation.fault);
     if (faulty !== undefined) {
-      const text = this.bytes.slice(this.place(faulty), this.place(faulty) + this.lengthOf(faulty));
+      const text = this.bytes.slice(this.offsetOf(faulty), this.offsetOf(faulty) + this.lengthOf(faulty));
       return new H5LogError('COMM', new TextDecoder().decode(text), { rank: members[faulty] });
     }
     const gone = ranks.find((rank) => called(rank) === operation.close);
@@ -236,7 +236,7 @@ export class Mailboxes {
   }
 
   #describe(rank: number): string {
-    const called = this.words[(mailboxOffset(rank, this.#ticket) >> 2) + 1] as number;
+    const called = this.words[(mailboxOffset(rank, this.#round) >> 2) + 1] as number;
     const argument = this.argumentOf(rank);
     let details = '';
     if (called === operation.bcast || called === operation.gather) details = ` with root ${argument}`;

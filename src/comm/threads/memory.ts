@@ -1,35 +1,35 @@
 import { H5LogError } from '../../base/errors.ts';
 
-/** The memory that the ranks of a run share; structured clone passes it to the workers. */
+/** The shared memory of a run; structured clone passes it to the workers. */
 export interface ThreadsMemory {
   readonly ranks: number;
-  /** The state of the run and the mailboxes of all communicators; it grows when communicators are made. */
+  /** The state of the run and the mailboxes of all communicators. Grows as communicators are created. */
   readonly control: SharedArrayBuffer;
-  /** Two chunks a rank, for messages that do not fit into a mailbox. A rank is in one collective at a time, so its communicators share them. */
+  /** Two chunks per rank, for messages that do not fit into a mailbox. A rank is in one collective at a time, so its communicators share them. */
   readonly bulk: SharedArrayBuffer;
 }
 
 /**
- * Bytes of a large message that cross at a time; each chunk costs a meeting of all ranks. Measured with 2 and 5 ranks on 2 cores:
- * 32 KiB is slower, from 64 KiB to 1 MiB it makes no difference beyond the noise.
+ * Bytes of a large message that are exchanged per round. Measured with 2 and 5 ranks on 2 cores: 32 KiB is slower; from 64 KiB to
+ * 1 MiB the difference is within the noise.
  */
 export const chunkSize = 256 * 1024;
 
-/** One mailbox: ticket, operation, argument (int32), length (float64), then the message if it is small. */
+/** Size of a mailbox: round, operation, argument (int32), length (float64), then the message if it is small. */
 export const mailboxSize = 512;
 export const mailboxHeader = 24;
 /** The longest message that travels inside a mailbox. */
 export const inlineLimit = mailboxSize - mailboxHeader;
 
-/** A word at the beginning of a block, behind the two of the free list: the last ticket under which all ranks have met. */
-export const meeting = 2;
+/** Index of a word in the header of a block, after the two of the free list: the last round that all ranks have published. */
+export const completedRound = 2;
 const blockHeader = 64;
 const textLimit = 4096;
 const growthStep = 64 * 1024;
-// Address space only: pages are used when communicators are.
+// Address space only: pages are allocated as communicators are created.
 const controlLimit = 256 * 2 ** 20;
 
-// Words of the control memory.
+// Indexes of int32 words in the control memory.
 const failureState = 0;
 const failureOwner = 1;
 const failureRank = 2;
@@ -42,9 +42,9 @@ const firstRankWord = 16;
 const states = { none: 0, beingWritten: 1, complete: 2 };
 const kinds = ['error', 'exit', 'abort'] as const;
 
-/** What ended the run: which rank is to blame, how, and why in words. */
+/** Why a run failed: which rank failed, how, and the reason in words. */
 export interface Failure {
-  /** Who noticed: a rank, or -1 for the thread that started the run. */
+  /** The rank that reported the failure, or -1 for the thread that started the run. */
   readonly owner: number;
   readonly rank: number;
   readonly kind: (typeof kinds)[number];
@@ -55,11 +55,11 @@ interface Growable {
   grow(byteLength: number): void;
 }
 
-/** Memory for a run of so many ranks, with the communicator of all of them in place. */
+/** Allocates the memory for a run, including the mailboxes of the communicator of all ranks. */
 export function allocateThreads(ranks: number): ThreadsMemory {
   const layout = new Layout(ranks);
   const size = roundUp(layout.blocks + blockSize(ranks), growthStep);
-  // TypeScript's lib of this target does not know growable buffers; Node has them since version 20.
+  // TypeScript's library for this target lacks growable buffers; Node has them since version 20.
   const Shared = SharedArrayBuffer as unknown as new (
     size: number,
     options: { maxByteLength: number },
@@ -69,21 +69,21 @@ export function allocateThreads(ranks: number): ThreadsMemory {
   return { ranks, control, bulk: new SharedArrayBuffer(2 * chunkSize * ranks) };
 }
 
-/** Bytes of the mailboxes of a communicator of so many ranks: two for each, used in turn. */
+/** Size in bytes of a block: the mailboxes of a communicator, two for each rank. */
 export function blockSize(ranks: number): number {
   return blockHeader + 2 * mailboxSize * ranks;
 }
 
-/** Where a rank's mailbox is in the block, in bytes. */
-export function mailboxOffset(rank: number, ticket: number): number {
-  return blockHeader + (2 * rank + (ticket & 1)) * mailboxSize;
+/** Offset in bytes of a rank's mailbox in the block: its two are used in alternate rounds. */
+export function mailboxOffset(rank: number, round: number): number {
+  return blockHeader + (2 * rank + (round & 1)) * mailboxSize;
 }
 
-/** The state that all ranks of a run see: who has ended, what failed, and which memory is free. */
+/** The state that the ranks of a run share: which have ended, why the run failed, and which memory is free. */
 export class SharedRun {
   readonly ranks: number;
   readonly memory: ThreadsMemory;
-  /** Where the communicator of all ranks has its mailboxes. */
+  /** Offset of the mailboxes of the communicator of all ranks. */
   readonly firstBlock: number;
   readonly #words: Int32Array;
   readonly #text: Uint8Array;
@@ -102,7 +102,7 @@ export class SharedRun {
     return Atomics.load(this.#words, failureState) !== states.none;
   }
 
-  /** Records why the run has failed, unless something has done so already: true for the first. Ranks that wait look here in every slice. */
+  /** Records why the run failed. Only the first failure is recorded; returns whether this was it. Waiting ranks check for it regularly. */
   fail(failure: Failure): boolean {
     const words = this.#words;
     if (Atomics.compareExchange(words, failureState, states.none, states.beingWritten) !== states.none) return false;
@@ -121,7 +121,7 @@ export class SharedRun {
   failure(): Failure | undefined {
     const words = this.#words;
     if (!this.failed) return undefined;
-    // Whoever records a failure needs microseconds, unless its thread was ended just then.
+    // Recording a failure takes microseconds, unless the thread was terminated just then.
     for (let tries = 0; Atomics.load(words, failureState) !== states.complete && tries < 1000; tries++) pause();
     const text = this.#text.slice(0, words[failureLength]);
     return {
@@ -132,7 +132,7 @@ export class SharedRun {
     };
   }
 
-  /** The rank's function has returned: it will take part in nothing any more. */
+  /** The rank's function has returned: it will not take part in any further collective. */
   setEnded(rank: number): void {
     Atomics.store(this.#words, firstRankWord + rank, 1);
   }
@@ -141,7 +141,7 @@ export class SharedRun {
     return Atomics.load(this.#words, firstRankWord + rank) === 1;
   }
 
-  /** Memory for the mailboxes of a communicator, zeroed: a block that was freed, or more memory. */
+  /** Allocates a zeroed block for the mailboxes of a communicator: one that was freed, or new memory. Returns its offset. */
   allocate(ranks: number): number {
     return this.#locked(() => {
       const words = this.#words;
@@ -168,7 +168,7 @@ export class SharedRun {
     });
   }
 
-  /** One member of the communicator has closed it; the last one gives the memory back. */
+  /** One rank has closed the communicator; the last one frees the block. */
   release(block: number, ranks: number): void {
     const counter = new Int32Array(this.memory.control, block, 2);
     if (Atomics.add(counter, 1, 1) + 1 < ranks) return;
@@ -183,7 +183,7 @@ export class SharedRun {
     const words = this.#words;
     while (Atomics.compareExchange(words, allocationLock, 0, 1) !== 0) {
       const failure = this.failed;
-      // The thread that held it may have been ended with the run.
+      // The thread that held the lock may have been terminated with the run.
       if (failure) throw new H5LogError('COMM', 'the run has failed');
       pause();
     }
@@ -195,7 +195,7 @@ export class SharedRun {
   }
 }
 
-/** Where things are in the control memory, in bytes: words of the run, of each rank, of each free list; text of the failure; blocks. */
+/** Byte offsets in the control memory: words of the run, of each rank and of each free list; then the failure text; then the blocks. */
 class Layout {
   readonly text: number;
   readonly blocks: number;
@@ -207,17 +207,17 @@ class Layout {
     this.blocks = this.text + textLimit;
   }
 
-  /** The word that holds the first free block for communicators of so many ranks. */
+  /** Index of the word that holds the first free block for communicators of `ranks` ranks. */
   freeWord(ranks: number): number {
     return firstRankWord + this.#ranks + ranks;
   }
 }
 
-const bed = new Int32Array(new SharedArrayBuffer(4));
+const never = new Int32Array(new SharedArrayBuffer(4));
 
 /** Lets other threads run. */
 export function pause(): void {
-  Atomics.wait(bed, 0, 0, 0.1);
+  Atomics.wait(never, 0, 0, 0.1);
 }
 
 function roundUp(size: number, step: number): number {

@@ -10,8 +10,8 @@ import { findLauncher } from '../launcher.ts';
 import { allocateThreads, SharedRun } from './memory.ts';
 import type { RankData, RankMessage } from './worker.ts';
 
-const mostRanks = 1024;
-/** After a failure the other ranks may clean up for so long; then their threads are ended, whatever they do. */
+const maxRanks = 1024;
+/** After a failure the other ranks have this long to clean up; then their threads are terminated. */
 const graceMilliseconds = 1000;
 
 /**
@@ -34,7 +34,7 @@ export async function runThreads<R = unknown>(
   return new ThreadsRun<R>(ranks, specifierOf(module), data, timeout).results;
 }
 
-/** One run, as the thread that started it sees it. */
+/** One run, on the side of the thread that started it. */
 class ThreadsRun<R> {
   readonly results: Promise<R[]>;
   readonly #run: SharedRun;
@@ -72,14 +72,14 @@ class ThreadsRun<R> {
 
   #watch(rank: number, worker: Worker): void {
     this.#workers.push(worker);
-    worker.on('message', (message: RankMessage) => this.#hear(rank, message));
+    worker.on('message', (message: RankMessage) => this.#receive(rank, message));
     worker.on('messageerror', (error) => this.#failed(rank, error));
-    // Errors come as messages, which say more. A thread whose memory is exhausted cannot send one.
+    // Errors arrive as messages, which carry more. A thread that runs out of memory cannot send one.
     worker.on('error', (error) => this.#crashes.set(rank, error));
     worker.on('exit', (code) => this.#exited(rank, code));
   }
 
-  #hear(rank: number, message: RankMessage): void {
+  #receive(rank: number, message: RankMessage): void {
     if (message.kind === 'ready') {
       this.#ready++;
       if (this.#ready === this.#workers.length) for (const worker of this.#workers) worker.postMessage('start');
@@ -100,13 +100,13 @@ class ThreadsRun<R> {
   }
 
   #exited(rank: number, code: number): void {
-    // All messages have come by now.
+    // All messages have arrived by now.
     if (this.#crashes.has(rank)) this.#failed(rank, this.#crashes.get(rank));
     if (!this.#over.has(rank) && !this.#errors[rank]) {
       const reason = `rank ${rank} ended with exit code ${code} before its function had returned`;
       this.#run.fail({ owner: -1, rank, kind: 'exit', reason });
     }
-    // Its function has returned, but something that listens to the end says that this was a mistake: a file that is still open.
+    // Its function has returned, but an exit hook reports a mistake: a file that is still open.
     if (this.#over.has(rank) && code !== 0) {
       const reason = `rank ${rank} ended with exit code ${code} after its function had returned; so ends a rank that leaves without closing a file`;
       this.#run.fail({ owner: -1, rank, kind: 'exit', reason });
@@ -118,9 +118,9 @@ class ThreadsRun<R> {
 
   #endOthers(): void {
     const failure = this.#run.failure();
-    const began = this.#ready === this.#workers.length;
-    // Ranks that have not begun have nothing to clean up.
-    if (failure?.kind === 'abort' || (!began && this.#errors[failure?.owner ?? -1])) this.#terminate();
+    const started = this.#ready === this.#workers.length;
+    // Ranks that have not started have nothing to clean up.
+    if (failure?.kind === 'abort' || (!started && this.#errors[failure?.owner ?? -1])) this.#terminate();
     else this.#grace ??= setTimeout(() => this.#terminate(), graceMilliseconds);
   }
 
@@ -132,14 +132,14 @@ class ThreadsRun<R> {
     clearTimeout(this.#grace);
     const failure = this.#run.failure();
     if (!failure) this.#resolve(this.#values);
-    // The error of whoever failed first; those that the others threw because of it say less.
+    // The error of the rank that failed first; those that other ranks threw because of it say less.
     else this.#reject(this.#errors[failure.owner] ?? new H5LogError('COMM', failure.reason, { rank: failure.rank }));
   }
 }
 
 function problemOfRanks(ranks: unknown): string | undefined {
-  if (Number.isInteger(ranks) && (ranks as number) >= 1 && (ranks as number) <= mostRanks) return undefined;
-  return `the number of ranks is a whole number from 1 to ${mostRanks}, not ${String(ranks)}`;
+  if (Number.isInteger(ranks) && (ranks as number) >= 1 && (ranks as number) <= maxRanks) return undefined;
+  return `the number of ranks is a whole number from 1 to ${maxRanks}, not ${String(ranks)}`;
 }
 
 function problemOfModule(module: unknown): string | undefined {
@@ -149,7 +149,7 @@ function problemOfModule(module: unknown): string | undefined {
 
 function refuseLauncher(): void {
   const found = findLauncher((name) => process.env[name]);
-  // Slurm sets its variables in every batch job; without MPI they do not say that this process is one of several.
+  // Slurm sets its variables in every batch job; without MPI they do not mean that this process is one of several.
   if (!found || found.size === 1 || found.kind === 'srun') return;
   const text =
     `runThreads: this process is rank ${found.rank} of ${found.size} of an MPI launcher, and each of them would start threads of its own. ` +
@@ -157,25 +157,25 @@ function refuseLauncher(): void {
   throw new H5LogError('COMM', text, { rank: found.rank });
 }
 
-/** What `import` understands: paths become URLs, and so do packages that the working directory knows. */
+/** A specifier for `import`: paths become URLs, and so do packages that can be resolved from the working directory. */
 function specifierOf(module: URL | string): string {
   if (module instanceof URL) return module.href;
-  // Two letters at least: C: is a drive.
+  // A scheme has at least two letters: C: is a drive.
   if (/^[a-z][a-z\d+.-]+:/i.test(module)) return module;
   if (isAbsolute(module) || /^\.\.?[/\\]/.test(module) || existsSync(module))
     return pathToFileURL(resolve(module)).href;
   try {
     return pathToFileURL(createRequire(resolve('module.js')).resolve(module)).href;
   } catch {
-    // A package only for `import` cannot be found this way; the worker tries from where this package is.
+    // A package without a `require` entry cannot be resolved this way; the worker resolves it from this package.
     return module;
   }
 }
 
-/** The first lines of a worker: a text, so that it can bring in a TypeScript loader before the first .ts file. */
+/** The entry module of a worker, as a data: URL: it registers a TypeScript loader, if one is needed, before the first .ts file. */
 function bootstrapOf(module: string): URL {
   const here = import.meta.url;
-  // Built and source files differ in their extension alone.
+  // The worker is beside this file, with the same extension: .js if built, .ts from source.
   const worker = new URL(`./worker${/\.[a-z]+$/.exec(here)?.[0] ?? '.js'}`, here).href;
   const loader = [worker, module].some(isTypeScript) ? typeScriptLoader([here, module]) : undefined;
   const register = loader ? `const { register } = await import(${JSON.stringify(loader)}); register();` : '';
@@ -187,16 +187,16 @@ function isTypeScript(specifier: string): boolean {
   return /\.[cm]?tsx?($|[?#])/.test(specifier);
 }
 
-/** That of tsx, if it is installed and Node does not read TypeScript by itself. The flags of tsx alone do not work in workers on Node 20. */
+/** The loader of tsx, if it is installed and Node cannot read TypeScript itself. On Node 20 the flags of tsx alone do not apply to workers. */
 function typeScriptLoader(origins: readonly string[]): string | undefined {
   if ((process.features as { typescript?: unknown }).typescript) return undefined;
   for (const origin of origins) {
     try {
       const path = createRequire(origin).resolve('tsx/esm/api');
-      // What require() finds is the CommonJS twin, which cannot register from there.
+      // require() finds the CommonJS variant, which cannot register a loader for ES modules.
       return pathToFileURL(path.replace(/\.cjs$/, '.mjs')).href;
     } catch {
-      // Not installed there, or the origin is no file.
+      // tsx is not installed there, or the origin is not a file.
     }
   }
   return undefined;

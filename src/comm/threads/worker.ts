@@ -5,7 +5,7 @@ import { type ErrorRecord, recordError } from '../error.ts';
 import { threadsCommunicator } from './communicator.ts';
 import { SharedRun, type ThreadsMemory } from './memory.ts';
 
-/** What a worker is started with. */
+/** The workerData of a rank. */
 export interface RankData {
   readonly memory: ThreadsMemory;
   readonly rank: number;
@@ -14,7 +14,7 @@ export interface RankData {
   readonly data: unknown;
 }
 
-/** What a worker tells the thread that started it; `ready` when the module is loaded. */
+/** Messages from a worker to the thread that started it. `ready`: the module is loaded. */
 export type RankMessage =
   | { readonly kind: 'ready' }
   | { readonly kind: 'result'; readonly value: unknown }
@@ -22,7 +22,7 @@ export type RankMessage =
 
 type RankFunction = (comm: Communicator, data: unknown) => unknown;
 
-/** Runs one rank, in its worker. */
+/** Runs one rank in its worker. */
 async function runRank({ memory, rank, timeout, module, data }: RankData): Promise<void> {
   const run = new SharedRun(memory);
   let over = false;
@@ -32,7 +32,7 @@ async function runRank({ memory, rank, timeout, module, data }: RankData): Promi
     run.fail({ owner: rank, rank, kind: 'error', reason: `rank ${rank} failed: ${describe(error)}` });
     send({ kind: 'error', error: recordError(error, rank) });
   };
-  // Exceptions outside the rank's promise, and rejections that nobody handles, unless the module wants them itself.
+  // Exceptions outside the rank's promise and unhandled rejections, unless the module handles them itself.
   process.on('uncaughtExceptionMonitor', (error) => {
     if (process.listenerCount('uncaughtException') === 0) fail(error);
   });
@@ -43,7 +43,7 @@ async function runRank({ memory, rank, timeout, module, data }: RankData): Promi
   });
   try {
     const main = await loadFunction(module);
-    // Nobody begins before everybody can: loading does not count as waiting.
+    // No rank starts before all are loaded, so that loading does not count against the timeout of collectives.
     const start = new Promise((resolve) => parentPort?.once('message', resolve));
     send({ kind: 'ready' });
     await start;
@@ -54,10 +54,10 @@ async function runRank({ memory, rank, timeout, module, data }: RankData): Promi
   } catch (error) {
     over = false;
     fail(error);
-    // Not process.exit: what listens to the end of the process must learn that this was no normal one.
+    // Not process.exit: exit hooks must see that this was not a normal end.
     throw error;
   }
-  // Timers and sockets that are left do not keep a rank alive.
+  // Timers and sockets that are still open do not keep a rank alive.
   process.exit();
 }
 
@@ -67,13 +67,13 @@ async function loadFunction(module: string): Promise<RankFunction> {
     loaded = (await import(module)) as { default?: unknown };
   } catch (cause) {
     const code = (cause as { code?: unknown } | null)?.code;
-    // The module's own exceptions stay what they are.
+    // Exceptions that the module itself throws pass unchanged.
     if (!(cause instanceof SyntaxError) && !(typeof code === 'string' && code.startsWith('ERR_'))) throw cause;
     throw new H5LogError('NOT_FOUND', `cannot load the module ${module}: ${(cause as Error).message}`, { cause });
   }
   const main = loaded.default as RankFunction | { default?: unknown } | undefined;
   if (typeof main === 'function') return main;
-  // CommonJS made by a compiler has its default export one level down.
+  // Compiled CommonJS has its default export one level down.
   if (typeof main?.default === 'function') return main.default as RankFunction;
   throw new H5LogError('NOT_FOUND', `the module ${module} has no function as its default export`);
 }
@@ -82,7 +82,7 @@ function send(message: RankMessage, transfer: ArrayBuffer[] = []): void {
   parentPort?.postMessage(message, transfer);
 }
 
-/** Arrays are moved, or copied if they are part of a larger buffer: structured clone would copy all of that. */
+/** Transfers typed arrays, or copies them if they are views of a larger buffer: structured clone would copy the whole buffer. */
 function sendResult(result: unknown, rank: number): void {
   let value = result;
   const transfer: ArrayBuffer[] = [];
@@ -103,7 +103,7 @@ function sendResult(result: unknown, rank: number): void {
   }
 }
 
-/** Without moving: memory of WebAssembly, for one, cannot be. */
+/** Sends without transferring: WebAssembly memory, for example, cannot be transferred. */
 function trySend(value: unknown): boolean {
   try {
     send({ kind: 'result', value });
