@@ -1,4 +1,4 @@
-// Runs the commands that docs/cli.md shows and puts what they print today below them. Usage: tsx scripts/cli-docs.ts
+// Runs the commands that docs/cli.md shows and puts their current output below them. Usage: tsx scripts/cli-docs.ts
 //
 // A block that begins with ```console consists of lines `$ command`, each followed by its output. Commands are run by bash, one after the
 // other in one folder, with h5log as it was built.
@@ -52,5 +52,5 @@ if (process.argv[1] === new URL(import.meta.url).pathname) {
   const before = readFileSync(document, 'utf8');
   const after = await withOutput(before);
   writeFileSync(document, after);
-  process.stdout.write(after === before ? 'docs/cli.md: nothing has changed\n' : 'docs/cli.md: written anew\n');
+  process.stdout.write(after === before ? 'docs/cli.md: nothing has changed\n' : 'docs/cli.md: updated\n');
 }

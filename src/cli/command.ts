@@ -1,17 +1,17 @@
 import type { CommandContext } from './context.ts';
 
-/** 0 fine, 1 differs or damaged, 2 usage or cannot run. */
+/** 0: success; 1: files differ or are damaged; 2: wrong usage or another error. */
 export type ExitCode = 0 | 1 | 2;
 
-/** One option of a command. It makes the parser and the help. */
+/** An option of a command. Parser and help are derived from it. */
 export interface Option {
-  /** A count is a whole number from `least` (or 0) up, a number may be anything finite. */
+  /** A count is a whole number from `least` (or 0) up; a number is any finite number. */
   readonly type: 'flag' | 'text' | 'count' | 'number';
   readonly short?: string;
-  /** What the help calls the value, in capitals. */
+  /** The name of the value in the help, in capitals. */
   readonly value?: string;
   readonly default?: string | number;
-  /** What the help says about the default, where it is not a constant. */
+  /** The help's description of the default, if the default is not a constant. */
   readonly otherwise?: string;
   readonly choices?: readonly string[];
   readonly least?: number;
@@ -24,12 +24,12 @@ export interface Positional {
   readonly name: string;
   readonly help: string;
   readonly optional?: true;
-  /** The last one may stand for any number of arguments, at least one unless it is optional. */
+  /** The last positional may take any number of arguments, at least one unless it is optional. */
   readonly many?: true;
 }
 
 export interface Example {
-  /** After `h5log`, or with it where something comes before. */
+  /** Without `h5log` in front, unless something precedes it. */
   readonly command: string;
   readonly says: string;
 }
@@ -45,10 +45,10 @@ type ValueOf<O extends Option> = O['type'] extends 'flag'
       ? Single<O>
       : Single<O> | undefined;
 
-/** What the options of a table are after parsing. */
+/** The parsed values of a table of options. */
 export type Values<T extends Options> = { readonly [K in keyof T]: ValueOf<T[K]> };
 
-/** What a command is called with. */
+/** The arguments of a command, parsed. */
 export interface Call<T extends Options = Options> {
   readonly values: Values<T>;
   readonly positionals: readonly string[];
@@ -56,8 +56,8 @@ export interface Call<T extends Options = Options> {
 }
 
 /**
- * A command: the table that parses its arguments and prints its help, and what it does. Its module holds no more than that and imports
- * its tool inside `run`, so that help and mistakes cost nothing.
+ * A command: the table that its parser and its help are derived from, and `run`. Its module imports the tool inside `run`, so that
+ * help and usage errors load nothing else.
  */
 export interface Command<T extends Options = Options> {
   readonly name: string;
@@ -70,10 +70,10 @@ export interface Command<T extends Options = Options> {
   run(call: Call<T>): Promise<ExitCode>;
 }
 
-/** Gives `run` the types of its options. */
+/** Infers the types of the options for `run`. */
 export function command<const T extends Options>(table: Command<T>): Command<T> {
   return table;
 }
 
-/** For every command that prints facts. */
-export const json = { type: 'flag', help: 'print the facts as JSON' } as const satisfies Option;
+/** The option --json of every command that prints results. */
+export const json = { type: 'flag', help: 'print the result as JSON' } as const satisfies Option;

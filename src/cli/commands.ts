@@ -1,6 +1,6 @@
 import type { Command } from './command.ts';
 
-/** Every command: its name, and the module that holds its table. A new one is a file and a line. */
+/** The modules of all commands, by name. A new command needs a file and a line here. */
 export const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = {
   bench: () => import('./commands/bench.ts') as Promise<{ default: Command }>,
   compact: () => import('./commands/compact.ts') as Promise<{ default: Command }>,

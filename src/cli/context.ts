@@ -3,23 +3,23 @@ import { findLauncher, type Launcher } from '../comm/launcher.ts';
 import { solo } from '../comm/solo.ts';
 import { noProgress, type Progress, progressOn } from './print.ts';
 
-/** What a command runs in: its ranks, and where it prints. */
+/** The ranks that a command runs on, and its output. */
 export interface CommandContext {
-  /** All ranks of an MPI launcher, or one. */
+  /** All ranks of an MPI launcher, or a single one. */
   readonly comm: Communicator;
-  /** Prints a line on standard output; only the first rank does. */
+  /** Prints a line to standard output, on the first rank only. */
   print(line: string): void;
   printJson(value: unknown): void;
   readonly progress: Progress;
 }
 
-/** The MPI launcher that started this process as one of several; mind that Slurm without MPI is none. */
+/** The launcher that started this process as one of several ranks, if there is one. */
 export function launcherOfSeveral(): Launcher | undefined {
   const found = findLauncher((name) => process.env[name]);
   return found && found.size > 1 ? found : undefined;
 }
 
-/** Joins the ranks of the launcher, if there is one. MPI is loaded only then. */
+/** Joins the ranks of the launcher. MPI is loaded only if there is one. */
 export async function findContext(): Promise<CommandContext> {
   const comm = launcherOfSeveral() ? (await import('../mpi.ts')).mpi() : solo();
   const leads = comm.rank === 0;

@@ -6,7 +6,7 @@ import type { Communicator } from '../comm/communicator.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** A new folder that goes when the process ends, also by a signal. */
+/** Creates a temporary directory that is removed when the process ends, also by a signal. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'h5log-cli-'));
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
@@ -20,14 +20,14 @@ export function temporaryFolder(): string {
   return folder;
 }
 
-/** A folder of the first rank's for all of them, which it removes when it ends. */
+/** Collective: a temporary directory for all ranks. The first rank removes it when it ends. */
 export function sharedFolder(comm: Communicator): string {
   const path = onAllRanks(comm, () => (comm.rank === 0 ? temporaryFolder() : ''));
   const bytes = comm.bcast(comm.rank === 0 ? new TextEncoder().encode(path) : null, 0);
   return new TextDecoder().decode(bytes);
 }
 
-/** Makes a folder unless it is there; the first rank does it for all. */
+/** Collective: the first rank creates a directory unless it exists. */
 export function makeFolder(comm: Communicator, path: string): void {
   onAllRanks(comm, () => {
     if (comm.rank === 0) mkdirSync(path, { recursive: true });

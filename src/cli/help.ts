@@ -1,9 +1,9 @@
 import type { Command, Option, Options, Positional } from './command.ts';
-import { everywhere } from './parse.ts';
+import { commonOptions } from './parse.ts';
 
 const WIDTH = 100;
 
-/** The help of the program: what there is. */
+/** The help of the program: all commands. */
 export function helpOfAll(commands: readonly Command[]): string {
   return [
     'h5log: log-structured HDF5',
@@ -13,14 +13,14 @@ export function helpOfAll(commands: readonly Command[]): string {
     'commands:',
     ...columns(commands.map(({ name, summary }) => [name, summary])),
     '',
-    'h5log help COMMAND says more. Every command:',
-    ...columns([...rows(everywhere), ['    --version', 'print the version (without a command)']]),
+    'h5log help COMMAND explains a command. Options of every command:',
+    ...columns([...rows(commonOptions), ['    --version', 'print the version (without a command)']]),
     '',
-    'exit code: 0 fine, 1 differs or damaged, 2 usage or cannot run',
+    'exit code: 0 success, 1 files differ or are damaged, 2 wrong usage or another error',
   ].join('\n');
 }
 
-/** The help of a command, from its table. */
+/** The help of a command, derived from its table. */
 export function helpOf(command: Command): string {
   const { name, summary, details = [], positionals = [], options, examples = [] } = command;
   const lines = [
@@ -31,7 +31,7 @@ export function helpOf(command: Command): string {
   for (const paragraph of details) lines.push('', ...wrap(paragraph, WIDTH));
   if (positionals.length > 0)
     lines.push('', 'arguments:', ...columns(positionals.map((positional) => [positional.name, positional.help])));
-  lines.push('', 'options:', ...columns(rows({ ...options, ...everywhere })));
+  lines.push('', 'options:', ...columns(rows({ ...options, ...commonOptions })));
   if (examples.length > 0) {
     lines.push('', 'examples:');
     for (const example of examples) {

@@ -2,10 +2,10 @@ import { parseArgs } from 'node:util';
 import { H5LogError } from '../base/errors.ts';
 import type { Command, Option, Options, Positional, Values } from './command.ts';
 
-/** Understood by every command. */
-export const everywhere = {
+/** Options of every command. */
+export const commonOptions = {
   help: { type: 'flag', short: 'h', help: 'print this help' },
-  debug: { type: 'flag', help: 'print where an error comes from' },
+  debug: { type: 'flag', help: 'print the stack of an error' },
 } as const satisfies Options;
 
 export interface Parsed {
@@ -14,16 +14,16 @@ export interface Parsed {
   readonly help: boolean;
 }
 
-/** The arguments of a command, after its name; a mistake is `OPTION` and says what to do. */
+/** Parses the arguments after a command's name. A mistake throws `OPTION` and says what to do. */
 export function parse(command: Command, args: readonly string[]): Parsed {
-  const table: Options = { ...command.options, ...everywhere };
+  const table: Options = { ...command.options, ...commonOptions };
   const options = Object.fromEntries(
     Object.entries(table).map(([name, { type, short }]) => [
       name,
       { type: type === 'flag' ? ('boolean' as const) : ('string' as const), multiple: true, ...(short && { short }) },
     ]),
   );
-  // Not strict: our own messages name the command and suggest.
+  // Not strict: our own messages name the command and suggest corrections.
   const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true, allowPositionals: true });
   const given = new Map<string, (string | number | true)[]>();
   const positionals: string[] = [];
@@ -39,7 +39,7 @@ export function parse(command: Command, args: readonly string[]): Parsed {
     given.set(token.name, list);
   }
   const help = given.has('help');
-  // With --help nothing else has to be right.
+  // With --help the other arguments need not be complete.
   if (!help) checkPositionals(command, positionals);
   const values: Record<string, unknown> = {};
   for (const [name, option] of Object.entries(command.options)) {
@@ -63,7 +63,7 @@ function readValue(
   }
   const what = option.value ?? 'VALUE';
   if (text === undefined) throw mistake(command, `${name} needs a value: ${name} ${what}`);
-  // Most likely the value was forgotten; a negative number or a name like that can be given with =.
+  // Most likely the value was forgotten. A value that begins with a dash can be given with =.
   if (!isInline && /^-./.test(text) && !/^-[\d.]/.test(text))
     throw mistake(command, `${name} needs a value: ${name} ${what}, or ${name}=${text}`);
   if (option.choices && !option.choices.includes(text))
@@ -108,20 +108,20 @@ function list(words: readonly string[], last: string): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`;
 }
 
-/** Of some names the one that somebody may have meant; undefined if none is close. */
+/** The name that a misspelt word most likely means; undefined if none is close. */
 export function nearest(word: string, names: readonly string[]): string | undefined {
   let best: string | undefined;
-  // A third of the letters may be wrong; in short words one.
+  // A third of the letters may be wrong; in short words, one.
   let least = Math.max(1, Math.floor(word.length / 3)) + 1;
   for (const name of names) {
-    const distance = changes(word, name);
+    const distance = editDistance(word, name);
     if (distance < least) [best, least] = [name, distance];
   }
   return best ?? names.find((name) => word.length > 1 && name.startsWith(word));
 }
 
-/** How many letters have to be added, removed, replaced or swapped with their neighbour. */
-function changes(a: string, b: string): number {
+/** Edit distance: letters to add, remove, replace or swap with their neighbour (Damerau-Levenshtein). */
+function editDistance(a: string, b: string): number {
   let before: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

@@ -2,19 +2,19 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { WriteStream } from 'node:tty';
 import { inspect } from 'node:util';
 
-/** 1234567 as 1,234,567. */
+/** A whole number with separators: 1,234,567. */
 export function counted(value: number): string {
   return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
-/** One unit for a count, another for more. */
+/** A count with its unit: 1 block, 2 blocks. */
 export function several(value: number, one: string, more = `${one}s`): string {
   return `${counted(value)} ${value === 1 ? one : more}`;
 }
 
 const PREFIXES = ['', 'k', 'M', 'G', 'T', 'P'];
 
-/** Three digits and a prefix: 12.3 MB, 456 kB/s, 7.89 M requests. */
+/** A value with three digits and a prefix: 12.3 MB, 456 kB/s, 7.89 M requests. */
 export function scaled(value: number, unit: string): string {
   let [shown, prefix] = [value, 0];
   while (Math.abs(shown) >= 999.5 && prefix < PREFIXES.length - 1) [shown, prefix] = [shown / 1000, prefix + 1];
@@ -47,11 +47,12 @@ export function columns(rows: readonly (readonly string[])[], left = 1): string[
   );
 }
 
-const ENOUGH = 2 ** 15;
+/** Characters that are collected before they are printed. */
+const BATCH = 2 ** 15;
 
 /**
- * Prints many lines: in large parts, and with a turn of the event loop between them. Whoever read our output may have had enough, and
- * that is only noticed there.
+ * Prints many lines in large batches and returns to the event loop between them: only there the process notices that the reader of
+ * a pipe has closed it.
  */
 export class LinePrinter {
   readonly #output: { print(text: string): void };
@@ -62,11 +63,11 @@ export class LinePrinter {
     this.#output = output;
   }
 
-  /** Wait for what it gives, if anything. */
+  /** Callers must await the promise, if one is returned. */
   print(line: string): Promise<void> | undefined {
     this.#lines.push(line);
     this.#length += line.length + 1;
-    return this.#length < ENOUGH ? undefined : this.flush();
+    return this.#length < BATCH ? undefined : this.flush();
   }
 
   async flush(): Promise<void> {
@@ -79,7 +80,7 @@ export class LinePrinter {
   }
 }
 
-/** Marks parts of a text; without colours it leaves them as they are. */
+/** Colours parts of a text, or leaves them plain. */
 export interface Palette {
   group(text: string): string;
   dataset(text: string): string;
@@ -95,7 +96,7 @@ const mark =
 const as = (text: string): string => text;
 
 const PLAIN: Palette = { group: as, dataset: as, link: as, dim: as, warning: as };
-// The sixteen colours of the terminal itself: whoever chose its background chose them to be legible on it.
+// Only the sixteen colours of the terminal's own theme, which are legible on its background.
 const COLOURED: Palette = {
   group: mark('1;34'),
   dataset: mark('32'),
@@ -109,7 +110,10 @@ export interface Screen {
   readonly palette: Palette;
 }
 
-/** What standard output is. The terminals of 0 columns that MPI launchers give are none; NO_COLOR that is not empty, and a dumb terminal mean no colours. */
+/**
+ * Describes standard output. MPI launchers provide terminals of 0 columns, which do not count as terminals. A non-empty NO_COLOR or a
+ * dumb terminal switches colours off.
+ */
 export function screenOf(
   stream: { readonly isTTY?: boolean; readonly columns?: number } = process.stdout,
   environment: Readonly<Record<string, string | undefined>> = process.env,
@@ -119,11 +123,11 @@ export function screenOf(
   return { isTerminal, palette: isColoured ? COLOURED : PLAIN };
 }
 
-/** What a command reports its progress to. */
+/** Shows the progress of a command. */
 export interface Progress {
-  /** `part` is what is done, from 0 to 1. */
+  /** `part` is the fraction that is done, from 0 to 1. */
   show(part: number, text: string): void;
-  /** Removes it, before something is printed. */
+  /** Removes the progress bar before something else is printed. */
   clear(): void;
 }
 
@@ -132,9 +136,7 @@ export const noProgress: Progress = { show: () => {}, clear: () => {} };
 const MILLISECONDS = 50;
 const BAR = 30;
 
-/**
- * A bar in the last line of a terminal. None for files and pipes, nor for the terminals of 0 columns that MPI launchers give.
- */
+/** A bar in the last line of a terminal. None in files and pipes, nor in the terminals of 0 columns that MPI launchers provide. */
 export function progressOn(stream: Pick<WriteStream, 'isTTY' | 'columns' | 'write'>): Progress {
   if (!stream.isTTY || !(stream.columns > 0)) return noProgress;
   let shown = '';
@@ -157,16 +159,16 @@ export function progressOn(stream: Pick<WriteStream, 'isTTY' | 'columns' | 'writ
   };
 }
 
-/** One line about an error, with its code: `h5log: LOCKED: run.h5 is being written by ...`. */
+/** An error as one line with its code: `h5log: LOCKED: run.h5 is being written by ...`. */
 export function failureLine(error: unknown): string {
   const { code, message, name } = describe(error);
-  // Errors of the system say their code themselves.
+  // Messages of system errors begin with their code.
   const kind = code ?? (name === 'Error' ? undefined : name);
   const text = message.replace(/\s*\n\s*/g, ' ');
   return kind === undefined || text.startsWith(`${kind}:`) ? `h5log: ${text}` : `h5log: ${kind}: ${text}`;
 }
 
-/** The line, and with `debug` where the error comes from. */
+/** The line of an error, and with `debug` its stack. */
 export function failureText(error: unknown, debug: boolean): string {
   return debug ? `${failureLine(error)}\n${inspect(error)}\n` : `${failureLine(error)}\n`;
 }

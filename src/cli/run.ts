@@ -8,10 +8,10 @@ import { helpOf, helpOfAll } from './help.ts';
 import { nearest, parse } from './parse.ts';
 import { failureText } from './print.ts';
 
-/** Milliseconds that the first rank has for its message. */
-const PATIENCE = 3000;
+/** Milliseconds that the other ranks leave the first one to report an error. */
+const REPORT_DELAY = 3000;
 
-/** Runs the command line; prints what there is to say and gives the exit code. */
+/** Runs the command line: prints results and errors, and returns the exit code. */
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const started = launcherOfSeveral();
   const isFirst = !started || started.rank === 0;
@@ -25,7 +25,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   };
   let call: () => Promise<ExitCode>;
   try {
-    // Every rank sees the same arguments; the first one speaks of what is wrong with them.
+    // Every rank has the same arguments; the first one reports what is wrong with them.
     call = await prepare(
       args.filter((arg, i) => !(arg === '--debug' && i === 0)),
       say,
@@ -37,15 +37,15 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   try {
     return await call();
   } catch (error) {
-    // Most errors are those of all ranks. The first one prints, leaves, and ends the job by that; if it does not, because it knows
-    // nothing of the error and waits for this rank, it is this rank's turn.
-    if (!isFirst) await sleep(PATIENCE);
+    // Most errors are thrown on all ranks. The first rank reports, and its exit ends the job. If it does not know of the error,
+    // because it waits for this rank, this rank reports.
+    if (!isFirst) await sleep(REPORT_DELAY);
     tell(error);
     return 2;
   }
 }
 
-/** Finds out what is wanted, without doing it. */
+/** Parses the arguments. Returns a function that runs the command. */
 async function prepare(args: readonly string[], say: (text: string) => void): Promise<() => Promise<ExitCode>> {
   const [first, ...rest] = args;
   if (first === undefined) throw new H5LogError('OPTION', 'a command is missing; see h5log --help');
@@ -62,7 +62,7 @@ async function prepare(args: readonly string[], say: (text: string) => void): Pr
     const context = await findContext();
     try {
       const code = await command.run({ values, positionals, context });
-      // Every rank leaves with the same.
+      // Every rank ends with the same exit code.
       return Math.max(...context.comm.allreduce(Float64Array.of(code), 'max')) as ExitCode;
     } finally {
       context.progress.clear();
@@ -78,7 +78,7 @@ function fine(work: () => void): () => Promise<ExitCode> {
 }
 
 async function find(name: string): Promise<Command> {
-  // Names that every object has are no commands.
+  // hasOwn: names such as toString are not commands.
   const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (load) return (await load()).default;
   const what = name.startsWith('-') ? 'option' : 'command';
@@ -94,7 +94,7 @@ function allCommands(): Promise<Command[]> {
   return Promise.all(Object.values(commands).map(async (load) => (await load()).default));
 }
 
-/** That of the package; sources and built files are equally deep in it. */
+/** The version of the package. Sources and built files are equally deep in it, so the path is the same. */
 function version(): string {
   const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
     version: string;

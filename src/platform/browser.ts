@@ -3,7 +3,7 @@ import { H5LogError } from '../base/errors.ts';
 import { inflateZlib, storeZlib } from '../filter/zlib.ts';
 import type { EnvironmentOptions } from './environment.ts';
 
-// What a page cannot do says so; what it can is done without anything of Node.
+// Browser counterparts of what platform/node.ts exports. What a page cannot do throws UNSUPPORTED.
 
 function needsPath(_path: string | URL, ..._more: readonly unknown[]): never {
   throw new H5LogError('UNSUPPORTED', 'a path needs Node.js; in a browser open a Blob, a URL or a storage');
@@ -22,29 +22,31 @@ export {
   needsPath as subfilesOf,
 };
 
+/** Empty: a page does not know the name of its machine. */
 export function hostName(): string {
   return '';
 }
 
 export const inflate = inflateZlib;
 
-/** Browsers have no compression that does not wait; the bytes are stored as they are, which every reader accepts. */
+/** Browsers have no synchronous compression. The zlib stream stores the bytes uncompressed, which every reader accepts. */
 export function deflate(bytes: Uint8Array, _level: number): Uint8Array {
   return storeZlib(bytes);
 }
 
-/** Two sums over the bytes with lookup3's mixing, for places without AES. */
+/** A checksum of two sums with the mixing of lookup3: browsers have no synchronous AES. */
 export function checksummer(): { readonly kind: 1 | 2; update(bytes: Uint8Array): void; digest(): Uint8Array } {
   return mixedSum();
 }
 
+/** A page has no environment variables. */
 export function environment(_name: string): string | undefined {
   return undefined;
 }
 
 export const environmentOptions: EnvironmentOptions = {};
 
-/** A page ends without asking. */
+/** A page has no exit hooks: it can end at any time. */
 export function registerExitHooks(_file: object): () => void {
   return () => {};
 }

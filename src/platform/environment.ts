@@ -1,26 +1,26 @@
 import { H5LogError } from '../base/errors.ts';
 
-/** What the environment asks for; undefined where it says nothing. Looked at when it is needed. */
+/** Options from environment variables; undefined where a variable is not set. Read at each use, not at import. */
 export interface EnvironmentOptions {
   readonly connector?: 'log' | 'native' | undefined;
   readonly merge?: boolean | undefined;
   readonly encode?: boolean | undefined;
   readonly share?: boolean | undefined;
   readonly compress?: boolean | undefined;
-  /** Bytes of memory that indexes may take. */
+  /** Memory limit of indexes, in bytes. */
   readonly indexLimit?: number | undefined;
   readonly subfiles?: number | 'node' | undefined;
 }
 
-/** By the variables of the original. */
+/** Reads the environment variables of the original log VOL. */
 export function readEnvironment(environment: (name: string) => string | undefined): EnvironmentOptions {
-  /** On with "1" and off with anything else, as in the original. */
+  /** True for "1", false for any other value, as in the original. */
   const flag = (name: string): boolean | undefined => {
     const value = environment(name);
     return value === undefined ? undefined : value === '1';
   };
   return {
-    /** Names of connectors that are not ours mean nothing here. */
+    /** Ignores connectors other than log and native. */
     get connector() {
       const value = environment('HDF5_VOL_CONNECTOR')?.trim().split(/\s+/)[0]?.toLowerCase();
       return value === 'log' || value === 'native' ? value : undefined;

@@ -17,13 +17,13 @@ export { nodeStorage } from '../storage/node/file.ts';
 export { pathOf, realFile } from '../storage/node/path.ts';
 export { subfilesOf } from '../storage/node/subfiles.ts';
 
-/** zlib makes nothing more than about a thousand times smaller. */
-const MOST_RATIO = 1040;
+/** zlib compresses by a factor of at most about a thousand. */
+const MAX_RATIO = 1040;
 
 /** Inflates a zlib stream of at most `limit` bytes. */
 export function inflate(bytes: Uint8Array, limit: number): Uint8Array {
-  // Room for all of it at once, and a little more, by which zlib sees that it is done: otherwise it comes in pieces and is copied together.
-  const chunkSize = 1024 + Math.min(limit, bytes.length * MOST_RATIO);
+  // Room for the whole result, and a little more so that zlib sees the end: otherwise it returns chunks, which are then joined by copying.
+  const chunkSize = 1024 + Math.min(limit, bytes.length * MAX_RATIO);
   try {
     return inflateSync(bytes, { maxOutputLength: Math.max(1, limit), chunkSize });
   } catch (error) {
@@ -39,15 +39,16 @@ const KEY = new Uint8Array(16);
 const NONCE = new Uint8Array(12);
 
 /**
- * A checksum, not a signature: AES-GMAC with a key that everybody knows, because it is three times as fast as crc32.
- * The first 8 bytes of the tag are kept.
+ * A checksum, not a signature: AES-GMAC with a fixed, public key, because it is three times as fast as crc32. The checksum is the
+ * first 8 bytes of the tag.
  */
 export function checksummer(): { readonly kind: 1 | 2; update(bytes: Uint8Array): void; digest(): Uint8Array } {
   const cipher = createCipheriv('aes-128-gcm', KEY, NONCE);
   return {
     kind: 1,
     update: (bytes) => {
-      for (let from = 0; from < bytes.length; from += MOST) cipher.setAAD(bytes.subarray(from, from + MOST));
+      for (let from = 0; from < bytes.length; from += MAX_UPDATE)
+        cipher.setAAD(bytes.subarray(from, from + MAX_UPDATE));
     },
     digest: () => {
       cipher.final();
@@ -56,16 +57,18 @@ export function checksummer(): { readonly kind: 1 | 2; update(bytes: Uint8Array)
   };
 }
 
-/** OpenSSL counts in 32-bit integers. */
-const MOST = 2 ** 30;
+/** OpenSSL takes lengths as 32-bit integers. */
+const MAX_UPDATE = 2 ** 30;
 
+/** The value of an environment variable. */
 export function environment(name: string): string | undefined {
   return process.env[name];
 }
 
+/** The options that environment variables set. */
 export const environmentOptions = readEnvironment(environment);
 
-/** Ranks with the same one share a machine. */
+/** The name of the machine: ranks with the same name share a node. */
 export function hostName(): string {
   return hostname();
 }

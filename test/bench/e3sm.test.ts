@@ -231,7 +231,7 @@ describe('h5log bench', () => {
   });
 
   test.each([
-    [['bench', 'e4sm', '--generate'], 'there is no workload e4sm (did you mean e3sm?)'],
+    [['bench', 'e4sm', '--generate'], 'unknown workload e4sm (did you mean e3sm?)'],
     [['bench', 'e3sm'], '--map is missing'],
     [['bench', 'e3sm', '--map', 'x.h5'], '--header is missing'],
     [['bench', 'e3sm', '--header', 'absent.txt', '--generate'], 'absent.txt cannot be read'],

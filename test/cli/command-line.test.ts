@@ -151,7 +151,7 @@ describe('help', () => {
       '      --form FORM  how (long, short)',
       '  -p, --path PATH  which (may be repeated)',
       '  -h, --help       print this help',
-      '      --debug      print where an error comes from',
+      '      --debug      print the stack of an error',
       '',
       'examples:',
       '  h5log sample a.h5',

@@ -9,26 +9,26 @@ import { counted, seconds, several } from '../print.ts';
 
 const MIB = 2 ** 20;
 
-/** Options that only this workload has. */
+/** Options of the workload e3sm only. */
 export const e3smOptions = {
-  header: { type: 'text', value: 'FILE', many: true, help: 'e3sm: the CDL header of a file' },
-  map: { type: 'text', value: 'FILE', help: 'e3sm: who writes what: an HDF5 file' },
-  generate: { type: 'flag', help: 'e3sm: make up what is not given: a map, and with it a header' },
+  header: { type: 'text', value: 'FILE', many: true, help: 'e3sm: CDL header of a file to write' },
+  map: { type: 'text', value: 'FILE', help: 'e3sm: HDF5 file that says which process writes what' },
+  generate: { type: 'flag', help: 'e3sm: generate a map if none is given, and a header for it' },
   records: {
     type: 'text',
     value: 'N,...',
-    otherwise: 'what the headers say',
-    help: 'e3sm: records of each file; the last number is for all that follow',
+    otherwise: 'as in the headers',
+    help: 'e3sm: number of records of each file; the last number applies to all further files',
   },
-  dim: { type: 'text', value: 'NAME=SIZE', many: true, help: 'e3sm: another size of a dimension than in the header' },
+  dim: { type: 'text', value: 'NAME=SIZE', many: true, help: 'e3sm: override the size of a dimension of the headers' },
   double: { type: 'flag', help: 'e3sm: write float variables as float64' },
-  ranks: { type: 'count', value: 'N', least: 1, otherwise: '1', help: 'e3sm: threads to write from' },
+  ranks: { type: 'count', value: 'N', least: 1, otherwise: '1', help: 'e3sm: number of threads that write' },
   read: { type: 'flag', help: 'e3sm: read everything back and check every value' },
-  lend: { type: 'flag', help: 'e3sm: posts do not copy the data; the buffers are lent until the flush' },
+  lend: { type: 'flag', help: 'e3sm: lend the buffers until the flush instead of copying the data' },
   'no-compress': { type: 'flag', help: 'e3sm: leave the metadata tables uncompressed' },
 } as const satisfies Options;
 
-/** What was measured: for programs, for people, and the one number that stands for it. */
+/** The result: `facts` for --json, `lines` to print, and `figures` with the main one. */
 export interface E3smOutcome {
   readonly facts: object;
   readonly lines: readonly string[];
@@ -36,7 +36,7 @@ export interface E3smOutcome {
   readonly isRight: boolean;
 }
 
-/** Says what is wrong with the options, before anything is done. */
+/** Checks the options before anything is written. */
 export function checkE3sm(
   { header, map, generate, ranks }: Values<typeof e3smOptions>,
   { comm }: CommandContext,
@@ -44,12 +44,12 @@ export function checkE3sm(
   if (ranks !== undefined && comm.size > 1 && ranks !== comm.size)
     throw new H5LogError('OPTION', `--ranks ${ranks} is for threads; mpiexec has started ${comm.size} ranks`);
   if (map === undefined && !generate)
-    throw new H5LogError('OPTION', '--map is missing: who writes what; or --generate makes one up');
+    throw new H5LogError('OPTION', '--map is missing: which process writes what; --generate generates one');
   if (header.length === 0 && !(generate && map === undefined))
-    throw new H5LogError('OPTION', '--header is missing: what to write; or --generate makes up both it and a map');
+    throw new H5LogError('OPTION', '--header is missing: what to write; --generate without --map generates both');
 }
 
-/** The files that E3SM writes, in `folder`, which all ranks call by the same name. */
+/** Writes the files of E3SM into `folder`, which is the same on all ranks. */
 export async function benchE3sm(
   values: Values<typeof e3smOptions>,
   repeat: number,
@@ -60,9 +60,9 @@ export async function benchE3sm(
   const headers = header.map((path) => readText(path));
   const records = values.records === undefined ? [] : values.records.split(',').map(count);
   const sizes = Object.fromEntries(values.dim.map(dimension));
-  const place = folder();
+  const directory = folder();
   const names = header.length === 0 ? ['generated'] : header.map((path) => basename(path).replace(/\.[^.]*$/, ''));
-  const paths = names.map((name, i) => join(place, `${names.indexOf(name) === i ? name : `${name}-${i}`}.h5`));
+  const paths = names.map((name, i) => join(directory, `${names.indexOf(name) === i ? name : `${name}-${i}`}.h5`));
   const { e3sm } = await import('../../bench/e3sm.ts');
   const report = await e3sm(paths, {
     ...(header.length > 0 && { headers }),
@@ -71,7 +71,7 @@ export async function benchE3sm(
     ...(values['no-compress'] && { compress: false }),
     ...{ records, sizes, double, read, repeat, copy: !values.lend },
   });
-  // Of processes that share a machine each has its own.
+  // The maximum over all processes.
   const [memory] = comm.allreduce(Float64Array.of(peakMemory()), 'max');
   const [cold, ...later] = report.times as readonly [E3smTimes, ...E3smTimes[]];
   const warm = later.length > 0 ? medians(later) : undefined;
@@ -86,7 +86,7 @@ export async function benchE3sm(
   };
 }
 
-/** The figure that stands for the whole. */
+/** Id of the main figure. */
 export const E3SM_HEADLINE = 'e3sm/total';
 
 function readText(path: string): string {
@@ -99,7 +99,7 @@ function readText(path: string): string {
 
 function count(text: string): number {
   if (/^\d+$/.test(text.trim())) return Number(text);
-  throw new H5LogError('OPTION', `--records is a list of whole numbers, such as 1,2, and ${text} is none`);
+  throw new H5LogError('OPTION', `--records is a list of whole numbers, such as 1,2; ${text} is not a whole number`);
 }
 
 function dimension(text: string): [string, number] {

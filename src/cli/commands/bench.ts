@@ -14,18 +14,18 @@ type Name = (typeof WORKLOADS)[number];
 
 export default command({
   name: 'bench',
-  summary: 'measure how fast known workloads are written and read',
+  summary: 'measure how fast standard workloads are written and read',
   details: [
-    'small: 1,000,000 rows of 1x3 float64, posted one by one, in order and shuffled. stream: 1 GiB in blocks of 1 MiB, in eight ways, against plain writes. flushes: 100,000 commits of 1 KiB. ' +
-      'open: a file of 4,000,000 blocks is opened. replay, seal: the commands of that name on 1,000,000 small blocks and on 1 GiB in tiles. All of them read back and check what they wrote. ' +
-      'Times are the best of all repetitions.',
-    'e3sm: the files of the E3SM climate model. Headers are CDL texts, as ncdump -h prints them, a file each; the map, an HDF5 file of E3SM-IO, says which process writes which ' +
-      'elements of a variable. Every variable becomes a dataset with its attributes; then all is posted, flushed, closed. Times are those of the slowest rank: of the first time (cold), and the ' +
-      'median of the later ones (warm). Ranks are threads, or under mpiexec, where no other workload runs, the ranks of the job.',
-    'all: every workload; e3sm is made up unless there are --header and --map.',
-    'Another program can be measured beside: --external runs a command of the shell, as often as the workload, and takes the seconds from it: the last number in the last line that it prints. ' +
-      'It finds what to do in H5LOG_BENCH_WORKLOAD, H5LOG_BENCH_FOLDER (an empty directory) and H5LOG_BENCH_SCALE. It is compared with the figure that stands for the whole: small/shuffled/write, stream/async-lent, ' +
-      'flushes/total, open/first, replay/small, seal/tiles, or of e3sm the warm total.',
+    'small: 1,000,000 rows of 1x3 float64, posted one by one, in order and shuffled. stream: 1 GiB in blocks of 1 MiB, written in eight ways, compared with plain writes. flushes: 100,000 ' +
+      'commits of 1 KiB. open: opens a file of 4,000,000 blocks. replay, seal: the commands of that name on 1,000,000 small blocks and on 1 GiB in tiles. Each workload reads back and checks ' +
+      'what it wrote. Times are the best of all repetitions.',
+    'e3sm: the output files of the E3SM climate model. Each header is a CDL text, as ncdump -h prints it; the map, an HDF5 file of E3SM-IO, says which process writes which elements of a ' +
+      'variable. Every variable becomes a dataset with its attributes; all data is posted, flushed and closed. Times are those of the slowest rank: of the first repetition (cold), and the ' +
+      'median of the later ones (warm). Ranks are threads, or under mpiexec the ranks of the job; no other workload runs under mpiexec.',
+    'all: every workload; e3sm with generated files unless --header and --map are given.',
+    '--external measures another program for comparison: it runs a shell command as often as the workload and takes the last number in the last line of its output as seconds. ' +
+      'The program gets its task in H5LOG_BENCH_WORKLOAD, H5LOG_BENCH_FOLDER (an empty directory) and H5LOG_BENCH_SCALE. It is compared with the main figure of the workload: small/shuffled/write, ' +
+      'stream/async-lent, flushes/total, open/first, replay/small, seal/tiles, or the warm total of e3sm.',
   ],
   positionals: [{ name: 'WORKLOAD', help: `${WORKLOADS.join(', ')}, all`, many: true }],
   options: {
@@ -33,23 +33,23 @@ export default command({
       type: 'number',
       value: 'X',
       otherwise: '1',
-      help: 'which part of the size to do, but for e3sm; 0.1 is a tenth',
+      help: 'fraction of the full size, not for e3sm; 0.1 is a tenth',
     },
-    repeat: { type: 'count', value: 'N', least: 1, default: 5, help: 'how often to do it all' },
-    external: { type: 'text', value: 'CMD', help: 'another program that does the same and prints its seconds' },
-    out: { type: 'text', value: 'DIR', otherwise: 'a temporary one', help: 'keep the files, in this directory' },
+    repeat: { type: 'count', value: 'N', least: 1, default: 5, help: 'number of repetitions' },
+    external: { type: 'text', value: 'CMD', help: 'measure another program, which prints its seconds' },
+    out: { type: 'text', value: 'DIR', otherwise: 'a temporary directory', help: 'keep the files in this directory' },
     ...e3smOptions,
     json,
   },
   examples: [
-    { command: 'bench small stream --scale 0.1 --repeat 3', says: 'in a few seconds' },
+    { command: 'bench small stream --scale 0.1 --repeat 3', says: 'takes a few seconds' },
     {
       command: "bench small --external 'python3 rows.py'",
-      says: 'beside another program, which prints how many seconds it took',
+      says: 'compared with another program, which prints how many seconds it took',
     },
     {
       command: 'bench e3sm --generate --ranks 2 --read',
-      says: 'without any file: a header and a map that are made up',
+      says: 'without input files: with a generated header and map',
     },
     {
       command: 'bench e3sm --header h0.txt --header h1.txt --map map.h5 --double --records 1,2',
@@ -60,8 +60,8 @@ export default command({
     const { repeat, external, scale = 1 } = values;
     const { comm, progress } = context;
     const names = chosen(positionals);
-    const madeUp = positionals.includes('all') && values.header.length === 0 && values.map === undefined;
-    const e3sm = { ...values, generate: values.generate || madeUp };
+    const generated = positionals.includes('all') && values.header.length === 0 && values.map === undefined;
+    const e3sm = { ...values, generate: values.generate || generated };
     checkScale(values.scale, names);
     checkRanks(names, external, comm);
     if (names.includes('e3sm')) checkE3sm(e3sm, context);
@@ -69,31 +69,31 @@ export default command({
 
     const figures: Figure[] = [];
     let outcome: E3smOutcome | undefined;
-    const places = new Places(values.out, comm);
+    const folders = new OutputFolders(values.out, comm);
     for (const [i, name] of names.entries()) {
       const own: Figure[] = [];
       const show = (done: number): void => progress.show((i + done) / names.length, name);
       let headline = E3SM_HEADLINE;
       if (name === 'e3sm') {
-        outcome = await benchE3sm(e3sm, repeat, () => places.of(name), context);
+        outcome = await benchE3sm(e3sm, repeat, () => folders.of(name), context);
         if (!values.json) for (const line of outcome.lines) context.print(line);
         own.push(...outcome.figures);
       } else {
-        const workload = await shipped(name);
+        const workload = await findWorkload(name);
         headline = workload.headline;
-        const options = { folder: places.of(name), scale, repeat, onProgress: show };
+        const options = { folder: folders.of(name), scale, repeat, onProgress: show };
         for await (const figure of workload.run(options)) own.push(figure);
       }
       if (external !== undefined) {
         const ours = own.find(({ id }) => id === headline)?.value as number;
-        const task = { workload: name, folder: places.external(name), scale };
-        own.push(...(await besides(external, task, repeat, ours)));
+        const task = { workload: name, folder: folders.external(name), scale };
+        own.push(...(await measureExternal(external, task, repeat, ours)));
       }
-      // Of e3sm there is a table of its own already.
+      // e3sm has printed its own table.
       const shown = name === 'e3sm' ? own.filter(({ id }) => id !== headline) : own;
       if (!values.json) for (const line of figureLines(shown)) context.print(line);
       figures.push(...own);
-      places.leave(name);
+      folders.remove(name);
     }
     if (values.json) context.printJson({ scale, repeat, ...outcome?.facts, figures });
     return outcome && !outcome.isRight ? 1 : 0;
@@ -105,7 +105,10 @@ function chosen(positionals: readonly string[]): readonly Name[] {
     if (word === 'all' || isName(word)) continue;
     const meant = nearest(word, [...WORKLOADS, 'all']);
     const hint = meant === undefined ? '' : ` (did you mean ${meant}?)`;
-    throw new H5LogError('OPTION', `there is no workload ${word}${hint}; there are ${WORKLOADS.join(', ')}, and all`);
+    throw new H5LogError(
+      'OPTION',
+      `unknown workload ${word}${hint}; the workloads are ${WORKLOADS.join(', ')}, and all`,
+    );
   }
   return positionals.includes('all') ? WORKLOADS : [...new Set(positionals.filter(isName))];
 }
@@ -117,19 +120,19 @@ function isName(word: string): word is Name {
 function checkScale(scale: number | undefined, names: readonly Name[]): void {
   if (scale !== undefined && !(scale > 0)) throw new H5LogError('OPTION', `--scale is a number above 0, not ${scale}`);
   if (scale !== undefined && names.every((name) => name === 'e3sm'))
-    throw new H5LogError('OPTION', '--scale is not for e3sm, whose size the headers and --records say');
+    throw new H5LogError('OPTION', '--scale does not apply to e3sm, whose size follows from the headers and --records');
 }
 
 function checkRanks(names: readonly Name[], external: string | undefined, { size }: Communicator): void {
   if (size === 1) return;
   const [other] = names.filter((name) => name !== 'e3sm');
   if (other !== undefined)
+    throw new H5LogError('OPTION', `${other} runs in one process, not on ${size} ranks; start it without mpiexec`);
+  if (external !== undefined)
     throw new H5LogError(
       'OPTION',
-      `${other} is measured in one process, not on ${size} ranks; start it without mpiexec`,
+      `--external compares with one process, not with ${size} ranks; start it without mpiexec`,
     );
-  if (external !== undefined)
-    throw new H5LogError('OPTION', `--external runs one program, beside one process, not beside ${size} ranks`);
 }
 
 function refuseE3smOptions(values: Readonly<Record<string, unknown>>, names: readonly Name[]): void {
@@ -140,15 +143,15 @@ function refuseE3smOptions(values: Readonly<Record<string, unknown>>, names: rea
   }
 }
 
-async function shipped(name: Name) {
+async function findWorkload(name: Name) {
   const { workloads } = await import('../../bench/workloads.ts');
   const found = workloads.find((workload) => workload.name === name);
   if (!found) throw new Error(`there is no ${name} among the workloads`);
   return found;
 }
 
-/** Another program's best time, and how it compares with ours. */
-async function besides(
+/** Measures another program: its best time, and the ratio to ours. */
+async function measureExternal(
   external: string,
   task: { workload: string; folder: string; scale: number },
   repeat: number,
@@ -169,8 +172,8 @@ async function besides(
   ];
 }
 
-/** Where workloads write: the directory that was asked for, or some for a time, one after the other, because each may hold gigabytes. */
-class Places {
+/** The directories that workloads write to: --out, or a temporary one per workload, removed after it because it may hold gigabytes. */
+class OutputFolders {
   readonly #out: string | undefined;
   readonly #comm: Communicator;
   #temporary: string | undefined;
@@ -191,15 +194,15 @@ class Places {
     return join(this.of(name), `${name}-external`);
   }
 
-  /** Removes what is not to be kept. */
-  leave(name: Name): void {
+  /** Removes the files of a workload unless --out keeps them. */
+  remove(name: Name): void {
     if (this.#temporary === undefined) return;
     this.#comm.barrier();
     if (this.#comm.rank === 0) rmSync(join(this.#temporary, name), { recursive: true, force: true });
   }
 }
 
-/** A row for each figure; one that belongs to the figure before it, because its name begins with that one's, stands in the same row. */
+/** One row per figure. A figure whose id extends the id of the row (`a/b/ratio` after `a/b`) is appended to that row. */
 export function figureLines(figures: readonly Figure[]): string[] {
   const rows: string[][] = [];
   let before = '';

@@ -3,22 +3,22 @@ import { counted, scaled, seconds, several } from '../print.ts';
 
 export default command({
   name: 'compact',
-  summary: 'write a log file anew, with only what can still be seen in it',
+  summary: 'copy a log file without overwritten data and old commits',
   details: [
-    'Data that was written over, old tables, old structure and all earlier commits stay behind. What is left of a dataset is put together to as few blocks as possible; ' +
-      'filtered pieces of which everything can be seen are copied as they are stored. A file with subfiles becomes one file. OUT appears when it is complete.',
+    'Leaves out overwritten data, old tables, old structure and all earlier commits. The visible data of a dataset is merged into as few blocks as possible; filtered chunks ' +
+      'that are visible as a whole are copied as stored. A file with subfiles becomes one file. OUT appears under its name when it is complete.',
   ],
   positionals: [
-    { name: 'IN', help: 'the log file; its subfiles are found beside it' },
+    { name: 'IN', help: 'the log file; its subfiles are found automatically' },
     { name: 'OUT', help: 'the new file' },
   ],
   options: {
     force: { type: 'flag', short: 'f', help: 'replace OUT if it exists' },
-    memory: { type: 'count', value: 'MIB', least: 1, default: 256, help: 'memory to use, in MiB' },
+    memory: { type: 'count', value: 'MIB', least: 1, default: 256, help: 'memory limit in MiB' },
     'no-checksum': { type: 'flag', help: 'write no checksums' },
     json,
   },
-  examples: [{ command: 'compact run.h5 small.h5', says: 'run.h5 stays as it is' }],
+  examples: [{ command: 'compact run.h5 small.h5', says: 'run.h5 is not changed' }],
   async run({ values, positionals, context }) {
     // One rank is enough: the disk is the limit.
     if (context.comm.rank > 0) return 0;

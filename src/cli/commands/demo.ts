@@ -9,39 +9,45 @@ import { counted, scaled, seconds, several } from '../print.ts';
 
 export default command({
   name: 'demo',
-  summary: 'write a field from several ranks, read it back, check every value',
+  summary: 'write a field on several ranks, read it back, check every value',
   details: [
-    'Each rank owns a tile of a square field. In every step it writes the tile and one row or column of each neighbour (the halo), row by row, and all ranks flush together. ' +
-      'Where ranks overlap the higher one must win. Ranks are threads, or under mpiexec the ranks of the job.',
+    'Each rank owns a tile of a square field. In every step it writes the tile and one row or column of each neighbour (the halo), row by row, and all ranks flush collectively. ' +
+      'Where writes overlap, the higher rank must win. Ranks are threads, or under mpiexec the ranks of the job.',
   ],
   options: {
-    ranks: { type: 'count', value: 'N', least: 1, otherwise: 'the number of cores', help: 'threads to write from' },
-    steps: { type: 'count', value: 'N', least: 1, default: 10, help: 'time steps, a commit each' },
-    size: { type: 'count', value: 'N', least: 1, default: 512, help: 'elements of the field a side' },
-    subfiles: { type: 'count', value: 'N', default: 0, help: 'spread the data over so many files; 0: one file' },
+    ranks: {
+      type: 'count',
+      value: 'N',
+      least: 1,
+      otherwise: 'the number of cores',
+      help: 'number of threads that write',
+    },
+    steps: { type: 'count', value: 'N', least: 1, default: 10, help: 'time steps, one commit each' },
+    size: { type: 'count', value: 'N', least: 1, default: 512, help: 'width and height of the field in elements' },
+    subfiles: { type: 'count', value: 'N', default: 0, help: 'number of subfiles for the data; 0: none' },
     storage: {
       type: 'text',
       value: 'HOW',
       choices: ['node', 'mpi-io'],
       default: 'node',
-      help: 'how ranks write; mpi-io under mpiexec only',
+      help: 'how ranks write; mpi-io only under mpiexec',
     },
-    out: { type: 'text', value: 'FILE', otherwise: 'a temporary file', help: 'keep the file' },
-    check: { type: 'text', value: 'FILE', help: 'write nothing, check a file that demo --out made' },
+    out: { type: 'text', value: 'FILE', otherwise: 'a temporary file', help: 'keep the file under this name' },
+    check: { type: 'text', value: 'FILE', help: 'write nothing; check a file that demo --out wrote' },
     json,
   },
   examples: [
-    { command: 'demo --ranks 4 --size 1000 --out field.h5', says: 'four threads; field.h5 stays' },
+    { command: 'demo --ranks 4 --size 1000 --out field.h5', says: 'four threads; field.h5 is kept' },
     {
       command: 'mpiexec -n 4 node_modules/.bin/h5log demo',
-      says: 'the same on four processes of MPI; with Open MPI npx h5log does as well',
+      says: 'on four MPI processes; with Open MPI, npx h5log works too',
     },
   ],
   async run({ values, context }) {
     const { ranks, steps, size, subfiles, out, check } = values;
     const { comm, progress } = context;
     if (out !== undefined && check !== undefined)
-      throw new H5LogError('OPTION', '--check writes nothing, so there is nothing to --out');
+      throw new H5LogError('OPTION', '--check writes nothing; it cannot be combined with --out');
     if (ranks !== undefined && comm.size > 1 && ranks !== comm.size)
       throw new H5LogError('OPTION', `--ranks ${ranks} is for threads; mpiexec has started ${comm.size} ranks`);
     if (check !== undefined && !existsSync(check))

@@ -4,31 +4,31 @@ import { LinePrinter } from '../print.ts';
 
 export default command({
   name: 'diff',
-  summary: 'compare the contents of two files, logs or regular ones in any pair',
+  summary: 'compare the contents of two files, each a log or ordinary HDF5',
   details: [
-    'Like h5diff: structure, types, shapes, attributes and values; a log is compared by what it says, not by how it is stored. Exit code 0: the same, 1: different, 2: an error. NaN is equal ' +
-      'to NaN. Unlike h5diff, another type, another shape and a name that is in one file only are differences too. Links are compared by where they lead to.',
+    'Like h5diff, compares structure, types, shapes, attributes and values; a log is compared by its contents, not by how they are stored. Exit code 0: equal, 1: different, 2: error. NaN ' +
+      'equals NaN. Unlike in h5diff, a different type, a different shape and a name that only one file has are differences. Links are compared by their targets.',
   ],
   positionals: [
     { name: 'A', help: 'a file' },
-    { name: 'B', help: 'another' },
-    { name: 'OBJECT', optional: true, help: 'only this group or dataset, in both files' },
-    { name: 'OTHER', optional: true, help: 'the object of B, if it has another path' },
+    { name: 'B', help: 'another file' },
+    { name: 'OBJECT', optional: true, help: 'compare only this group or dataset of both files' },
+    { name: 'OTHER', optional: true, help: 'the path of the object in B, if it differs' },
   ],
   options: {
     report: { type: 'flag', short: 'r', help: 'print every value that differs' },
-    verbose: { type: 'flag', short: 'v', help: 'the same, and every object that was compared' },
-    quiet: { type: 'flag', short: 'q', help: 'print nothing; the exit code tells' },
+    verbose: { type: 'flag', short: 'v', help: 'like -r, and print every object that was compared' },
+    quiet: { type: 'flag', short: 'q', help: 'print nothing; only set the exit code' },
     delta: { type: 'number', short: 'd', value: 'D', help: 'numbers differ if |a - b| > D' },
     relative: { type: 'number', short: 'p', value: 'R', help: 'numbers differ if |(a - b) / a| > R' },
-    count: { type: 'count', short: 'n', value: 'N', least: 1, help: 'print at most so many values of an object' },
-    'exclude-path': { type: 'text', value: 'PATH', many: true, help: 'leave out an object and what is below it' },
+    count: { type: 'count', short: 'n', value: 'N', least: 1, help: 'print at most N values of an object' },
+    'exclude-path': { type: 'text', value: 'PATH', many: true, help: 'skip an object and everything below it' },
     json,
   },
   examples: [
-    { command: 'diff run.h5 replayed.h5', says: 'whether both hold the same' },
-    { command: 'diff -r -d 1e-6 a.h5 b.h5 /atm/T', says: 'values of /atm/T that are more than a millionth apart' },
-    { command: 'diff -q --exclude-path /log a.h5 b.h5', says: 'for a script: exit code 0 or 1' },
+    { command: 'diff run.h5 replayed.h5', says: 'do both have the same contents?' },
+    { command: 'diff -r -d 1e-6 a.h5 b.h5 /atm/T', says: 'values of /atm/T that differ by more than 1e-6' },
+    { command: 'diff -q --exclude-path /log a.h5 b.h5', says: 'for scripts: exit code 0 or 1' },
   ],
   async run({ values, positionals, context }) {
     if (context.comm.rank > 0) return 0;
@@ -57,7 +57,7 @@ export default command({
     });
     const printer = new LinePrinter(context);
     for await (const event of differencesOf(a, b, options)) {
-      // Nothing can change that they differ.
+      // The first difference decides the exit code.
       if (quiet && lines.differences > 0) break;
       for (const line of lines.of(event)) if (!quiet) await printer.print(shownText(line));
     }
@@ -68,18 +68,18 @@ export default command({
 
 interface Wanted {
   readonly values: boolean;
-  /** Also what is the same. */
+  /** Report objects without differences too. */
   readonly all: boolean;
   readonly relative: boolean;
   readonly most: number;
 }
 
-/** The report of h5diff, from what a comparison finds. */
+/** Formats the events of a comparison as h5diff does. */
 class DiffLines {
   readonly #files: readonly [string, string];
   readonly #wanted: Wanted;
   differences = 0;
-  /** Lines of an object that are printed with its first difference. */
+  /** Title lines of an object, printed before its first difference. */
   #head: string[] = [];
   #listed = 0;
 

@@ -9,33 +9,39 @@ const SHOWN_BLOCKS = 4;
 
 export default command({
   name: 'dump',
-  summary: 'take a log apart, or print the values of a dataset',
+  summary: 'print the internals of a log, or the values of a dataset',
   details: [
-    'Without -d: the configuration of the log, its tables with their sections and entries, as the h5ldump of the original does. With -d: type, shape, values and attributes of a dataset as ' +
-      'h5dump prints them, newest values of a log; compounds are on one line, and numbers have as many digits as they need. Large datasets are read piece by piece.',
-    'Start, stride, count and block have a number a dimension, separated by commas.',
+    'Without -d: the configuration of the log and its tables with their sections and entries, like h5ldump of the original log VOL. With -d: type, shape, values and attributes of a dataset, ' +
+      'like h5dump; of a log, the newest values. Compounds are printed on one line, and numbers with as many digits as they need. Large datasets are read in parts.',
+    'LIST is a number for each dimension, separated by commas.',
   ],
   positionals: [{ name: 'FILE', help: 'a file' }],
   options: {
-    header: { type: 'flag', short: 'H', help: 'no entries of tables; with -d no values' },
+    header: { type: 'flag', short: 'H', help: 'print no table entries; with -d no values' },
     kind: {
       type: 'flag',
       short: 'k',
-      help: 'only what kind of file it is: HDF5, HDF5-LogVOL, NetCDF-4, NetCDF classic ...',
+      help: 'print only the kind of file: HDF5, HDF5-LogVOL, NetCDF-4, NetCDF classic ...',
     },
-    verbose: { type: 'flag', short: 'v', help: `all blocks of an entry, not only the first ${SHOWN_BLOCKS}` },
-    dataset: { type: 'text', short: 'd', value: 'PATH', many: true, help: 'print a dataset' },
-    start: { type: 'text', short: 's', value: 'LIST', otherwise: 'the beginning', help: 'where the selection starts' },
-    stride: { type: 'text', short: 'S', value: 'LIST', otherwise: 'the block', help: 'from one block to the next' },
-    count: { type: 'text', short: 'c', value: 'LIST', otherwise: 'up to the end', help: 'how many blocks' },
-    block: { type: 'text', value: 'LIST', otherwise: '1', help: 'the size of a block' },
+    verbose: { type: 'flag', short: 'v', help: `print all blocks of an entry, not only the first ${SHOWN_BLOCKS}` },
+    dataset: { type: 'text', short: 'd', value: 'PATH', many: true, help: 'print this dataset' },
+    start: { type: 'text', short: 's', value: 'LIST', otherwise: 'the beginning', help: 'start of the selection' },
+    stride: {
+      type: 'text',
+      short: 'S',
+      value: 'LIST',
+      otherwise: 'the block',
+      help: 'distance between the starts of two blocks',
+    },
+    count: { type: 'text', short: 'c', value: 'LIST', otherwise: 'up to the end', help: 'number of blocks' },
+    block: { type: 'text', value: 'LIST', otherwise: '1', help: 'size of a block' },
     json,
   },
   examples: [
-    { command: 'dump -H run.h5', says: 'what the log says of itself' },
+    { command: 'dump -H run.h5', says: 'configuration and sizes of the log' },
     { command: 'dump -v run.h5', says: 'every entry of every table, with all blocks' },
     { command: 'dump -d /atm/T -s 0,0,0 -c 1,1,10 run.h5', says: 'the first ten values' },
-    { command: 'dump -k run.h5', says: 'what kind of file it is' },
+    { command: 'dump -k run.h5', says: 'the kind of file' },
   ],
   async run({ values, positionals, context }) {
     if (context.comm.rank > 0) return 0;
@@ -81,7 +87,7 @@ async function printLog(path: string, header: boolean, blocks: number, context: 
   const { dump } = await import('../../tools/dump/dump.ts');
   const { shownText } = await import('../../tools/value-text.ts');
   const printer = new LinePrinter(context);
-  // The header first: it is known before the entries are.
+  // The header is known before the entries are read.
   for (const line of headerLines(await dump(path, { header: true }))) await printer.print(shownText(line));
   if (!header) {
     let shown: DumpedTable | undefined;

@@ -7,19 +7,19 @@ export default command({
   name: 'ls',
   summary: 'list groups, datasets and links, with the logical shapes of a log',
   details: [
-    'Like h5ls, but datasets of a log have their shapes and types, the number of blocks that were written to them and the bytes these take in the file. A maximum that is not the ' +
-      'size follows it: {3/Inf, 72}. On a terminal a coloured tree, else one line an object with its path; NO_COLOR switches colours off. What is damaged is said so, and the exit code is 1.',
+    'Like h5ls, but shows the logical shape and type of datasets in a log, the number of blocks written to them and their size in the file. A maximum size that differs from the size ' +
+      'follows it: {3/Inf, 72}. Prints a coloured tree on a terminal (NO_COLOR switches colours off), otherwise one line per object with its path. The exit code is 1 if an object is damaged.',
   ],
-  positionals: [{ name: 'FILE[/object]', help: 'a file; with a path behind it a group or a dataset in it' }],
+  positionals: [{ name: 'FILE[/object]', help: 'a file, or a group or dataset in it' }],
   options: {
-    recursive: { type: 'flag', short: 'r', help: 'list groups inside groups' },
-    verbose: { type: 'flag', short: 'v', help: 'attributes, chunks, filters, fill value' },
+    recursive: { type: 'flag', short: 'r', help: 'list groups recursively' },
+    verbose: { type: 'flag', short: 'v', help: 'print attributes, chunks, filters and fill value' },
     json,
   },
   examples: [
-    { command: 'ls run.h5', says: 'what is in the root group' },
+    { command: 'ls run.h5', says: 'the contents of the root group' },
     { command: 'ls -r -v run.h5/atm', says: 'everything below /atm, with attributes' },
-    { command: 'ls -r --json run.h5', says: 'the same for a program' },
+    { command: 'ls -r --json run.h5', says: 'everything, for a program' },
   ],
   async run({ values, positionals, context }) {
     if (context.comm.rank > 0) return 0;
@@ -46,7 +46,7 @@ async function lines(listing: Listing, recursive: boolean, screen: Screen): Prom
   const names = objects.map(({ name, path }) => shownText(recursive && !isTerminal ? path : name));
   const before = isTerminal ? branches(objects) : objects.map(() => ({ first: '', next: '' }));
   const width = Math.max(24, ...names.map((name, i) => length(name) + length(before[i]?.first ?? '')));
-  // One very long name must not push all others out of sight.
+  // One very long name must not move the second column out of sight.
   const column = Math.min(width, 48);
   return objects.flatMap((object, i) => {
     const { first, next } = before[i] as Branch;
@@ -65,10 +65,10 @@ interface Branch {
   readonly next: string;
 }
 
-/** The lines of the tree in front of each name, and of what is printed below it. */
+/** The branches of the tree in front of each name, and in front of the lines below it. */
 function branches(objects: readonly ListedObject[]): Branch[] {
   const result: Branch[] = new Array(objects.length);
-  // From the end: whether something of a depth follows before its parent ends.
+  // Backwards: `open[depth]` tells whether a sibling follows at that depth.
   let open: boolean[] = [];
   for (let i = objects.length - 1; i >= 0; i--) {
     const { depth } = objects[i] as ListedObject;
@@ -132,21 +132,22 @@ function* rows({ chunks, filters = [], fill, log, attributes = [] }: ListedObjec
   for (const attribute of attributes) yield ['attribute', attributeText(attribute)];
 }
 
-/** Only with -v: without, there are no attributes. */
+/** The lines below an object, with -v only: otherwise it has no attributes. */
 function details(object: ListedObject, shown: (text: string) => string): string[] {
   if (!object.attributes) return [];
   return [...rows(object)].map(([name, text]) => `${name.padEnd(9)}  ${shown(text)}`);
 }
 
-const LONG = 100;
+/** Longer attribute values are cut. */
+const MAX_VALUE = 100;
 
 function attributeText({ name, dtype, shape, value }: ListedAttribute): string {
   const size = shape === null ? 'NULL' : shape.length === 0 ? '' : ` {${shape.join(', ')}}`;
   const text = shape === null ? '' : ` = ${JSON.stringify(value)}`;
-  return `${name} ${dtype}${size}${text.length > LONG ? `${text.slice(0, LONG)} ...` : text}`;
+  return `${name} ${dtype}${size}${text.length > MAX_VALUE ? `${text.slice(0, MAX_VALUE)} ...` : text}`;
 }
 
-/** What FILE[/object] means: the longest beginning that is a file, and the path in it. */
+/** Splits FILE[/object]: the longest prefix that is a file, and the path in it. */
 export function fileAndObject(text: string): { file: string; object: string } {
   if (/^https?:\/\//i.test(text)) return { file: text, object: '/' };
   for (let end = text.length; end > 0; end = text.lastIndexOf('/', end - 1)) {
@@ -156,7 +157,7 @@ export function fileAndObject(text: string): { file: string; object: string } {
   return { file: text, object: '/' };
 }
 
-/** Anything but a folder: a device or a pipe gets its own message when it is opened. */
+/** Whether the path is anything but a directory: opening a device or a pipe reports its own error. */
 function isFile(path: string): boolean {
   try {
     return !statSync(path).isDirectory();

@@ -9,9 +9,9 @@ const UNITS: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20,
 
 export default command({
   name: 'replay',
-  summary: 'write what a log file holds as ordinary HDF5',
+  summary: 'convert a log file to ordinary HDF5',
   details: [
-    'Datasets become contiguous, or chunked with their filters if they have chunks or may grow; groups, attributes and links come along. OUT appears under its name when it is complete.',
+    'Datasets become contiguous; those with declared chunks or unlimited dimensions become chunked, with their filters. Groups, attributes and links are copied. OUT appears under its name when it is complete.',
     'The work is divided among threads, or under mpiexec among the ranks of the job.',
   ],
   positionals: [
@@ -24,20 +24,20 @@ export default command({
       short: 'j',
       value: 'N',
       least: 1,
-      otherwise: 'the number of cores; 1 for less than 256 MiB',
-      help: 'threads to work on',
+      otherwise: 'the number of cores; 1 for files below 256 MiB',
+      help: 'number of threads',
     },
     memory: {
       type: 'text',
       value: 'SIZE',
       default: '256MiB',
-      help: 'memory for data and index, of all threads together',
+      help: 'memory limit for data and index, of all threads in total',
     },
     force: { type: 'flag', short: 'f', help: 'replace OUT if it exists' },
     json,
   },
   examples: [
-    { command: 'replay run.h5 ordinary.h5', says: 'on all cores' },
+    { command: 'replay run.h5 ordinary.h5', says: 'uses all cores' },
     { command: 'replay -j 1 --memory 64MiB run.h5 ordinary.h5', says: 'one thread, little memory' },
     { command: 'mpiexec -n 4 node_modules/.bin/h5log replay run.h5 ordinary.h5', says: 'on four processes of MPI' },
   ],
@@ -67,16 +67,15 @@ function* lines(output: string, result: ReplayResult): Iterable<string> {
   yield `  ${scaled(dataBytes, 'B')} of data, ${scaled(bytes, 'B')} in all, ${seconds(result.seconds)} (${scaled(dataBytes / result.seconds, 'B/s')})`;
 }
 
-/** 256MiB, 1g, 65536. */
-/** To start threads takes as long as one thread needs for this much. */
-const SMALL = 256 * 2 ** 20;
+/** Starting threads takes as long as one thread needs for a file of this size. */
+const SMALL_FILE = 256 * 2 ** 20;
 
 function threadsFor(path: string): number {
   try {
-    // What subfiles hold is not known from the size of the file.
-    if (!existsSync(`${path}.subfiles`) && statSync(path).size < SMALL) return 1;
+    // The size of the file does not include its subfiles.
+    if (!existsSync(`${path}.subfiles`) && statSync(path).size < SMALL_FILE) return 1;
   } catch {
-    // That it cannot be read is found, and said, by whoever opens it.
+    // Opening the file reports the error.
   }
   return availableParallelism();
 }

@@ -5,25 +5,25 @@ import { columns, counted, scaled, seconds, several } from '../print.ts';
 
 export default command({
   name: 'seal',
-  summary: 'make ordinary HDF5 of a log file, without moving data where it can',
+  summary: 'convert a log file to ordinary HDF5 in place, moving as little data as possible',
   details: [
-    'A dataset that is one block becomes contiguous. Blocks on a grid become chunks, with an index that points into the log. A few pieces become a virtual dataset. Only the rest is copied to the end ' +
-      'of the file. The file changes as a whole: until then it is the log that it was.',
-    'A sealed file has no earlier states and no log any more; h5log writes to it as to any ordinary file.',
+    'A dataset that is one block becomes contiguous. Blocks on a grid become chunks, with an index that points into the log. A dataset of few blocks becomes a virtual dataset. Only the rest is copied ' +
+      'to the end of the file. One atomic commit makes the change: until then the file is the log that it was.',
+    'A sealed file has no log and no earlier commits; h5log writes to it as to any ordinary file.',
   ],
   positionals: [{ name: 'FILE', help: 'the log file' }],
   options: {
-    to: { type: 'text', value: 'OUT', help: 'leave FILE as it is and write a sealed copy' },
+    to: { type: 'text', value: 'OUT', help: 'write a sealed copy and do not change FILE' },
     json,
   },
   examples: [
-    { command: 'seal run.h5', says: 'run.h5 is ordinary HDF5 from then on' },
-    { command: 'seal run.h5 --to ordinary.h5', says: 'the same with a copy; run.h5 may be in use' },
+    { command: 'seal run.h5', says: 'run.h5 becomes ordinary HDF5' },
+    { command: 'seal run.h5 --to ordinary.h5', says: 'writes a copy; run.h5 may be in use' },
   ],
   async run({ values, positionals, context }) {
     const [path = ''] = positionals;
     const { to } = values;
-    if (context.comm.size > 1) throw new H5LogError('OPTION', 'seal is done by one process; start it without mpiexec');
+    if (context.comm.size > 1) throw new H5LogError('OPTION', 'seal runs in one process; start it without mpiexec');
     const begun = performance.now();
     const { seal } = await import('../../tools/seal/seal.ts');
     const result = await seal(path, {

@@ -4,17 +4,17 @@ import type { FlushStat, Stat } from '../../tools/stat/stat.ts';
 import { command, json } from '../command.ts';
 import { columns, counted, LinePrinter, scaled, several } from '../print.ts';
 
-/** Lines for flushes; of more, neighbours are put together. */
-const LINES = 16;
+/** Lines for flushes; if there are more flushes, consecutive ones share a line. */
+const FLUSH_LINES = 16;
 const BAR = 24;
 
 export default command({
   name: 'stat',
-  summary: 'count what is in a log: by dataset, rank and flush; draw the blocks of a dataset',
+  summary: 'print statistics of a log by dataset, rank and flush; plot the blocks of a dataset',
   details: [
-    'Overlap is what newer writes hide, dead is everything in the file that nobody reads any more: overlap, what a smaller shape cut off, deleted datasets. Requests are counted by commits; ' +
-      'what a rank posted to a dataset for a flush is one entry or a few, so datasets have entries. Of files of the original, ranks are the sections of tables and flushes its log datasets.',
-    '--plot draws two dimensions as they are, the last two of more, and one dimension with a lane for each rank or flush.',
+    'Overlap is data that newer writes hide. Dead is all data in the file that no read needs: overlap, data cut off by a smaller shape, deleted datasets. Requests are counted per commit; ' +
+      'what a rank posts to a dataset for a flush becomes one entry or a few, so datasets show entries. In files of the original log VOL, ranks are the sections of tables and flushes are log datasets.',
+    '--plot draws the last two dimensions, or a single dimension with a lane for each rank or flush.',
   ],
   positionals: [{ name: 'FILE', help: 'a file with a log' }],
   options: {
@@ -22,23 +22,23 @@ export default command({
       type: 'text',
       short: 'd',
       value: 'PATH',
-      otherwise: 'all; for --plot the one with most blocks',
+      otherwise: 'all; for --plot the one with the most blocks',
       help: 'only this dataset',
     },
-    plot: { type: 'text', value: 'OUT.svg', help: 'draw the blocks of a dataset' },
+    plot: { type: 'text', value: 'OUT.svg', help: 'plot the blocks of a dataset' },
     by: {
       type: 'text',
       value: 'WHAT',
       choices: ['rank', 'flush'],
       default: 'rank',
-      help: 'what the colours of the plot mean',
+      help: 'meaning of the colours in the plot',
     },
-    verbose: { type: 'flag', short: 'v', help: 'datasets by rank, every flush' },
+    verbose: { type: 'flag', short: 'v', help: 'print datasets by rank, and every flush' },
     json,
   },
   examples: [
     { command: 'stat run.h5', says: 'tables of datasets, ranks and flushes' },
-    { command: 'stat --plot blocks.svg --dataset /T --by flush run.h5', says: 'and a picture of the blocks of /T' },
+    { command: 'stat --plot blocks.svg --dataset /T --by flush run.h5', says: 'also plots the blocks of /T' },
   ],
   async run({ values, positionals, context }) {
     if (context.comm.rank > 0) return 0;
@@ -117,7 +117,7 @@ function* lines(report: Stat, verbose: boolean): Iterable<string> {
   ]);
   if (flushes.length === 0) return;
   yield '';
-  yield* flushLines(verbose ? flushes.map((flush) => [flush]) : together(flushes));
+  yield* flushLines(verbose ? flushes.map((flush) => [flush]) : grouped(flushes));
 }
 
 const rankName = (rank: number): string => (rank < 0 ? 'unknown' : `rank ${rank}`);
@@ -126,9 +126,9 @@ function brief(text: string): string {
   return text.length <= 24 ? text : `${text.slice(0, 21)}...`;
 }
 
-/** Neighbours, so that there are at most as many groups as lines. */
-function together(flushes: readonly FlushStat[]): FlushStat[][] {
-  const size = Math.ceil(flushes.length / LINES);
+/** Groups consecutive flushes, so that there are at most FLUSH_LINES groups. */
+function grouped(flushes: readonly FlushStat[]): FlushStat[][] {
+  const size = Math.ceil(flushes.length / FLUSH_LINES);
   return Array.from({ length: Math.ceil(flushes.length / size) }, (_, i) => flushes.slice(i * size, (i + 1) * size));
 }
 

@@ -2,27 +2,27 @@ import type { VerifyResult } from '../../tools/verify/verify.ts';
 import { command, json } from '../command.ts';
 import { counted, scaled, seconds, several } from '../print.ts';
 
-/** Beyond these a list says how many more there are. */
-const MOST_LINES = 20;
+/** Longer lists are cut, and say how many lines are left out. */
+const MAX_LINES = 20;
 
 export default command({
   name: 'verify',
-  summary: 'look at every committed byte: structure, tables, checksums',
+  summary: 'check every committed byte: structure, tables, checksums',
   details: [
-    'Compares the checksums of all commits with what is in the file, looks at every object and every table of the newest state, and says what is damaged and which commits are still good. ' +
-      'A file without checksums, or without a log, is looked at as far as its structure tells. The exit code is 1 if anything is wrong.',
-    'With --repair-to the newest state without damage is written to another file; if the superblock is lost it is found by a search through the whole file.',
+    'Compares the checksums of all commits with the file, checks every object and every table of the newest commit, and reports what is damaged and which commits are intact. ' +
+      'Without checksums, or without a log, only the structure is checked. The exit code is 1 if anything is damaged.',
+    '--repair-to writes the newest intact commit to another file. If the superblock is lost, commits are found by searching the whole file.',
   ],
-  positionals: [{ name: 'FILE', help: 'the file; its subfiles are found beside it' }],
+  positionals: [{ name: 'FILE', help: 'the file; its subfiles are found automatically' }],
   options: {
-    'repair-to': { type: 'text', value: 'OUT', help: 'write the newest sound state to this file' },
+    'repair-to': { type: 'text', value: 'OUT', help: 'write the newest intact commit to this file' },
     force: { type: 'flag', short: 'f', help: 'replace OUT if it exists' },
     all: { type: 'flag', short: 'a', help: 'list every commit and every problem' },
     json,
   },
   examples: [
-    { command: 'verify run.h5', says: 'is it sound?' },
-    { command: 'verify run.h5 --repair-to repaired.h5', says: 'save the newest commit that is' },
+    { command: 'verify run.h5', says: 'is it intact?' },
+    { command: 'verify run.h5 --repair-to repaired.h5', says: 'save the newest intact commit' },
   ],
   async run({ values, positionals, context }) {
     // One rank is enough: the disk is the limit.
@@ -47,9 +47,9 @@ function* lines(result: VerifyResult, all: boolean): Iterable<string> {
   const rate = `${scaled(bytes, 'B')} in ${seconds(result.seconds)}`;
   yield `${path}: ${sound ? 'sound' : `DAMAGED, ${several(problems.length, 'problem')}`} (${rate})`;
   const good = commits.filter((commit) => commit.good).length;
-  if (commits.length === 0) yield '  no log: only the structure was looked at';
+  if (commits.length === 0) yield '  no log: only the structure was checked';
   else
-    yield `  ${several(commits.length, 'commit')}, ${checksums ? 'with checksums' : 'without checksums: only structure and tables were looked at'}`;
+    yield `  ${several(commits.length, 'commit')}, ${checksums ? 'with checksums' : 'without checksums: only structure and tables were checked'}`;
   if (!sound && commits.length > 0) {
     const last =
       newestSound === null ? 'none of them is good' : `${counted(good)} of them good, the newest is ${newestSound}`;
@@ -57,13 +57,13 @@ function* lines(result: VerifyResult, all: boolean): Iterable<string> {
   }
   if (!sound || all) {
     const listed = all ? commits : commits.filter((commit) => !commit.good);
-    const shown = all ? listed : listed.slice(-MOST_LINES);
+    const shown = all ? listed : listed.slice(-MAX_LINES);
     if (shown.length < listed.length)
       yield `  ${several(listed.length - shown.length, 'earlier commit')} damaged as well`;
     for (const { sequence, time, good: isGood } of shown)
       yield `  commit ${sequence} of ${time ? time.toISOString() : 'other software'}: ${isGood ? 'good' : 'damaged'}`;
   }
-  const shown = all ? problems : problems.slice(0, MOST_LINES);
+  const shown = all ? problems : problems.slice(0, MAX_LINES);
   for (const { offset, what } of shown) yield `  ${offset === undefined ? '' : `at byte ${offset}: `}${what}`;
   if (shown.length < problems.length)
     yield `  and ${several(problems.length - shown.length, 'problem')} more (--all lists them)`;

@@ -74,13 +74,13 @@ describe('h5log bench', () => {
   });
 
   test.each([
-    [['smal'], 'there is no workload smal (did you mean small?)'],
-    [['small', 'e4sm'], 'there is no workload e4sm (did you mean e3sm?)'],
+    [['smal'], 'unknown workload smal (did you mean small?)'],
+    [['small', 'e4sm'], 'unknown workload e4sm (did you mean e3sm?)'],
     [[], 'WORKLOAD is missing'],
     [['small', '--generate'], '--generate is for the workload e3sm, not for small'],
     [['small', 'open', '--dim', 'ncol=3'], '--dim is for the workload e3sm, not for small, open'],
     [['seal', '--ranks', '2'], '--ranks is for the workload e3sm, not for seal'],
-    [['e3sm', '--generate', '--scale', '0.1'], '--scale is not for e3sm'],
+    [['e3sm', '--generate', '--scale', '0.1'], '--scale does not apply to e3sm'],
     [['small', '--scale', '0'], '--scale is a number above 0, not 0'],
     [['small', '--scale', 'big'], '--scale is a number, not "big"'],
     [['open', ...tiny, '--external', 'echo oh >&2; exit 4'], 'ended with exit code 4: oh'],
@@ -97,7 +97,7 @@ withEachMpi('h5log bench on MPI', (mpi) => {
   test('measures only e3sm on several ranks', slow, async () => {
     const args = ['bench', 'small', '--scale', '0.001'];
     const { code, stderr } = await runMpi({ mpi, ranks: 2, program, args, timeout: 50_000 });
-    expect(stderr).toContain('OPTION: small is measured in one process, not on 2 ranks');
+    expect(stderr).toContain('OPTION: small runs in one process, not on 2 ranks');
     expect(code).not.toBe(0);
   });
 });

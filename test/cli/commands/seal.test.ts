@@ -79,7 +79,7 @@ withEachMpi('h5log seal under a launcher', (mpi) => {
   test('is for one process', slow, async () => {
     const path = await make(`mpi-${mpi}.h5`);
     const { code, stderr } = await runMpi({ mpi, ranks: 2, program, args: ['seal', path] });
-    expect(stderr).toContain('seal is done by one process');
+    expect(stderr).toContain('seal runs in one process');
     expect(code).toBe(2);
   });
 });
