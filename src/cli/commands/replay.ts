@@ -11,7 +11,7 @@ export default command({
   name: 'replay',
   summary: 'convert a log file to ordinary HDF5',
   details: [
-    'Datasets become contiguous; those with declared chunks or unlimited dimensions become chunked, with their filters. Groups, attributes and links are copied. OUT appears under its name when it is complete.',
+    'Datasets become contiguous; those that have declared chunks or may grow become chunked, with their filters. Groups, attributes and links are copied. OUT appears under its name when it is complete.',
     'The work is divided among threads, or under mpiexec among the ranks of the job.',
   ],
   positionals: [

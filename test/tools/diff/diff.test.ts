@@ -421,7 +421,7 @@ describe('h5log diff', () => {
     for (const [args, line] of [
       [[good, 'missing.h5'], /^h5log: NOT_FOUND: missing\.h5 does not exist\n$/],
       [['missing.h5', good], /^h5log: NOT_FOUND: missing\.h5 does not exist\n$/],
-      [[good], /^h5log: OPTION: B is missing: another; see h5log diff --help\n$/],
+      [[good], /^h5log: OPTION: B is missing: another file; see h5log diff --help\n$/],
       [[good, good, '/nothing'], /^h5log: NOT_FOUND: there is no \/nothing in .*\n$/],
       [['-d', '1', '-p', '1', good, good], /^h5log: OPTION: either a delta or a relative .*\n$/],
       [[good, cutFile()], /^h5log: FORMAT: .*\n$/],
