@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/longest-first.ts';
+import { LEFT_OUT, quick } from './test/quick.ts';
 
 // Tests run against the sources: `h5log` and `#platform` resolve through this condition of the package's own maps.
 const conditions = ['h5log-source', 'module', 'node', 'development|production'];
@@ -10,6 +11,7 @@ export default defineConfig({
   ssr: { resolve: { conditions } },
   test: {
     include: ['test/**/*.test.ts'],
+    exclude: quick ? LEFT_OUT.map((pattern) => `test/${pattern}${pattern.endsWith('**') ? '' : '.test.ts'}`) : [],
     // A process a file: tests kill children, exhaust memory limits and hold locks.
     pool: 'forks',
     // Some of the time goes by waiting for processes, threads and disks of others: two at a time even on two cores.

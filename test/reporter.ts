@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Reporter, TestModule } from 'vitest/node';
 import { listed, readCounts } from './counts.ts';
+import { LEFT_OUT, quick } from './quick.ts';
 
-/** After the run: what suites counted, and the seconds of every test file and of its suites, the slowest file first. */
+/** After the run: what suites counted, and the seconds of every test file and of its suites, the slowest file first; of a quick run what it left out. */
 export default class SumsReporter implements Reporter {
   #counts = process.env.H5LOG_COUNTS;
 
@@ -22,6 +23,10 @@ export default class SumsReporter implements Reporter {
   }
 
   onTestRunEnd(modules: readonly TestModule[]): void {
+    if (quick) {
+      process.stdout.write(`Left out, and a fiftieth of the repetitions done of the rest: ${LEFT_OUT.join(', ')}\n`);
+      return;
+    }
     printCounts(this.#counts as string);
     printSeconds(modules);
   }

@@ -263,7 +263,9 @@ describe('eight processes', () => {
       });
     const crowd = Array.from({ length: 8 }, launch);
     const next = random(seed('lock storm'));
-    for (let kills = 0; kills < repeats(400); kills++) {
+    // On a busy machine it takes more kills until enough have been inside.
+    let kills = 0;
+    for (; kills < repeats(400) || entered <= 100; kills++) {
       await new Promise((resolve) => setTimeout(resolve, 30 + next() * 40));
       const victim = Math.floor(next() * crowd.length);
       await end(crowd[victim] as ChildProcess);
@@ -272,7 +274,7 @@ describe('eight processes', () => {
     await Promise.all(crowd.map(end));
     expect(violations).toEqual([]);
     expect(entered).toBeGreaterThan(100);
-    count('lock storm', { kills: repeats(400), entered });
+    count('lock storm', { kills, entered });
     // Whatever was left by the killed is no obstacle.
     const lock = acquireLock(path);
     lock.release();
