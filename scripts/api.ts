@@ -80,7 +80,8 @@ class ApiText {
     this.#reached.set(key(origin), origin);
     const { declared, imported } = this.#read(origin.file);
     for (const statement of declared.get(origin.name) ?? []) {
-      for (const [word] of statement.matchAll(/[\p{ID_Start}$_][\p{ID_Continue}$]*/gu)) {
+      // A word before a colon is the name of a property or parameter.
+      for (const [word] of statement.matchAll(/[\p{ID_Start}$_][\p{ID_Continue}$]*(?!\??:|[\p{ID_Continue}$])/gu)) {
         const from = imported.get(word);
         if (from) this.#reach(this.#declarationOf(from));
         else if (declared.has(word)) this.#reach({ file: origin.file, name: word });

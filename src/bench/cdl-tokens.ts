@@ -77,7 +77,7 @@ export const NUMBERS = {
   double: 'float64',
 } as const;
 
-export type NumberName = keyof typeof NUMBERS;
+type NumberName = keyof typeof NUMBERS;
 export type CdlType = NumberName | 'char' | 'string';
 
 export function isCdlType(word: string): word is CdlType {

@@ -7,7 +7,7 @@ export interface CdlAttribute {
   readonly value: string | readonly string[] | TypedArray;
 }
 
-export interface CdlDimension {
+interface CdlDimension {
   /** With the path of its group. */
   readonly name: string;
   readonly size: number;

@@ -38,7 +38,7 @@ export interface Phases {
   close: number;
 }
 
-export interface WriteOptions {
+interface WriteOptions {
   readonly table: { readonly compress?: boolean };
   /** Whether posts copy; otherwise the buffers are lent until the flush. */
   readonly copy: boolean;

@@ -176,7 +176,7 @@ export interface WrongValue {
   readonly found: number | string;
 }
 
-export interface Difference {
+interface Difference {
   readonly count: number;
   readonly position: number;
 }

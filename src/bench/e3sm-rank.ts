@@ -29,7 +29,7 @@ export interface E3smTimes {
   readonly read?: number;
 }
 
-export interface E3smFile {
+interface E3smFile {
   readonly path: string;
   readonly variables: number;
   readonly records: number;

@@ -7,7 +7,7 @@ import { type Decomposition, decomposition, readMap } from './decomposition.ts';
 import { type PlanOptions, planFiles } from './e3sm-plan.ts';
 import e3smRank, { type E3smReport, type E3smTask } from './e3sm-rank.ts';
 
-export type { E3smFile, E3smReport, E3smTimes } from './e3sm-rank.ts';
+export type { E3smReport, E3smTimes } from './e3sm-rank.ts';
 
 export interface E3smOptions extends Partial<PlanOptions> {
   /** CDL texts, a file each. Without: one that is made up. */
@@ -53,7 +53,7 @@ export async function e3sm(paths: readonly string[], options: E3smOptions = {}):
 }
 
 /** The sizes of what is made up: those of a small case of each model. */
-export interface MadeUp {
+interface MadeUp {
   /** Columns of the atmosphere. */
   columns: number;
   levels: number;

@@ -28,7 +28,7 @@ export interface Positional {
   readonly many?: true;
 }
 
-export interface Example {
+interface Example {
   /** Without `h5log` in front, unless something precedes it. */
   readonly command: string;
   readonly says: string;
@@ -49,7 +49,7 @@ type ValueOf<O extends Option> = O['type'] extends 'flag'
 export type Values<T extends Options> = { readonly [K in keyof T]: ValueOf<T[K]> };
 
 /** The arguments of a command, parsed. */
-export interface Call<T extends Options = Options> {
+interface Call<T extends Options = Options> {
   readonly values: Values<T>;
   readonly positionals: readonly string[];
   readonly context: CommandContext;

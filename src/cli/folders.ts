@@ -7,7 +7,7 @@ import type { Communicator } from '../comm/communicator.ts';
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Creates a temporary directory that is removed when the process ends, also by a signal. */
-export function temporaryFolder(): string {
+function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'h5log-cli-'));
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   process.on('exit', remove);

@@ -8,7 +8,7 @@ export const commonOptions = {
   debug: { type: 'flag', help: 'print the stack of an error' },
 } as const satisfies Options;
 
-export interface Parsed {
+interface Parsed {
   readonly values: Values<Options>;
   readonly positionals: readonly string[];
   readonly help: boolean;

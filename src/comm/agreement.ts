@@ -38,7 +38,7 @@ export function agreedError(comm: Communicator, failed: boolean, error: unknown)
 }
 
 /** The first of the errors that the ranks sent; ranks without an error send no bytes. */
-export function firstError(messages: readonly Uint8Array[]): Error | undefined {
+function firstError(messages: readonly Uint8Array[]): Error | undefined {
   const rank = messages.findIndex((bytes) => bytes.length > 0);
   return rank < 0 ? undefined : withRank(decodeError(messages[rank] as Uint8Array), rank);
 }

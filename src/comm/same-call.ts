@@ -140,7 +140,7 @@ function addEntries(entries: Readonly<Record<string, unknown>>): void {
 }
 
 /** The arguments of a collective call as text, by name. They must be the same on all ranks. */
-export type CallDescription = Readonly<Record<string, string>>;
+type CallDescription = Readonly<Record<string, string>>;
 
 /** Describes a call and its arguments in a form that can be compared between ranks. */
 export function describeCall(call: string, details: Readonly<Record<string, unknown>>): CallDescription {

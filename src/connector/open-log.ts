@@ -195,7 +195,7 @@ export function* openSubfiled(
 }
 
 /** A log in subfiles, which are opened as far as this rank needs them. */
-export class SubfiledLog extends OpenLog {
+class SubfiledLog extends OpenLog {
   override isBehind = true;
   readonly #options: SubfileOptions;
   readonly #token: Token | null;

@@ -12,7 +12,7 @@ import type { Source } from '../storage/storage.ts';
 import type { CommonOptions } from './options.ts';
 
 /** What a file is opened with: as it was asked for, and with what the environment adds. */
-export interface Settings {
+interface Settings {
   readonly options: CommonOptions;
   readonly effective: () => Readonly<Record<string, unknown>>;
 }
@@ -88,7 +88,7 @@ export class OneRank implements Ranks {
   }
 }
 
-export function checkStorage(options: CommonOptions, { kind }: Communicator): void {
+function checkStorage(options: CommonOptions, { kind }: Communicator): void {
   if (options.storage !== 'mpi-io' || kind === 'mpi') return;
   throw new H5LogError('OPTION', `storage 'mpi-io' needs a communicator of MPI, this one is of kind ${kind}`);
 }

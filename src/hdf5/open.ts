@@ -18,7 +18,7 @@ import { type RawMessage, readHeader } from './read/object-header.ts';
 import { SharedTable } from './read/shared-messages.ts';
 import { Structure } from './write/structure.ts';
 
-export interface OpenedStructure {
+interface OpenedStructure {
   readonly structure: Structure;
   readonly superblock: Superblock;
   /** The superblock extension to be written with the first commit, if the file needs one. */

@@ -36,7 +36,7 @@ function recordsIn(item: TierItem): readonly CommitRecord[] {
 }
 
 /** The file of a store, once it is open. */
-export interface StoreFile {
+interface StoreFile {
   /** null: the file that is driven. */
   readonly storage: ByteStorage | null;
   readonly structure: Structure;

@@ -48,7 +48,7 @@ function tokenOfSubfile(token: Token, g: number): Token {
 }
 
 /** How many subfiles there are, and which of them is this rank's. */
-export interface Grouping {
+interface Grouping {
   readonly count: number;
   readonly mine: number;
 }

@@ -1,5 +1,5 @@
 /** Fills all of `into` from `offset`. Never called for bytes beyond the end. */
-export type Fetch = (into: Uint8Array, offset: number) => Promise<void>;
+type Fetch = (into: Uint8Array, offset: number) => Promise<void>;
 
 /** The cache reads and keeps whole blocks of this size. */
 export const BLOCK_SIZE = 64 * 1024;

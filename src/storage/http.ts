@@ -156,24 +156,24 @@ class RemoteFile {
 }
 
 /** Identifies a version of a remote file. */
-export interface Version {
+interface Version {
   readonly size: number | undefined;
   readonly etag: string | null;
   readonly modified: string | null;
 }
 
-export function versionOf(response: Response, size: number | undefined): Version {
+function versionOf(response: Response, size: number | undefined): Version {
   return { size, etag: response.headers.get('etag'), modified: response.headers.get('last-modified') };
 }
 
 /** Compares what both versions have: behind a load balancer or CORS, a header can be missing from some responses. */
-export function sameVersion(a: Version, b: Version): boolean {
+function sameVersion(a: Version, b: Version): boolean {
   const same = <T>(x: T, y: T): boolean => x == null || y == null || x === y;
   return same(a.size, b.size) && same(a.etag, b.etag) && same(a.modified, b.modified);
 }
 
 /** Content-Range: the bytes from `start` up to but not including `end` of `size` (undefined if `*`). An unsatisfied range (`*`) is 0 to 0. */
-export function rangeOf(response: Response): { start: number; end: number; size: number | undefined } | undefined {
+function rangeOf(response: Response): { start: number; end: number; size: number | undefined } | undefined {
   const match = /^bytes (?:(\d+)-(\d+)|\*)\/(?:(\d+)|\*)$/.exec(response.headers.get('content-range')?.trim() ?? '');
   if (!match) return undefined;
   const [, first, last, size] = match;
@@ -185,7 +185,7 @@ export function rangeOf(response: Response): { start: number; end: number; size:
 }
 
 /** Streams the body into `into`, without a second copy of it in memory. Returns the length of the body, or one more than fits. */
-export async function fillFrom(response: Response, into: Uint8Array): Promise<number> {
+async function fillFrom(response: Response, into: Uint8Array): Promise<number> {
   let filled = 0;
   for await (const chunk of chunksOf(response)) {
     if (filled + chunk.byteLength > into.byteLength) return into.byteLength + 1;
@@ -196,7 +196,7 @@ export async function fillFrom(response: Response, into: Uint8Array): Promise<nu
 }
 
 /** The whole body, or undefined if it is longer than `most`. */
-export async function readAll(response: Response, most: number): Promise<Uint8Array | undefined> {
+async function readAll(response: Response, most: number): Promise<Uint8Array | undefined> {
   if (Number(response.headers.get('content-length') ?? 0) > most) return undefined;
   const chunks: Uint8Array[] = [];
   let length = 0;

@@ -9,7 +9,7 @@ const SMALLEST = 2 ** 12;
 /** HDF5 stores the size of a chunk in 32 bits. */
 const MOST_BYTES = 2 ** 32 - 1;
 
-export interface Extent {
+interface Extent {
   readonly path: string;
   readonly shape: readonly number[];
   readonly maxShape: readonly (number | null)[];

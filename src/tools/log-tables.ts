@@ -40,8 +40,8 @@ export function referenceOf({ view }: LogTable, at: number): number {
 }
 
 /** How an entry says which elements it is about. */
-export const FORMS = ['single', 'multi', 'encoded', 'compressed', 'reference'] as const;
-export type Form = (typeof FORMS)[number];
+export type Form = 'single' | 'multi' | 'encoded' | 'compressed' | 'reference';
+export const FORMS: readonly Form[] = ['single', 'multi', 'encoded', 'compressed', 'reference'];
 
 export function formOf(flags: number): Form {
   if (flags & ENTRY.reference) return 'reference';

@@ -3,7 +3,7 @@ import { type DType, type EnumType, type FullType, fullType, storedNumber } from
 // Values as h5dump prints them, but for numbers: those have as many digits as it takes to read the same number back.
 
 /** Prints one element of a type, as often as it is called: what can be found out from the type is found out once. */
-export type ValuePrinter = (value: unknown) => string;
+type ValuePrinter = (value: unknown) => string;
 
 export function valuePrinter(dtype: DType): ValuePrinter {
   const type = fullType(dtype);
@@ -154,7 +154,7 @@ function numberText(type: FullType): string {
 
 /*
  * Values as JSON can hold them. 64-bit integers are numbers where a number is exact, else strings; what no JSON number is, NaN and the
- * infinities, are strings; opaque bytes are hexadecimal.
+ * infinities, are strings; opaque bytes are lists of numbers.
  */
 
 export type Plain = null | boolean | number | string | Plain[] | { [name: string]: Plain };
@@ -174,12 +174,6 @@ export function plainValue(value: unknown): Plain {
     return Array.from(value as ArrayLike<unknown>, plainValue);
   const entries = Object.entries(value as object).map(([name, inner]) => [name, plainValue(inner)] as const);
   return Object.fromEntries(entries);
-}
-
-export function hexadecimal(bytes: Uint8Array): string {
-  let text = '';
-  for (const byte of bytes) text += byte.toString(16).padStart(2, '0');
-  return text;
 }
 
 const NAMED: Readonly<Record<string, string>> = { '\n': '\\n', '\t': '\\t', '\r': '\\r', '\b': '\\b', '\f': '\\f' };

@@ -14,7 +14,7 @@ export interface FullSlab {
 }
 
 /** A part of a slab, of which the elements follow one another in row-major order. */
-export interface SlabPiece {
+interface SlabPiece {
   readonly where: { start: number[]; stride: number[]; count: number[]; block: number[] };
   /** Elements. */
   readonly size: number;

@@ -8,6 +8,8 @@ export interface Source {
   readonly text: string;
   /** The text with comments and the contents of strings blanked; its lines are where they were. */
   readonly code: string;
+  /** The text with only comments blanked. */
+  readonly plain: string;
   /** What it imports or re-exports, as written. */
   readonly imports: readonly string[];
 }
@@ -19,11 +21,11 @@ export function readSources(of: 'src' | 'test' = 'src'): Source[] {
 }
 
 export function source(path: string, text: string): Source {
-  return { path, text, code: blank(text), imports: importsOf(text) };
+  const plain = blank(text, false);
+  return { path, text, code: blank(text), plain, imports: importsOf(plain) };
 }
 
-function importsOf(text: string): string[] {
-  const plain = blank(text, false);
+function importsOf(plain: string): string[] {
   const statements = /^\s*(?:import|export)\b[^'";]*?\bfrom\s*['"]([^'"]+)['"]|^\s*import\s*['"]([^'"]+)['"]/gm;
   const calls = /\b(?:import|require)\(\s*['"]([^'"]+)['"]/g;
   return [...plain.matchAll(statements), ...plain.matchAll(calls)].map(([, from, bare]) => from ?? bare ?? '');

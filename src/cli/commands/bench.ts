@@ -203,7 +203,7 @@ class OutputFolders {
 }
 
 /** One row per figure. A figure whose id extends the id of the row (`a/b/ratio` after `a/b`) is appended to that row. */
-export function figureLines(figures: readonly Figure[]): string[] {
+function figureLines(figures: readonly Figure[]): string[] {
   const rows: string[][] = [];
   let before = '';
   for (const figure of figures) {

@@ -148,7 +148,7 @@ function attributeText({ name, dtype, shape, value }: ListedAttribute): string {
 }
 
 /** Splits FILE[/object]: the longest prefix that is a file, and the path in it. */
-export function fileAndObject(text: string): { file: string; object: string } {
+function fileAndObject(text: string): { file: string; object: string } {
   if (/^https?:\/\//i.test(text)) return { file: text, object: '/' };
   for (let end = text.length; end > 0; end = text.lastIndexOf('/', end - 1)) {
     const file = text.slice(0, end);

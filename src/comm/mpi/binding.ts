@@ -17,7 +17,7 @@ type Bytes = ArrayBufferView | null;
 type Status = ArrayBufferView;
 
 /** The MPI functions that the communicator uses. Each returns 0 or an error code. */
-export interface Calls {
+interface Calls {
   Init_thread(argc: 0, argv: 0, required: number, provided: Int32Array): number;
   Initialized(flag: Int32Array): number;
   Finalized(flag: Int32Array): number;
@@ -151,7 +151,7 @@ const fileSignatures: Readonly<Record<keyof FileCalls, string>> = {
 /** The functions that a library must have for a communicator. */
 export const requiredCalls: readonly string[] = Object.keys(signatures).map((name) => `MPI_${name}`);
 
-export interface Constants {
+interface Constants {
   readonly COMM_WORLD: Handle;
   readonly BYTE: Handle;
   readonly DOUBLE: Handle;

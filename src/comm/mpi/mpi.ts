@@ -97,7 +97,7 @@ const launchers: Readonly<Record<Launcher['kind'], string>> = {
  * such descriptors on to their child processes: there the number is closed, or a pipe of Node's own, and MPI must not write to it.
  * Returns what is wrong, or undefined.
  */
-export function lostConnection(environment: (name: string) => string | undefined): string | undefined {
+function lostConnection(environment: (name: string) => string | undefined): string | undefined {
   const text = environment('PMI_FD');
   if (text === undefined || !/^\d{1,9}$/.test(text)) return undefined;
   try {

@@ -235,7 +235,7 @@ export function threadsCommunicator(run: SharedRun, rank: number, timeout: numbe
 }
 
 /** Combines `count` numbers of `from`, beginning at `start`, into `into` at `at`. Called in rank order, so that all ranks get the same bits. */
-export function combine(
+function combine(
   into: Float64Array,
   at: number,
   from: Float64Array,

@@ -3,7 +3,7 @@ import { H5LogError } from '../../base/errors.ts';
 import { blockSize, completedRound, inlineLimit, mailboxHeader, mailboxOffset, type SharedRun } from './memory.ts';
 
 /** Codes of the operations in mailbox headers. `fault`: a call with a bad argument. `next`: a further round of the same call. */
-export const operation = {
+const operation = {
   barrier: 1,
   bcast: 2,
   allreduce: 3,

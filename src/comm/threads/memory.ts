@@ -16,7 +16,7 @@ export interface ThreadsMemory {
 export const chunkSize = 256 * 1024;
 
 /** Size of a mailbox: round, operation, argument (int32), length (float64), then the message if it is small. */
-export const mailboxSize = 512;
+const mailboxSize = 512;
 export const mailboxHeader = 24;
 /** The longest message that travels inside a mailbox. */
 export const inlineLimit = mailboxSize - mailboxHeader;
@@ -43,7 +43,7 @@ const states = { none: 0, beingWritten: 1, complete: 2 };
 const kinds = ['error', 'exit', 'abort'] as const;
 
 /** Why a run failed: which rank failed, how, and the reason in words. */
-export interface Failure {
+interface Failure {
   /** The rank that reported the failure, or -1 for the thread that started the run. */
   readonly owner: number;
   readonly rank: number;
@@ -216,7 +216,7 @@ class Layout {
 const never = new Int32Array(new SharedArrayBuffer(4));
 
 /** Lets other threads run. */
-export function pause(): void {
+function pause(): void {
   Atomics.wait(never, 0, 0, 0.1);
 }
 

@@ -12,7 +12,7 @@ export interface Cost {
 }
 
 /** Boxes of a selection that are moved in one call, and the box around them. */
-export interface BoxGroup {
+interface BoxGroup {
   readonly boxes: readonly BoxPlace[];
   readonly start: number[];
   readonly count: number[];

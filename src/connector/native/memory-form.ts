@@ -28,7 +28,7 @@ export type Form =
       readonly fields: readonly FormField[];
     };
 
-export interface FormField {
+interface FormField {
   readonly name: string;
   readonly at: number;
   readonly fileAt: number;

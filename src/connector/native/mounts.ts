@@ -2,7 +2,7 @@ import { H5LogError } from '../../base/errors.ts';
 import type { BlockingStorage, ByteStorage } from '../../storage/storage.ts';
 
 /** What h5wasm's file system knows of an open file; only what is used here. */
-export interface Stream {
+interface Stream {
   readonly fd?: number;
   node?: { mode: number };
   position?: number;

@@ -16,7 +16,7 @@ const CHUNK_BYTES = 2 ** 20;
 const FIRST_CHUNK = 1024;
 
 /** How h5wasm is told of a type; those that it cannot make are refused. `path` is for messages. */
-export function typeRequest(dtype: DType, form: Form, path: string): TypeRequest {
+function typeRequest(dtype: DType, form: Form, path: string): TypeRequest {
   const type = fullType(dtype);
   const refuse = (why: string): H5LogError =>
     new H5LogError('UNSUPPORTED', `${path}: h5wasm cannot make the type ${describeType(dtype)}${why}`, {

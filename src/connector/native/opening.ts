@@ -8,7 +8,7 @@ import type { Library } from './library.ts';
 import { NativeFile } from './native-file.ts';
 import { NativeSession } from './native-session.ts';
 
-export interface OpenNative {
+interface OpenNative {
   readonly session: NativeSession;
   /** As the user gave it; each rank reads for itself. */
   readonly comm: Communicator;

@@ -11,7 +11,7 @@ import type { NativeDataset } from './native-dataset.ts';
 import { NativeFile } from './native-file.ts';
 
 /** What regular datasets of a file need from whoever has its structure. */
-export interface StructureOwner {
+interface StructureOwner {
   /** The path, or the storage where there is none. */
   readonly source: string | ByteStorage;
   /** Another number after each change of the file. */

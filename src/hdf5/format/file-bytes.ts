@@ -6,7 +6,7 @@ import type { ByteStorage } from '../../storage/storage.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
 
 /** Bytes of a page, and how many pages are cached. */
-export interface Paging {
+interface Paging {
   readonly size: number;
   readonly cached: number;
 }

@@ -121,7 +121,7 @@ export interface Attribute {
 }
 
 /** Whether creation order is tracked and indexed, and the next number of it. */
-export interface Ordering {
+interface Ordering {
   tracked: boolean;
   indexed: boolean;
   next: number;

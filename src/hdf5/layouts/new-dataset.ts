@@ -98,7 +98,7 @@ export interface MessageDraft {
 }
 
 /** What a layout has to know of its dataset. */
-export interface LayoutContext {
+interface LayoutContext {
   readonly space: Dataspace;
   readonly elementSize: number;
   readonly filtered: boolean;

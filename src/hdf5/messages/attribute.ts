@@ -153,7 +153,7 @@ function sameSpace(a: Dataspace, b: Dataspace): boolean {
 }
 
 /** Where the attributes of an object are: in its header (`heap` is UNDEFINED), or in dense storage. */
-export interface AttributeInfo {
+interface AttributeInfo {
   readonly tracked: boolean;
   readonly indexed: boolean;
   /** The next creation order. */

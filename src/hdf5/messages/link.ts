@@ -10,7 +10,7 @@ export type LinkTarget =
   | { readonly kind: 'external'; readonly file: string; readonly path: string }
   | { readonly kind: 'user'; readonly type: number; readonly data: Uint8Array };
 
-export interface LinkMessage {
+interface LinkMessage {
   readonly name: string;
   /** Creation order, or -1 if the group does not track it. */
   readonly order: number;
@@ -68,7 +68,7 @@ export function encodeLink(name: string, order: number, target: LinkTarget): Uin
 }
 
 /** Where the links of a group are: in its header (`heap` is UNDEFINED), or in dense storage. */
-export interface LinkInfo {
+interface LinkInfo {
   readonly tracked: boolean;
   readonly indexed: boolean;
   /** The next creation order. */

@@ -20,7 +20,7 @@ export interface RawMessage {
 }
 
 /** A chunk of an object header: the first, or one that a continuation message in the chunk with index `parent` points to. */
-export interface HeaderChunk {
+interface HeaderChunk {
   readonly address: number;
   readonly size: number;
   readonly parent: number;

@@ -9,7 +9,7 @@ import type { FileBytes } from '../format/file-bytes.ts';
 import { FractalHeap } from './fractal-heap.ts';
 
 /** Where the content of a shared message is: in the header of an object, or in the file's shared message heap. */
-export type SharedRecord =
+type SharedRecord =
   | { readonly kind: 'object'; readonly address: number }
   | { readonly kind: 'heap'; readonly id: Cursor };
 

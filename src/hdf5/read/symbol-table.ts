@@ -8,7 +8,7 @@ import type { Budget, FileBytes } from '../format/file-bytes.ts';
 import type { LinkTarget } from '../messages/link.ts';
 import { walkBtree1 } from './btree.ts';
 
-export interface OldLink {
+interface OldLink {
   readonly name: string;
   readonly target: LinkTarget;
 }

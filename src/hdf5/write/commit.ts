@@ -97,7 +97,7 @@ export class Committer {
 }
 
 /** The bytes of one commit, and what they are made of. */
-export interface StructurePlan {
+interface StructurePlan {
   /** Address of the first byte. */
   readonly at: number;
   /** What to write there, one after the other: the extents, then heap collections and headers. */

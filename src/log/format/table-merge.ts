@@ -4,7 +4,7 @@ import { Table } from './table-read.ts';
 import { TableWriter } from './table-write.ts';
 
 /** What a table must know of a dataset to rewrite its entries. */
-export interface EntryShape {
+interface EntryShape {
   readonly shape: readonly number[];
   readonly records: boolean;
 }

@@ -4,7 +4,7 @@ import { Arena, type ArenaPool, type LentPart } from './arena.ts';
 import type { LogDataset } from './dataset.ts';
 
 /** Blocks of one dataset that were posted one after the other: from its own lists, or those of a selection. */
-export interface Run {
+interface Run {
   /** A selection that several datasets may share; null: the blocks [from, to) of the stage's own lists. */
   readonly shared: Blocks | null;
   readonly from: number;

@@ -96,14 +96,14 @@ function gathered(list: Float64Array, blocks: Uint32Array, rank: number): Float6
 type Numbers = ArrayLike<number>;
 
 /** Stretches of `run` elements, `times` of them, one every `stride` elements. */
-export interface Runs {
+interface Runs {
   readonly run: number;
   readonly times: number;
   readonly stride: number;
 }
 
 /** The stretches of a box, or null if they do not follow one another at equal distances. */
-export function runsOf(shape: Numbers, count: Numbers): Runs | null {
+function runsOf(shape: Numbers, count: Numbers): Runs | null {
   let run = 1;
   let [times, stride] = [1, 1];
   let step = 1;

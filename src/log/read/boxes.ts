@@ -24,7 +24,7 @@ export class LogData {
 }
 
 /** How the elements of a dataset are stored. */
-export interface ElementLayout {
+interface ElementLayout {
   readonly size: number;
   readonly fill: Uint8Array | null;
   readonly filters: readonly FilterStep[];

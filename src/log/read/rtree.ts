@@ -4,7 +4,7 @@ import { sortByKeys } from '../../space/sort.ts';
 const NODE = 16;
 
 /** Boxes in flat lists: the blocks of a dataset. */
-export interface BlockList {
+interface BlockList {
   readonly rank: number;
   readonly starts: Float64Array;
   readonly counts: Float64Array;

@@ -10,7 +10,7 @@ const MAX_SIZE = 2 ** 31;
 /** At most so many are copied together. */
 const RUNS_A_READ = 65_536;
 
-export interface Runs {
+interface Runs {
   /** Numbers of the blocks. */
   readonly blocks: Uint32Array;
   /** In elements: where in the box each begins, and how long it is. */
@@ -92,7 +92,7 @@ export function visibleRuns(
 }
 
 /** How runs are read. */
-export interface RunReader {
+interface RunReader {
   readonly index: BlockIndex;
   /** Bytes of an element. */
   readonly size: number;

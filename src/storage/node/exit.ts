@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs';
 
 /** What an open file does when the process ends. All hooks block: the event loop no longer runs. */
-export interface ExitHooks {
+interface ExitHooks {
   describe(): {
     readonly name: string;
     readonly rank: number;

@@ -215,7 +215,7 @@ export function thisProcess(): Omit<Holder, 'token'> {
 }
 
 /** Parses a lock file; undefined if it is not one of h5log. */
-export function holderOf(text: string): Holder | undefined {
+function holderOf(text: string): Holder | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -236,12 +236,12 @@ export function holderOf(text: string): Holder | undefined {
 }
 
 /** True only if it is certain that the process has ended: it ran on this machine, since the last boot, in this pid namespace. */
-export function isGone(holder: Holder): boolean {
+function isGone(holder: Holder): boolean {
   return isFromHere(holder) && !isRunning(holder);
 }
 
 /** Why a lock is not taken over, for the LOCKED message. */
-export function whyNotTaken(holder: Holder, lock: string): string {
+function whyNotTaken(holder: Holder, lock: string): string {
   const who = `process ${holder.pid} on ${holder.host}`;
   if (isFromHere(holder)) return `${who} has it open for writing`;
   const self = thisProcess();

@@ -14,7 +14,7 @@ const MOST_BYTES = 16 * 2 ** 20;
 /** A block of an index: starts, counts, and what lies beside them; in memory twice while boxes are put together. */
 const bytesPerBlock = (rank: number): number => 48 * rank + 16;
 
-export interface CopiedDataset {
+interface CopiedDataset {
   readonly blocksBefore: number;
   readonly blocks: number;
   readonly kept: number;

@@ -27,7 +27,7 @@ import { logNames } from '../../log/format/names.ts';
 import type { Io } from '../../storage/io.ts';
 
 /** An object of the structure, with a path that leads to it. */
-export interface MovedObject {
+interface MovedObject {
   readonly node: ObjectNode;
   readonly path: string;
 }

@@ -204,7 +204,7 @@ export interface Field {
 }
 
 /** A range of rows or columns, `end` excluded. */
-export interface Band {
+interface Band {
   readonly start: number;
   readonly end: number;
 }
@@ -222,7 +222,7 @@ export function bandOf(part: number, parts: number, size: number): Band {
 }
 
 /** The same with one more element on each side, as far as there are some; a band without elements stays so. */
-export function withHalo({ start, end }: Band, size: number): Band {
+function withHalo({ start, end }: Band, size: number): Band {
   return start === end ? { start, end } : { start: Math.max(0, start - 1), end: Math.min(size, end + 1) };
 }
 

@@ -15,7 +15,7 @@ export interface Tolerance {
 }
 
 /** A number, text or the like that differs; `within` is the way to it inside an element: .field, [2]. */
-export interface Leaf {
+interface Leaf {
   readonly within: string;
   readonly dtype: DType;
   readonly a: unknown;
@@ -23,10 +23,10 @@ export interface Leaf {
 }
 
 /** Compares two elements; every leaf that differs is told. */
-export type Comparison = (a: unknown, b: unknown, tell: (leaf: Leaf) => void, within?: string) => void;
+type Comparison = (a: unknown, b: unknown, tell: (leaf: Leaf) => void, within?: string) => void;
 
 /** Whether values of two types mean the same kind of thing. Numbers of all sizes do. */
-export function comparable(a: DType, b: DType): boolean {
+function comparable(a: DType, b: DType): boolean {
   if (sameType(a, b)) return true;
   const [x, y] = [fullType(a), fullType(b)];
   if (isNumber(x) && isNumber(y)) return true;
@@ -65,7 +65,7 @@ export function comparable(a: DType, b: DType): boolean {
 const isNumber = ({ class: kind }: FullType): boolean => kind === 'integer' || kind === 'float';
 
 /** Values of the first type are compared with those of another that is {@link comparable}. */
-export function comparisonOf(dtype: DType, tolerance: Tolerance): Comparison {
+function comparisonOf(dtype: DType, tolerance: Tolerance): Comparison {
   const type = fullType(dtype);
   switch (type.class) {
     case 'integer':
@@ -126,7 +126,7 @@ function sameOneByOne(a: Uint8Array, b: Uint8Array, from: number): boolean {
 }
 
 /** Whether two numbers differ; NaN is equal to NaN. */
-export function numbersDiffer({ delta, relative }: Tolerance): (a: number | bigint, b: number | bigint) => boolean {
+function numbersDiffer({ delta, relative }: Tolerance): (a: number | bigint, b: number | bigint) => boolean {
   return (a, b) => {
     // biome-ignore lint/suspicious/noDoubleEquals: a bigint and a number of the same value
     if (a == b || (Number.isNaN(a) && Number.isNaN(b))) return false;
@@ -169,12 +169,12 @@ export function describeDataset(dataset: Dataset): Described {
   return { dtype: dataset.dtype, shape: isNull(dataset) ? null : dataset.shape };
 }
 
-export function shapeText(shape: readonly number[] | null): string {
+function shapeText(shape: readonly number[] | null): string {
   if (shape === null) return 'NULL';
   return shape.length === 0 ? 'SCALAR' : `[${shape.join('x')}]`;
 }
 
-export function sameShape(a: readonly number[] | null, b: readonly number[] | null): boolean {
+function sameShape(a: readonly number[] | null, b: readonly number[] | null): boolean {
   if (a === null || b === null) return a === b;
   return a.length === b.length && a.every((size, d) => size === b[d]);
 }

@@ -135,11 +135,7 @@ function* attributeLines({ attributes }: Dataset): Iterable<string> {
 const WIDTH = 80;
 
 /** Lines as h5dump prints them: the coordinates of the first element in front; a row of the last dimension begins a line. */
-export async function* valueLines(
-  dataset: Dataset,
-  slab: FullSlab,
-  indent: string,
-): AsyncGenerator<string, void, undefined> {
+async function* valueLines(dataset: Dataset, slab: FullSlab, indent: string): AsyncGenerator<string, void, undefined> {
   const print = valuePrinter(dataset.dtype);
   const shape = slabShape(slab);
   const rank = shape.length;

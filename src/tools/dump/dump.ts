@@ -1,6 +1,5 @@
 import type { File } from '../../api/file.ts';
 import { isH5LogError } from '../../base/errors.ts';
-import type { LogCounts } from '../../log/format/log-group.ts';
 import { CONFIG } from '../../log/format/log-group.ts';
 import type { RawEntry } from '../../log/format/table-read.ts';
 import type { Log } from '../../log/log.ts';
@@ -68,7 +67,14 @@ export interface DumpedStore {
 }
 
 /** The five numbers of `_int_att`, and the bits of the fourth. */
-export interface DumpedConfiguration extends LogCounts {
+export interface DumpedConfiguration {
+  /** Datasets ever created. */
+  readonly datasets: number;
+  readonly logs: number;
+  readonly tables: number;
+  readonly config: number;
+  /** 1 without subfiles. */
+  readonly subfiles: number;
   readonly bits: readonly string[];
 }
 
@@ -92,7 +98,7 @@ export function dump(source: Source, options: DumpOptions = {}): Promise<Dump> {
 }
 
 /** The same for a file that is open. */
-export async function dumpFile(file: File, options: DumpOptions = {}): Promise<Dump> {
+async function dumpFile(file: File, options: DumpOptions = {}): Promise<Dump> {
   const log = logOf(file);
   const head = { file: nameOf(file), kind: kindOf(file), sequence: file.sequence };
   if (!log) return { ...head, configuration: null, stores: [], tables: [] };

@@ -88,7 +88,7 @@ function originOf(entries: readonly Entries[], index: BlockIndex, i: number): Or
   return origins[low - 1] ?? UNKNOWN;
 }
 
-export interface Picture {
+interface Picture {
   readonly title: string;
   readonly shape: readonly number[];
   /** Oldest first. */
@@ -119,7 +119,7 @@ const STYLE = `
   }`;
 
 /** An SVG of blocks: two dimensions as they are, the last two of more, one dimension with a lane a rank or flush. */
-export function drawBlocks(picture: Picture): string {
+function drawBlocks(picture: Picture): string {
   const groups = [...new Set(picture.group)].sort((a, b) => a - b);
   const plane = planeOf(picture, groups);
   const inner = WIDTH - LEFT - RIGHT;

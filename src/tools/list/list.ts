@@ -113,7 +113,7 @@ export function list(source: Source, options: ListOptions = {}): Promise<Listing
 }
 
 /** Entries, blocks and bytes of every dataset, by its number. Only the headers of entries are looked at. */
-export async function loggedData(file: File): Promise<ReadonlyMap<number, LoggedData>> {
+async function loggedData(file: File): Promise<ReadonlyMap<number, LoggedData>> {
   const found = new Map<number, LoggedData>();
   const log = logOf(file);
   if (!log) return found;

@@ -28,7 +28,7 @@ import type { Io } from '../../storage/io.ts';
 import type { InputLink, InputObject } from './input-objects.ts';
 
 /** How the data of each dataset is found in the output. */
-export type Layouts = ReadonlyMap<InputObject, NewLayout>;
+type Layouts = ReadonlyMap<InputObject, NewLayout>;
 
 /** Makes the structure of the output: all objects of the input under the names that users see, with data where `layouts` say. */
 export function* outputStructure(
@@ -195,7 +195,7 @@ const NOTHING = new Uint8Array(0);
  * Elements of one file for another: variable-length values are taken along, references lead to the twins of what they led
  * to. `twin` gives the object of the other file for an address; a reference to what has none becomes a null reference.
  */
-export function translated(
+function translated(
   dtype: DType,
   data: Uint8Array,
   count: number,

@@ -190,7 +190,7 @@ interface Look {
 }
 
 /** The tables of one file, in one state after the other. */
-export class CheckedTables {
+class CheckedTables {
   readonly #looks = new Map<number, Look>();
 
   /** Every entry must lie inside the log, and in nothing that is known to be damaged. */

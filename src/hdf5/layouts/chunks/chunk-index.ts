@@ -162,7 +162,7 @@ function* readChunkBtree2(file: FileBytes, address: number, grid: ChunkGrid): Io
 // ------------------------------------------------------------------ building
 
 /** An index for a layout message. Its address is assigned with that of `extent`; without an extent it is complete. */
-export interface BuiltIndex {
+interface BuiltIndex {
   readonly index: ChunkIndex;
   readonly extent: FileExtent | null;
 }

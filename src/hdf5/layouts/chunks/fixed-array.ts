@@ -70,14 +70,14 @@ export function* readFixedArray(
 }
 
 /** What an element says of its chunk. */
-export interface ArrayElement {
+interface ArrayElement {
   readonly address: number | Addressable;
   readonly size: number;
   readonly mask: number;
 }
 
 /** The array to be built; chunks have `chunkBytes` before any filter. */
-export interface FixedArray {
+interface FixedArray {
   readonly total: number;
   readonly filtered: boolean;
   readonly chunkBytes: number;
