@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Batches } from '../../src/storage/batches.ts';
-import { runs } from '../seed.ts';
+import { Batches } from '../../../src/storage/node/file.ts';
+import { runs } from '../../seed.ts';
 
 test('batches keep their limits and go on after short writes, until every byte is written once and in order', () => {
   const parts = fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 30 });
