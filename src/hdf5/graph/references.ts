@@ -1,7 +1,7 @@
 // Which messages hold the addresses of which objects: links, object and region references in attributes, committed datatypes.
 // Whoever holds the address of an object that moves is written again.
 
-import { atOffset } from '../../base/errors.ts';
+import { atOffset, formatError } from '../../base/errors.ts';
 import { containsReference } from '../../dtype/describe.ts';
 import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
@@ -216,4 +216,58 @@ function referencesIn(
     heap.push({ at: slot.at + 4, content: referencesIn(loader, slot.base, content, slot.length, contentOf) });
   }
   return { bytes, owned: false, targets, heap };
+}
+
+// ------------------------------------------------------------------ copying values to another file
+
+const NOTHING = new Uint8Array(0);
+
+/**
+ * A copy of encoded elements for another file, with their heap objects. References lead to the objects that `targetOf` gives for
+ * the addresses in the old file; where it gives none they become null references.
+ */
+export function relocatedCopy(
+  dtype: DType,
+  data: Uint8Array,
+  count: number,
+  contentOf: HeapLookup,
+  targetOf: (address: number) => ObjectNode | undefined,
+): Relocatable {
+  const bytes = data.slice();
+  const targets: AddressSlot[] = [];
+  const heap: HeapSlot[] = [];
+  visitReferences(
+    dtype,
+    data,
+    count,
+    (at, address) => {
+      const target = targetOf(address);
+      if (target) targets.push({ at, target });
+      else bytes.fill(0, at, at + 8);
+    },
+    (at, address, index) => {
+      // A region reference: the heap holds the object's address and a selection.
+      const content = contentAt(contentOf, address, index);
+      const target = content.length >= 8 ? targetOf(new Cursor(content, 0).address(8)) : undefined;
+      if (target)
+        heap.push({ at, content: { bytes: content.slice(), owned: true, targets: [{ at: 0, target }], heap: [] } });
+      else bytes.fill(0, at, at + 12);
+    },
+  );
+  for (const { at, length, address, index, base } of heapSlots(dtype, data, count)) {
+    if (address === 0) {
+      bytes.fill(0, at, at + 16);
+      continue;
+    }
+    // An empty string is not a null string: libhdf5 has it in the heap, and fails where the heap object is missing.
+    const content = length === 0 ? NOTHING : contentAt(contentOf, address, index);
+    heap.push({ at: at + 4, content: relocatedCopy(base, content, length, contentOf, targetOf) });
+  }
+  return { bytes, owned: true, targets, heap };
+}
+
+function contentAt(contentOf: HeapLookup, address: number, index: number): Uint8Array {
+  const content = contentOf(address, index);
+  if (!content) throw formatError(`object ${index} of the heap at ${address} is missing`);
+  return content;
 }

@@ -1,21 +1,11 @@
 import { H5LogError } from '../../base/errors.ts';
 import { containsReference, containsVlen } from '../../dtype/describe.ts';
-import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
-import type { DType } from '../../dtype/model.ts';
-import { Cursor } from '../../hdf5/format/cursor.ts';
-import { type HeapLookup, readCollection } from '../../hdf5/format/global-heap.ts';
+import { readCollection } from '../../hdf5/format/global-heap.ts';
 import { DEFAULT_K } from '../../hdf5/format/superblock.ts';
 import { attributeParts } from '../../hdf5/graph/attribute-value.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
-import {
-  type AddressSlot,
-  type Attribute,
-  type HeapSlot,
-  moveToFirstChunk,
-  type ObjectNode,
-  type Relocatable,
-} from '../../hdf5/graph/object-node.ts';
-import { addReferrer, removeReferrer } from '../../hdf5/graph/references.ts';
+import { type Attribute, moveToFirstChunk, type ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { addReferrer, relocatedCopy, removeReferrer } from '../../hdf5/graph/references.ts';
 import { buildChunkIndex, type ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { rawReferences } from '../../hdf5/layouts/raw-references.ts';
 import { encodeLayout, type Layout, layoutAddressAt } from '../../hdf5/messages/layout.ts';
@@ -114,59 +104,21 @@ export class MovedStructure {
     yield* heap.load(dtype, data, count);
     removeReferrer(message);
     const shared = message.targets.filter(({ at }) => at < dataAt);
+    const value = relocatedCopy(dtype, data, count, heap.contents(), (address) => this.#moved(address));
     message.bytes = message.bytes.slice();
+    message.bytes.set(value.bytes, dataAt);
     message.content = message.bytes;
     message.owned = true;
-    const found = this.#relocatable(
-      dtype,
-      message.bytes.subarray(dataAt, dataAt + data.length),
-      count,
-      heap.contents(),
-    );
-    message.targets = [...shared, ...found.targets.map(({ at, target }) => ({ at: at + dataAt, target }))];
-    message.heap = found.heap.map(({ at, content }) => ({ at: at + dataAt, content }));
+    message.targets = [...shared, ...value.targets.map(({ at, target }) => ({ at: at + dataAt, target }))];
+    message.heap = value.heap.map(({ at, content }) => ({ at: at + dataAt, content }));
     message.heapPending = message.heap.length > 0;
     addReferrer(message);
   }
 
-  /** `bytes` are our own: what refers to nothing that is moved becomes a null reference. */
-  #relocatable(dtype: DType, bytes: Uint8Array, count: number, contentOf: HeapLookup): Relocatable {
-    const { nodes } = this.structure.loader;
-    const targets: AddressSlot[] = [];
-    const heap: HeapSlot[] = [];
-    const moved = (address: number): ObjectNode | undefined => {
-      const node = nodes.get(address);
-      return node && this.#pathOf.has(node) ? node : undefined;
-    };
-    visitReferences(
-      dtype,
-      bytes,
-      count,
-      (at, address) => {
-        const node = moved(address);
-        if (node) targets.push({ at, target: node });
-        else bytes.fill(0, at, at + 8);
-      },
-      (at, address, index) => {
-        const content = contentOf(address, index);
-        const node = content && content.length >= 8 ? moved(new Cursor(content, 0).address(8)) : undefined;
-        if (content && node)
-          heap.push({
-            at,
-            content: { bytes: content.slice(), owned: true, targets: [{ at: 0, target: node }], heap: [] },
-          });
-        else bytes.fill(0, at, at + 12);
-      },
-    );
-    for (const { at, length, address, index, base } of heapSlots(dtype, bytes, count)) {
-      const content = length > 0 ? contentOf(address, index) : undefined;
-      if (!content) continue;
-      const own = content.slice();
-      const needs = containsVlen(base) || containsReference(base);
-      const inner = needs ? this.#relocatable(base, own, length, contentOf) : { targets: [], heap: [] };
-      heap.push({ at: at + 4, content: { bytes: own, owned: true, targets: inner.targets, heap: inner.heap } });
-    }
-    return { bytes, owned: true, targets, heap };
+  /** The object that was at an address, if it is moved. */
+  #moved(address: number): ObjectNode | undefined {
+    const node = this.structure.loader.nodes.get(address);
+    return node && this.#pathOf.has(node) ? node : undefined;
   }
 
   // ---------------------------------------------------------------- the data of ordinary datasets

@@ -252,6 +252,8 @@ with h5py.File(sys.argv[1], 'w', libver=sys.argv[2], userblock_size=int(sys.argv
     f.create_dataset('both', data=np.arange(300).reshape(20, 15), chunks=(7, 4), maxshape=(None, None))
     f['g/scalar'] = 5
     f['g'].attrs['text'] = 'variable'
+    f['g'].attrs['empty'] = ''
+    f['g'].attrs['texts'] = ['', 'a', '']
     f['g'].attrs['ref'] = f['contiguous'].ref
     f['type'] = np.dtype([('a', 'i4'), ('b', 'f8')])
     f.create_dataset('typed', shape=(3,), dtype=f['type'])
