@@ -14,7 +14,7 @@ export interface Boxes {
 }
 
 /** A box with lists of its own. */
-interface Box {
+export interface Box {
   readonly start: Float64Array;
   readonly count: Float64Array;
 }
@@ -23,11 +23,34 @@ export function boxAt({ rank, starts, counts }: Boxes, i: number): Box {
   return { start: starts.slice(i * rank, (i + 1) * rank), count: counts.slice(i * rank, (i + 1) * rank) };
 }
 
+/** Copies some boxes of a flat list, given by their numbers. */
+export function boxesAt({ rank, starts, counts }: Omit<Boxes, 'length'>, numbers: Uint32Array): Boxes {
+  const some = {
+    rank,
+    length: numbers.length,
+    starts: new Float64Array(numbers.length * rank),
+    counts: new Float64Array(numbers.length * rank),
+  };
+  for (let i = 0; i < numbers.length; i++) {
+    const from = (numbers[i] as number) * rank;
+    some.starts.set(starts.subarray(from, from + rank), i * rank);
+    some.counts.set(counts.subarray(from, from + rank), i * rank);
+  }
+  return some;
+}
+
 /** The exclusive end of a box. */
 export function endOf(start: Float64Array, count: Numbers): Float64Array {
   const end = new Float64Array(start.length);
   for (let d = 0; d < end.length; d++) end[d] = (start[d] as number) + (count[d] as number);
   return end;
+}
+
+/** The count of the box [low, high). */
+export function countOf(low: Float64Array, high: Float64Array): Float64Array {
+  const count = new Float64Array(low.length);
+  for (let d = 0; d < count.length; d++) count[d] = (high[d] as number) - (low[d] as number);
+  return count;
 }
 
 /** The number of elements of a box in a flat list, or of bytes with the size of an element as `unit`. */

@@ -1,4 +1,4 @@
-import { type Boxes, clip, endOf } from '../../space/box.ts';
+import { type Boxes, boxesAt, clip, endOf } from '../../space/box.ts';
 import { gather } from '../../space/copy.ts';
 import { subtractMany } from '../../space/sets.ts';
 import { sizeOf } from '../../space/shape.ts';
@@ -110,16 +110,9 @@ const MOST_TICKS = 4 * 2 ** 20;
 
 /** The blocks of which something can be seen in a box. */
 function seenIn(index: BlockIndex, start: Float64Array, count: Float64Array): Boxes {
-  const { rank } = index;
   const candidates = index.query(start, endOf(start, count));
-  const size = sizeOf(count);
-  const blocks = size > MOST_TICKS ? candidates : visible(index, candidates, start, count).blocks;
-  const [starts, counts] = [new Float64Array(blocks.length * rank), new Float64Array(blocks.length * rank)];
-  blocks.forEach((block, i) => {
-    starts.set(index.starts.subarray(block * rank, (block + 1) * rank), i * rank);
-    counts.set(index.counts.subarray(block * rank, (block + 1) * rank), i * rank);
-  });
-  return { rank, length: blocks.length, starts, counts };
+  const blocks = sizeOf(count) > MOST_TICKS ? candidates : visible(index, candidates, start, count).blocks;
+  return boxesAt(index, blocks);
 }
 
 function joined(rank: number, lists: readonly Boxes[]): Boxes {

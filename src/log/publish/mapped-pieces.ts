@@ -1,4 +1,4 @@
-import { positionIn } from '../../space/box.ts';
+import { type Box, boxAt, boxesAt, countOf, positionIn } from '../../space/box.ts';
 import { subtractMany } from '../../space/sets.ts';
 import type { BlockIndex } from '../read/index.ts';
 import { meetsShape } from './chunk-survey.ts';
@@ -35,31 +35,14 @@ export function mappedPieces(index: BlockIndex, shape: readonly number[], elemen
     const over = index.query(low, high).filter((other) => other > block);
     work += over.length;
     if (over.length > MOST_COVERS || work > MOST_WORK) return null;
-    const covers = {
-      rank,
-      length: over.length,
-      starts: gathered(starts, over, rank),
-      counts: gathered(counts, over, rank),
-    };
-    const count = high.map((end, d) => end - (low[d] as number));
-    const seen = subtractMany(low, count, covers);
-    for (let i = 0; i < seen.length; i++) {
-      const from = i * rank;
-      const box = { start: seen.starts.slice(from, from + rank), count: seen.counts.slice(from, from + rank) };
-      if (!add(pieces, index, block, box, elementSize)) return null;
-    }
+    const seen = subtractMany(low, countOf(low, high), boxesAt(index, over));
+    for (let i = 0; i < seen.length; i++) if (!add(pieces, index, block, boxAt(seen, i), elementSize)) return null;
   }
   return pieces;
 }
 
 /** Adds a box of a block; one whose elements are not evenly spread in the block is taken apart. */
-function add(
-  pieces: MappedPiece[],
-  index: BlockIndex,
-  block: number,
-  box: { start: Float64Array; count: Float64Array },
-  elementSize: number,
-): boolean {
+function add(pieces: MappedPiece[], index: BlockIndex, block: number, box: Box, elementSize: number): boolean {
   const { rank, starts, counts, offsets } = index;
   const shape = counts.subarray(block * rank, (block + 1) * rank);
   const runs = runsOf(shape, box.count);
@@ -79,14 +62,6 @@ function add(
   const offset = (offsets[block] as number) + positionIn(shape, inBlock) * elementSize;
   pieces.push({ start: [...box.start], count: [...box.count], offset, runs });
   return true;
-}
-
-function gathered(list: Float64Array, blocks: Uint32Array, rank: number): Float64Array {
-  const out = new Float64Array(blocks.length * rank);
-  blocks.forEach((block, i) => {
-    out.set(list.subarray(block * rank, (block + 1) * rank), i * rank);
-  });
-  return out;
 }
 
 /*

@@ -2,7 +2,7 @@ import { filteredPieces } from '../../log/flush/filtered-pieces.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { BoxReader } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
-import { halves } from '../../space/box.ts';
+import { boxAt, halves } from '../../space/box.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { TwoBuffers } from '../output.ts';
@@ -89,10 +89,9 @@ class DatasetCopy {
     const reader = new BoxReader(log.files, index, index.length, { size: elements.size, fill, filters });
     for (const pieces of livePieces(index, window, filters.length > 0, chunks, elements.size)) {
       for (const block of pieces.kept) yield* this.#keep(index, block);
-      const { rank, lo, hi, length } = pieces.boxes;
-      for (let i = 0; i < length; i++) {
-        const start = lo.slice(i * rank, (i + 1) * rank);
-        const count = hi.slice(i * rank, (i + 1) * rank).map((high, d) => high - (start[d] as number));
+      const boxes = pieces.boxes.toBoxes();
+      for (let i = 0; i < boxes.length; i++) {
+        const { start, count } = boxAt(boxes, i);
         yield* this.#box(reader, start, count);
       }
     }
@@ -100,12 +99,11 @@ class DatasetCopy {
 
   /** A stream as it is stored. */
   *#keep(index: BlockIndex, block: number): Io<void> {
-    const { rank, starts, counts, offsets, stored, stores } = index;
+    const { offsets, stored, stores } = index;
     const bytes = new Uint8Array(stored?.[block] ?? 0);
     const { file } = this.#dataset.log.files[stores?.[block] ?? 0] as { file: { readInto: ReadInto } };
     yield* file.readInto(bytes, offsets[block] as number, 'data of the log');
-    const start = starts.slice(block * rank, (block + 1) * rank);
-    const count = counts.slice(block * rank, (block + 1) * rank);
+    const { start, count } = boxAt(index, block);
     yield* this.#output.stream(this.#target, start, count, bytes);
     this.kept++;
     this.blocks++;

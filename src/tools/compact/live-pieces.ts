@@ -1,5 +1,6 @@
 import type { BlockIndex } from '../../log/read/index.ts';
 import { visible } from '../../log/read/visible.ts';
+import { boxSize, clipInto, countOf, endOf } from '../../space/box.ts';
 import { BoxList } from '../../space/box-list.ts';
 import { union } from '../../space/sets.ts';
 import { sizeOf } from '../../space/shape.ts';
@@ -39,8 +40,7 @@ export function liveFiltered(index: BlockIndex, window: Window, elementSize: num
   for (let i = 0; i < index.length; i++) {
     const box = clipped(index, i, window);
     if (!box) continue;
-    const count = box.hi.map((high, d) => high - (box.lo[d] as number));
-    const { blocks } = visible(index, index.query(box.lo, box.hi), box.lo, count);
+    const { blocks } = visible(index, index.query(box.lo, box.hi), box.lo, countOf(box.lo, box.hi));
     if (!blocks.includes(i)) continue;
     if (blocks.length === 1 && box.isWhole && isStream(index, i)) whole.push(i);
     else {
@@ -53,7 +53,7 @@ export function liveFiltered(index: BlockIndex, window: Window, elementSize: num
   for (const i of whole) {
     const box = clipped(index, i, window);
     if (!box) continue;
-    const isSmall = volume(box) * elementSize < SMALL_STREAM;
+    const isSmall = sizeOf(countOf(box.lo, box.hi)) * elementSize < SMALL_STREAM;
     if (isSmall || index.query(box.lo, box.hi).some((other) => isPart[other])) changed.push(box.lo, box.hi);
     else kept.push(i);
     if (isSmall) small.set(keyOf(box.lo, box.hi), i);
@@ -76,17 +76,13 @@ const SMALL_STREAM = 64 * 1024;
 
 const keyOf = (lo: Float64Array, hi: Float64Array): string => `${lo.join()} ${hi.join()}`;
 
-function volume({ lo, hi }: Window): number {
-  return hi.reduce((product, high, d) => product * (high - (lo[d] as number)), 1);
-}
-
 /** Filtered blocks on a grid, cell by cell: a block that is alone in its cell is kept. */
 export function* liveCells(index: BlockIndex, window: Window, chunk: readonly number[]): Iterable<LivePieces> {
   const { rank } = index;
   for (const [cell, blocks] of cellsOf(index, window, chunk)) {
     const lo = Float64Array.from(cell, (c, d) => Math.max(c * (chunk[d] as number), window.lo[d] as number));
     const hi = Float64Array.from(cell, (c, d) => Math.min((c + 1) * (chunk[d] as number), window.hi[d] as number));
-    const count = hi.map((high, d) => high - (lo[d] as number));
+    const count = countOf(lo, hi);
     const size = sizeOf(count);
     const seen =
       size > MOST_TICKS && blocks.length > 1
@@ -156,18 +152,11 @@ function isStream({ stored, whole }: BlockIndex, i: number): boolean {
 
 function clipped(index: BlockIndex, i: number, { lo, hi }: Window): (Window & { isWhole: boolean }) | null {
   const { rank, starts, counts } = index;
-  const low = new Float64Array(rank);
-  const high = new Float64Array(rank);
-  let isWhole = true;
-  for (let d = 0, k = i * rank; d < rank; d++, k++) {
-    const start = starts[k] as number;
-    const end = start + (counts[k] as number);
-    low[d] = Math.max(start, lo[d] as number);
-    high[d] = Math.min(end, hi[d] as number);
-    if ((high[d] as number) <= (low[d] as number)) return null;
-    if (low[d] !== start || high[d] !== end) isWhole = false;
-  }
-  return { lo: low, hi: high, isWhole };
+  const start = new Float64Array(rank);
+  const count = new Float64Array(rank);
+  const size = clipInto(starts, counts, i * rank, rank, lo, hi, start, count, 0);
+  if (size === 0) return null;
+  return { lo: start, hi: endOf(start, count), isWhole: size === boxSize(counts, i * rank, rank) };
 }
 
 function pushClipped(index: BlockIndex, i: number, window: Window, list: BoxList): void {

@@ -1,6 +1,7 @@
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { BoxReader } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
+import { endOf } from '../../space/box.ts';
 import type { Io } from '../../storage/io.ts';
 
 /** The committed blocks of a dataset of the log, for reading all of it box by box. */
@@ -41,8 +42,7 @@ export class CommittedBlocks {
   *meeting(start: Float64Array, count: Float64Array): Io<BlockIndex> {
     if (this.#whole) return this.#whole;
     const { tables } = this.dataset.log;
-    const high = start.map((s, d) => s + (count[d] as number));
-    return yield* tables.index(this.dataset, { low: start, high }, tables.committed);
+    return yield* tables.index(this.dataset, { low: start, high: endOf(start, count) }, tables.committed);
   }
 
   /** Reads a box into `out` from byte `at` on. */

@@ -5,7 +5,7 @@ import { chunked, contiguous, type NewLayout, unallocated } from '../../hdf5/lay
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { fillWith, type LogData } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
-import { type RowBox, rowBoxes } from '../../space/box.ts';
+import { endOf, type RowBox, rowBoxes } from '../../space/box.ts';
 import { copyBox } from '../../space/copy.ts';
 import { cellOf, gridOf } from '../../space/grid.ts';
 import { sizeOf } from '../../space/shape.ts';
@@ -308,7 +308,7 @@ export class LoggedData implements RawData {
     if (!this.#blocks.isWhole) return null;
     const chunk = Float64Array.from(this.#chunk);
     const start = Float64Array.from(cellOf(this.#numbers[i] as number, this.#grid), (c, d) => c * (chunk[d] as number));
-    const high = start.map((s, d) => s + (chunk[d] as number));
+    const high = endOf(start, chunk);
     const index = yield* this.#blocks.meeting(start, chunk);
     const block = index.query(start, high).at(-1);
     if (block === undefined || !index.stored || (index.whole?.[block] ?? 0) > 0) return null;

@@ -6,6 +6,7 @@ import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
 import type { LogStore } from '../../log/store.ts';
+import { boxSize, clipInto } from '../../space/box.ts';
 import { drive, logOf, nameOf, reading, type Source, sayingKind, storagesOf } from '../inside.ts';
 import { entrySize, FORMS, type Form, formOf, type Origin, Origins, tablesOf } from '../log-tables.ts';
 import { visibleElements } from './visible-elements.ts';
@@ -261,17 +262,13 @@ function countDataset(dataset: LogDataset, index: BlockIndex): Seen {
   const { shape, elements } = dataset;
   const seen = visibleElements(index, shape);
   let [written, inside, visible, live] = [0, 0, 0, 0];
+  const { rank } = index;
+  const [origin, start, count] = [new Float64Array(rank), new Float64Array(rank), new Float64Array(rank)];
   /** Several blocks may be in one stream: it is read if one of them is. */
   const streams = new Map<string, number>();
   for (let i = 0; i < index.length; i++) {
-    let [whole, within] = [1, 1];
-    for (let d = 0; d < index.rank; d++) {
-      const [start, count] = [index.starts[i * index.rank + d] as number, index.counts[i * index.rank + d] as number];
-      whole *= count;
-      within *= Math.max(0, Math.min(start + count, shape[d] as number) - start);
-    }
-    written += whole;
-    inside += within;
+    written += boxSize(index.counts, i * rank, rank);
+    inside += clipInto(index.starts, index.counts, i * rank, rank, origin, shape, start, count, 0);
     visible += seen[i] as number;
     const stored = index.stored ? (index.stored[i] as number) : 0;
     if (stored === 0) live += (seen[i] as number) * elements.size;
