@@ -66,7 +66,10 @@ async function commitsWith(fault: Fault, way: Way, durability: 'power' | 'proces
  */
 function expectPlace(failed: readonly Operation[], again: readonly Operation[]): void {
   const isFixed = failed.some((op) => op.kind === 'sync' || (op.kind === 'write' && op.offset === 0));
-  if (isFixed) return expectElsewhere(failed, again);
+  if (isFixed) {
+    expectElsewhere(failed, again);
+    return;
+  }
   const first = (log: readonly Operation[]) =>
     log.find((op) => op.kind === 'write' && op.offset > 0) as { offset: number } | undefined;
   const before = first(failed);
