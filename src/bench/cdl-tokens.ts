@@ -2,7 +2,7 @@ import { H5LogError } from '../base/errors.ts';
 import { numberArray } from '../dtype/convert.ts';
 import type { TypedArray } from '../dtype/model.ts';
 
-/** A word is a name, a number or a keyword; what ncdump escapes in a name is plain again in `text`. */
+/** A token of CDL. A `word` is a name, a number or a keyword; `currently` is the length that ncdump prints after an unlimited dimension. */
 export interface Token {
   readonly kind: 'word' | 'text' | 'mark' | 'currently';
   readonly text: string;
@@ -12,7 +12,7 @@ export interface Token {
 const PATTERN =
   /(?<space>\s+)|\/\/\s*\((?<currently>\d+) currently\)|(?<comment>\/\/[^\n]*)|"(?<text>(?:[^"\\]|\\[\s\S])*)"|(?<mark>[{}()=;:,])|(?<word>(?:\\[\s\S]|[^\s{}()=;:,"\\])+)/gy;
 
-/** Takes CDL text apart. Comments go, except for the length that ncdump writes behind an unlimited dimension. */
+/** Splits CDL text into tokens. Drops comments, except for the length that ncdump prints after an unlimited dimension. */
 export function tokensOf(cdl: string): Token[] {
   const tokens: Token[] = [];
   const pattern = new RegExp(PATTERN);
@@ -37,7 +37,7 @@ export function cdlError(line: number, message: string): H5LogError {
   return new H5LogError('FORMAT', `line ${line} of the CDL header: ${message}`);
 }
 
-/** A name without the backslashes that protect its letters. */
+/** A name without the backslashes that escape characters in it. */
 export function plainName(word: string): string {
   return word.replace(/\\([\s\S])/g, '$1');
 }
@@ -61,8 +61,8 @@ function unescaped(text: string): string {
   });
 }
 
-/** The number types of CDL, with what they are called in HDF5. */
-export const NUMBERS = {
+/** The number types of CDL, and their names in h5log. */
+export const CDL_NUMBERS = {
   byte: 'int8',
   ubyte: 'uint8',
   short: 'int16',
@@ -77,16 +77,16 @@ export const NUMBERS = {
   double: 'float64',
 } as const;
 
-type NumberName = keyof typeof NUMBERS;
+type NumberName = keyof typeof CDL_NUMBERS;
 export type CdlType = NumberName | 'char' | 'string';
 
 export function isCdlType(word: string): word is CdlType {
-  return word === 'char' || word === 'string' || Object.hasOwn(NUMBERS, word);
+  return word === 'char' || word === 'string' || Object.hasOwn(CDL_NUMBERS, word);
 }
 
-/** A typed array of these numbers. */
+/** The numbers as a typed array of their CDL type. */
 function numbersOf(type: NumberName, numbers: readonly Constant[]): TypedArray {
-  const array = numberArray(NUMBERS[type], numbers.length);
+  const array = numberArray(CDL_NUMBERS[type], numbers.length);
   if (array instanceof BigInt64Array || array instanceof BigUint64Array)
     for (const [i, { whole, value }] of numbers.entries()) array[i] = whole ?? BigInt(Math.trunc(value));
   else for (const [i, { value }] of numbers.entries()) array[i] = value;
@@ -109,7 +109,7 @@ const SUFFIXES: Readonly<Record<string, NumberName>> = {
   ull: 'uint64',
 };
 
-/** The value of an attribute: a text, several texts, or numbers, all of the type that the first of them has. */
+/** The value of an attribute: a text, several texts, or numbers, which all have the type of the first. */
 export function attributeValue(
   constants: readonly Token[],
   declared: CdlType | undefined,
@@ -117,10 +117,10 @@ export function attributeValue(
   const [first] = constants as readonly [Token, ...Token[]];
   if (first.kind === 'text') {
     const texts = constants.map((token) => {
-      if (token.kind !== 'text') throw cdlError(token.line, `${token.text} is no text, as the one before it`);
+      if (token.kind !== 'text') throw cdlError(token.line, `${token.text} is not a text, although the first value is`);
       return token.text;
     });
-    // Text of type char is cut at its line ends and means one value.
+    // ncdump splits a text of type char at line ends; it is one value.
     return declared === 'string' && texts.length > 1 ? texts : texts.join('');
   }
   const numbers = constants.map(constant);
@@ -131,7 +131,7 @@ export function attributeValue(
 interface Constant {
   readonly type: NumberName;
   readonly value: number;
-  /** Exact, if it is a whole number. */
+  /** The exact value of a whole number. */
   readonly whole?: bigint;
 }
 

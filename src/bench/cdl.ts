@@ -8,34 +8,34 @@ export interface CdlAttribute {
 }
 
 interface CdlDimension {
-  /** With the path of its group. */
+  /** Includes the path of its group. */
   readonly name: string;
   readonly size: number;
   readonly unlimited: boolean;
 }
 
 export interface CdlVariable {
-  /** With the path of its group. */
+  /** Includes the path of its group. */
   readonly name: string;
   readonly type: CdlType;
-  /** Numbers of dimensions in the header's list. */
+  /** Indexes into the header's dimensions. */
   readonly dimensions: readonly number[];
   readonly attributes: readonly CdlAttribute[];
 }
 
-/** What the header of a netCDF file says. Groups are part of the names, which then have slashes in them. */
+/** The parsed header of a netCDF file. Names include the path of their group. */
 export interface CdlHeader {
   readonly name: string;
   readonly dimensions: readonly CdlDimension[];
   readonly variables: readonly CdlVariable[];
-  /** Of the root group. */
+  /** Attributes of the root group. */
   readonly attributes: readonly CdlAttribute[];
-  /** Of the other groups, which may have none. */
+  /** The other groups and their attributes. */
   readonly groups: readonly { readonly name: string; readonly attributes: readonly CdlAttribute[] }[];
 }
 
 /**
- * Reads what `ncdump -h` prints. A `data` section is passed over; types that the header defines itself are UNSUPPORTED.
+ * Parses the output of `ncdump -h`. A `data` section is skipped; user-defined types are UNSUPPORTED.
  *
  * @example parseCdl('netcdf a { dimensions: x = 3 ; variables: float t(x) ; t:units = "K" ; }').variables[0].name // t
  */
@@ -64,13 +64,13 @@ class CdlParser {
   header(): CdlHeader {
     const word = this.#next('netcdf');
     if (word.text !== 'netcdf') throw cdlError(word.line, `the header begins with netcdf, not with ${word.text}`);
-    // ncdump does not protect blanks and other marks in the name of the file.
+    // ncdump does not escape blanks and punctuation in the name of the file.
     const parts: string[] = [];
     while (!this.#is('{')) parts.push(plainName(this.#next('the name of the file').text));
     const attributes: CdlAttribute[] = [];
     this.#group('', [], attributes);
-    const behind = this.#tokens[this.#at];
-    if (behind) throw cdlError(behind.line, `${behind.text} behind the end of the header`);
+    const rest = this.#tokens[this.#at];
+    if (rest) throw cdlError(rest.line, `${rest.text} after the end of the header`);
     return {
       name: parts.join(' '),
       dimensions: this.#dimensions,
@@ -80,7 +80,7 @@ class CdlParser {
     };
   }
 
-  /** From its opening bracket to its closing one. `scope` are the dimensions that it sees, nearest last. */
+  /** Parses a group from its opening to its closing brace. `above` are the dimensions of the enclosing groups, innermost last. */
   #group(path: string, above: readonly number[], attributes: CdlAttribute[]): void {
     this.#mark('{');
     const scope = [...above];
@@ -97,7 +97,10 @@ class CdlParser {
         this.#at++;
         section = token.text;
         if (section === 'types')
-          throw new H5LogError('UNSUPPORTED', `line ${token.line} of the CDL header: it defines types of its own`);
+          throw new H5LogError(
+            'UNSUPPORTED',
+            `line ${token.line} of the CDL header: user-defined types are not supported`,
+          );
       } else if (section === 'data') {
         if (token.text !== ';') this.#upTo(';');
       } else {
@@ -110,7 +113,7 @@ class CdlParser {
     }
   }
 
-  /** `:a`, `v:a`, `type :a` or `type v:a`, followed by an equals sign. */
+  /** Whether an attribute follows: `:a`, `v:a`, `type :a` or `type v:a`, and an equals sign. */
   #isAttribute(): boolean {
     for (let i = 0; i < 3; i++) {
       const token = this.#tokens[this.#at + i];
@@ -125,7 +128,7 @@ class CdlParser {
     const name = plainName(this.#word('the name of an attribute').text);
     this.#mark('=');
     const [first] = words;
-    // A variable may be called like a type.
+    // A variable may have the name of a type.
     const isTyped =
       words.length > 1 || (first !== undefined && isCdlType(first.text) && !this.#byName.has(path + first.text));
     if (isTyped && !isCdlType((first as Token).text)) throw unknownType(first as Token);
@@ -151,9 +154,9 @@ class CdlParser {
       const unlimited = size.text.toLowerCase() === 'unlimited';
       if (!unlimited && !/^\d+$/.test(size.text))
         throw cdlError(size.line, `${size.text} is not the size of a dimension`);
-      const place = this.#dimensions.length;
+      const index = this.#dimensions.length;
       this.#dimensions.push({ name: path + plainName(name.text), size: unlimited ? 0 : Number(size.text), unlimited });
-      scope.push(place);
+      scope.push(index);
     } while (this.#take(','));
     this.#mark(';');
     const note = this.#tokens[this.#at];
@@ -183,11 +186,11 @@ class CdlParser {
     this.#mark(';');
   }
 
-  /** The nearest dimension of that name; ncdump names those further out by their path. */
+  /** The innermost dimension of that name; ncdump prints outer dimensions that it hides with their path. */
   #find(token: Token, scope: readonly number[]): number {
     const name = plainName(token.text);
-    const found = scope.findLast((place) => {
-      const known = (this.#dimensions[place] as CdlDimension).name;
+    const found = scope.findLast((index) => {
+      const known = (this.#dimensions[index] as CdlDimension).name;
       return name.startsWith('/') ? `/${known}` === name : known.slice(known.lastIndexOf('/') + 1) === name;
     });
     if (found === undefined) throw cdlError(token.line, `there is no dimension ${name}`);

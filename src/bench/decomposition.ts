@@ -2,7 +2,7 @@ import { File } from '../api/file.ts';
 import { H5LogError } from '../base/errors.ts';
 import { sizeOf } from '../space/shape.ts';
 
-/** Who writes what of an array: runs of elements in row-major order, process after process. */
+/** Which process writes which elements of an array: runs of elements in row-major order, process after process. */
 export interface Decomposition {
   readonly name: string;
   readonly dims: readonly number[];
@@ -12,7 +12,7 @@ export interface Decomposition {
   readonly lengths: Float64Array;
 }
 
-/** From the runs of each process: where they begin, and how long they are. */
+/** A decomposition from the runs of each process, as pairs of offset and length. */
 export function decomposition(
   name: string,
   dims: number[],
@@ -28,7 +28,7 @@ export function decomposition(
   };
 }
 
-/** The decompositions D1, D2, ... of a map file of E3SM-IO, a regular HDF5 file. */
+/** Reads the decompositions D1, D2, ... of a map file of E3SM-IO, an ordinary HDF5 file. */
 export async function readMap(path: string): Promise<Decomposition[]> {
   const file = await File.open(path, { mode: 'r', connector: 'native' });
   try {
@@ -77,7 +77,7 @@ function bad(path: string, message: string): H5LogError {
   return new H5LogError('FORMAT', `${path} is not a map of E3SM-IO: ${message}`, { file: path });
 }
 
-/** The runs of one rank, ascending, joined where they touch; runs in several rows are cut. */
+/** The runs of one rank in ascending order. Adjacent runs are merged; runs that span several rows are split. */
 export interface Runs {
   readonly length: number;
   readonly offsets: Float64Array;
@@ -85,7 +85,7 @@ export interface Runs {
   readonly elements: number;
 }
 
-/** Process p of n belongs to rank floor(p * ranks / n). Without a rank: what all of them write together. */
+/** The runs of a rank: process p of n belongs to rank floor(p * ranks / n). Without a rank: the runs of all processes. */
 export function runsOf({ dims, counts, offsets, lengths }: Decomposition, rank?: number, ranks = 1): Runs {
   const processes = counts.length;
   const mine: number[] = [];

@@ -20,7 +20,7 @@ import {
   type WrongValue,
 } from './e3sm-plan.ts';
 
-/** One write of one rank: made before the clock runs. */
+/** One write of one rank, prepared before the clock starts. */
 interface Post {
   readonly variable: number;
   readonly record: number;
@@ -29,7 +29,7 @@ interface Post {
 
 type Described = Readonly<Record<string, AttributeValue>>;
 
-/** Milliseconds of the parts of writing files. */
+/** Milliseconds of each phase of writing. */
 export interface Phases {
   open: number;
   define: number;
@@ -40,18 +40,18 @@ export interface Phases {
 
 interface WriteOptions {
   readonly table: { readonly compress?: boolean };
-  /** Whether posts copy; otherwise the buffers are lent until the flush. */
+  /** Whether posts copy the data; otherwise the buffers are lent until the flush. */
   readonly copy: boolean;
 }
 
-/** What one rank writes of a file, and how. */
+/** Writes the part of a file that belongs to one rank. */
 export class FileWriter {
   readonly #comm: Communicator;
   readonly #file: PlannedFile;
   readonly #posts: Post[] = [];
   readonly #selections: RankSelections;
   readonly #attributes: readonly Described[];
-  /** Contiguous runs of elements of this rank. */
+  /** Contiguous runs of elements that this rank posts. */
   requests = 0;
   bytes = 0;
 
@@ -81,7 +81,7 @@ export class FileWriter {
     }
   }
 
-  /** Creates the file, writes everything, closes it; adds up the times. Gives the size of the metadata tables. */
+  /** Creates the file, writes all data and closes it. Adds to `times`; returns the size of the metadata tables. */
   write(path: string, times: Phases, { table, copy }: WriteOptions): number {
     let last = performance.now();
     const took = (phase: keyof Phases): void => {
@@ -127,7 +127,7 @@ export class FileWriter {
   }
 }
 
-/** The selections of one rank, each made once for all variables of all files that are cut in the same way. */
+/** The selections of one rank, each built once for all variables of all files that have the same decomposition. */
 export class RankSelections {
   readonly #map: readonly Decomposition[];
   readonly #runs: readonly Runs[];
@@ -142,7 +142,7 @@ export class RankSelections {
     return this.#runs[decomposition] as Runs;
   }
 
-  /** What the rank writes of a record, or (-1) of a variable of fixed size. */
+  /** The rank's selection in a record, or (record -1) in a variable of fixed size. */
   of(decomposition: number, record: number): Selection {
     return this.#once(`${decomposition} ${record}`, () => {
       const { dims } = this.#map[decomposition] as Decomposition;
@@ -150,7 +150,7 @@ export class RankSelections {
     });
   }
 
-  /** A whole record. */
+  /** The selection of a whole record. */
   record(shape: readonly number[], record: number): Selection {
     return this.#once(`${shape.join()}: ${record}`, () => select.box([record, ...shape.map(() => 0)], [1, ...shape]));
   }
@@ -164,7 +164,7 @@ export class RankSelections {
   }
 }
 
-/** Runs as blocks of an array of these dimensions. */
+/** Runs as a selection of blocks in an array of these dimensions. */
 function runSelection({ length, offsets, lengths }: Runs, dims: readonly number[], record: number): Selection {
   const first = record < 0 ? 0 : 1;
   const rank = dims.length + first;
@@ -204,10 +204,10 @@ export interface Checked {
   first: WrongValue | undefined;
 }
 
-/** Reads files back and checks every element: ranks take turns with the variables, each as a whole, whoever wrote it. */
+/** Reads files back and checks every element. Each variable is read whole by one rank, in turn. */
 export class FileReader {
   readonly #comm: Communicator;
-  /** Of each decomposition, elements that nobody writes. */
+  /** Of each decomposition, the elements that no process writes. */
   readonly #gaps: readonly Float64Array[];
 
   constructor(comm: Communicator, map: readonly Decomposition[]) {
@@ -219,7 +219,7 @@ export class FileReader {
     const file = File.openSync(path, { comm: solo() });
     const { rank, size } = this.#comm;
     for (let i = 0; i < variables.length; i++) {
-      // Not the variables that this rank alone has written.
+      // Shifted by one, so that other ranks read the first variables, which rank 0 alone has usually written.
       if ((i + 1) % size === rank) this.#variable(file, path, variables[i] as PlannedVariable, checked);
     }
     file.closeSync();
@@ -256,7 +256,7 @@ export class FileReader {
       });
       return;
     }
-    // 64-bit integers are converted, the others are read as they are.
+    // 64-bit integers are converted to float64; other types are read as stored.
     const isLong = type === 'int64' || type === 'uint64';
     const all = (
       isLong ? dataset.readSync(undefined, { into: arrayFor(type, elements * records) }) : dataset.readSync()

@@ -3,24 +3,24 @@ import { T } from '../dtype/construct.ts';
 import { numberArray } from '../dtype/convert.ts';
 import type { DType, NumberType, TypedArray } from '../dtype/model.ts';
 import type { CdlAttribute, CdlHeader, CdlVariable } from './cdl.ts';
-import { NUMBERS } from './cdl-tokens.ts';
+import { CDL_NUMBERS } from './cdl-tokens.ts';
 import type { Decomposition, Runs } from './decomposition.ts';
 
-/** A variable as it is written: a dataset, and who writes it. */
+/** A variable to write: its dataset, and its decomposition. */
 export interface PlannedVariable {
   readonly path: string;
-  /** A number of its own among the variables of all files: its values are made from it. */
+  /** Unique among the variables of all files; its values are derived from it. */
   readonly number: number;
-  /** null: text. */
+  /** null for text. */
   readonly type: NumberType | null;
   readonly shape: readonly number[];
   readonly maxShape: readonly (number | null)[];
-  /** Whether the first dimension is unlimited. It is written record by record then. */
+  /** Whether the first dimension is unlimited; the variable is then written record by record. */
   readonly isRecord: boolean;
-  /** Number of its decomposition; -1: the first rank writes it whole. */
+  /** Index of its decomposition in the map; -1 if the first rank writes the whole variable. */
   readonly decomposition: number;
   readonly attributes: readonly CdlAttribute[];
-  /** Of elements that nobody writes. */
+  /** Value of elements that no process writes. */
   readonly fill: number | undefined;
 }
 
@@ -33,15 +33,15 @@ export interface PlannedFile {
 }
 
 export interface PlanOptions {
-  /** How many records of each file; the last number is that of all files behind it. Without: what the headers say. */
+  /** Number of records of each file; the last number applies to all further files. If empty, as in the headers. */
   readonly records: readonly number[];
-  /** Sizes for dimensions instead of those of the headers. */
+  /** Sizes of dimensions that override those of the headers. */
   readonly sizes: Readonly<Record<string, number>>;
-  /** float variables as float64. */
+  /** Write float variables as float64. */
   readonly double: boolean;
 }
 
-/** What the files of some headers consist of. */
+/** Plans the files: one for each header. */
 export function planFiles(
   headers: readonly CdlHeader[],
   map: readonly Decomposition[],
@@ -59,7 +59,7 @@ export function planFiles(
       size: sizes[name] ?? (unlimited ? (asked ?? size) : size),
     }));
     const variables = header.variables.map((variable): PlannedVariable => {
-      const dims = variable.dimensions.map((place) => dimensions[place] as (typeof dimensions)[0]);
+      const dims = variable.dimensions.map((index) => dimensions[index] as (typeof dimensions)[0]);
       const isRecord = dims[0]?.unlimited ?? false;
       const shape = dims.map(({ size }) => size);
       const type = numberType(variable, double);
@@ -81,7 +81,7 @@ export function planFiles(
   });
 }
 
-/** Where two fit, a fixed-size variable takes the first and a record variable the last. */
+/** The decomposition that fits a shape. If several fit, a fixed-size variable takes the first and a record variable the last. */
 function decompositionOf(shape: readonly number[], isRecord: boolean, map: readonly Decomposition[]): number {
   const fits = ({ dims }: Decomposition): boolean =>
     dims.length === shape.length && dims.every((size, d) => size === shape[d]);
@@ -90,9 +90,9 @@ function decompositionOf(shape: readonly number[], isRecord: boolean, map: reado
 
 function numberType({ type }: CdlVariable, double: boolean): NumberType | null {
   if (type === 'string') return null;
-  // A letter, as C has it.
+  // A char of C.
   if (type === 'char') return 'int8';
-  return double && NUMBERS[type] === 'float32' ? 'float64' : NUMBERS[type];
+  return double && CDL_NUMBERS[type] === 'float32' ? 'float64' : CDL_NUMBERS[type];
 }
 
 const FILL = '_FillValue';
@@ -102,14 +102,14 @@ function fillOf(attributes: readonly CdlAttribute[]): number | undefined {
   return typeof value === 'object' && value.length === 1 ? Number(value[0]) : undefined;
 }
 
-/** The fill value is of the variable's own type, whatever that is. */
+/** Converts the fill value of a variable that is written as float64: it must have the variable's type. */
 function fitted(attribute: CdlAttribute, type: NumberType): CdlAttribute {
   const { name, value } = attribute;
   if (name !== FILL || type !== 'float64' || !(value instanceof Float32Array)) return attribute;
   return { name, value: Float64Array.from(value) as TypedArray };
 }
 
-/** Texts are of a fixed length: those of variable length are not logged. */
+/** Texts are written with a fixed length: variable-length data is not logged. */
 export const TEXT_LENGTH = 24;
 
 export function dtypeOf({ type }: PlannedVariable): DType {
@@ -118,13 +118,13 @@ export function dtypeOf({ type }: PlannedVariable): DType {
 
 export type NumberArray = Exclude<TypedArray, BigInt64Array | BigUint64Array>;
 
-/** In which every value of the workload is exact. 64-bit integers are converted from and to float64: their values stay below 2^53. */
+/** An array that holds every value of the workload exactly. 64-bit integers are converted from and to float64: their values are below 2^53. */
 export function arrayFor(type: NumberType, length: number): NumberArray {
   if (type === 'int64' || type === 'uint64') return new Float64Array(length);
   return numberArray(type, length) as NumberArray;
 }
 
-/** The bits of a number that every type can hold; -1: all there are below 2^53. */
+/** Masks that make values fit into each type; -1: no mask, values are below 2^53. */
 const MASKS: Readonly<Record<NumberType, number>> = {
   int8: 0x7f,
   uint8: 0x7f,
@@ -139,20 +139,20 @@ const MASKS: Readonly<Record<NumberType, number>> = {
   float64: -1,
 };
 
-/** The value of the first element of a record, and the bits that remain of the others: apart from one another, even where few bits are left. */
+/** The value of the first element of a record, and the mask of all its values. Seeds differ between variables and records, even under a narrow mask. */
 export function seedOf({ number, type }: PlannedVariable, record: number): { seed: number; mask: number } {
   const mask = type === null ? -1 : MASKS[type];
   const code = number * 1009 + record + 1;
   return { mask, seed: mask < 0 ? (code % 2 ** 20) * 2 ** 32 : Math.imul(code, 0x9e3779b1) & mask };
 }
 
-/** The value of one element, by its position among the elements of a record (or of the whole variable). */
+/** The value of one element, by its position in the record (or in the whole variable). */
 export function valueAt(variable: PlannedVariable, record: number, position: number): number {
   const { seed, mask } = seedOf(variable, record);
   return mask < 0 ? seed + position : (seed + position) & mask;
 }
 
-/** The values of some runs, one run after the other. */
+/** The values of the elements of these runs, run after run. */
 export function valuesOf(variable: PlannedVariable & { type: NumberType }, record: number, runs: Runs): NumberArray {
   const { seed, mask } = seedOf(variable, record);
   const out = arrayFor(variable.type, runs.elements);
@@ -166,7 +166,7 @@ export function valuesOf(variable: PlannedVariable & { type: NumberType }, recor
   return out;
 }
 
-/** An element with another value than it should have. */
+/** An element whose value is not the expected one. */
 export interface WrongValue {
   readonly file: string;
   readonly variable: string;
@@ -182,8 +182,8 @@ interface Difference {
 }
 
 /**
- * Compares all elements of a record with what they should be. `gaps` are the elements that nobody writes, in ascending order; they
- * must have the fill value.
+ * Compares all elements of a record with the expected values. `gaps` are the elements that no process writes, in ascending order;
+ * they must have the fill value.
  */
 export function compare(found: TypedArray, variable: PlannedVariable, record: number, gaps: Float64Array): Difference {
   const { seed, mask } = seedOf(variable, record);
@@ -211,7 +211,7 @@ function sameNumber(found: number, fill: number, like: TypedArray): boolean {
   return found === rounded || (Number.isNaN(found) && Number.isNaN(rounded));
 }
 
-/** The elements of an array that are in no run. */
+/** The positions of the elements that are in no run. */
 export function gapsIn(runs: Runs, size: number): Float64Array {
   const gaps: number[] = [];
   let at = 0;

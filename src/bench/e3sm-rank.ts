@@ -5,7 +5,7 @@ import type { Decomposition } from './decomposition.ts';
 import { type Checked, FileReader, FileWriter, type Phases, RankSelections } from './e3sm-files.ts';
 import type { PlannedFile, WrongValue } from './e3sm-plan.ts';
 
-/** What every rank is told. */
+/** The task of all ranks. */
 export interface E3smTask {
   readonly files: readonly PlannedFile[];
   readonly paths: readonly string[];
@@ -16,16 +16,16 @@ export interface E3smTask {
   readonly compress: boolean | undefined;
 }
 
-/** Seconds of writing all files once, each of the rank that took longest. */
+/** Seconds to write all files once: of each phase, the time of the slowest rank. */
 export interface E3smTimes {
   readonly open: number;
   readonly define: number;
   readonly post: number;
   readonly flush: number;
   readonly close: number;
-  /** From the opening of the first file to the closing of the last. */
+  /** From opening the first file to closing the last. */
   readonly total: number;
-  /** Of reading everything back and comparing it; absent without. */
+  /** Reading everything back and comparing it, if that was requested. */
   readonly read?: number;
 }
 
@@ -33,22 +33,22 @@ interface E3smFile {
   readonly path: string;
   readonly variables: number;
   readonly records: number;
-  /** Contiguous runs of elements, of all ranks. */
+  /** Contiguous runs of elements that all ranks post. */
   readonly requests: number;
-  /** Bytes of data. */
+  /** Size of the data. */
   readonly bytes: number;
   readonly tableBytes: number;
   readonly fileBytes: number;
 }
 
-/** The same on all ranks. */
+/** The result of the workload; the same on all ranks. */
 export interface E3smReport {
   readonly kind: 'solo' | 'threads' | 'mpi';
   readonly ranks: number;
   readonly files: readonly E3smFile[];
-  /** Making what is written and finding out who writes it, before the first file. */
+  /** Preparing data and selections, before the first file is opened. */
   readonly prepareSeconds: number;
-  /** Every repetition, the first (cold) one first. */
+  /** Times of each repetition; the first one is cold. */
   readonly times: readonly E3smTimes[];
   /** Elements read back in all repetitions. */
   readonly verified: number;
@@ -56,7 +56,7 @@ export interface E3smReport {
   readonly firstWrong?: WrongValue;
 }
 
-/** What `runThreads` starts. */
+/** The module that `runThreads` runs: one rank of the workload. */
 export default function e3smRank(comm: Communicator, task: E3smTask): E3smReport {
   const { files, paths, map, repeat } = task;
   const begun = performance.now();
@@ -129,14 +129,14 @@ function slowest(comm: Communicator, values: readonly number[]): number[] {
   return [...comm.allreduce(Float64Array.from(values), 'max')];
 }
 
-/** A file of the repetition before: giving its blocks back is no part of writing the next one. */
+/** Empties a file of the previous repetition: freeing its blocks must not count as writing the next one. */
 function makeEmpty(path: string): void {
   try {
     const storage = nodeStorage(path, 'r+').blocking;
     storage.truncate(0);
     storage.close();
   } catch (error) {
-    // Not there yet; whatever else is wrong with it will show when it is created.
+    // It does not exist yet. Any other problem shows when the file is created.
     if (!(error instanceof H5LogError)) throw error;
   }
 }

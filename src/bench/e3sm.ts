@@ -10,27 +10,27 @@ import e3smRank, { type E3smReport, type E3smTask } from './e3sm-rank.ts';
 export type { E3smReport, E3smTimes } from './e3sm-rank.ts';
 
 export interface E3smOptions extends Partial<PlanOptions> {
-  /** CDL texts, a file each. Without: one that is made up. */
+  /** CDL texts, one for each file. Default: one generated header. */
   headers?: readonly string[];
-  /** Path of the map, or what it says. Without: one that is made up. */
+  /** Path of the map, or its decompositions. Default: a generated map. */
   map?: string | readonly Decomposition[];
-  /** Ranks that call this together; without it threads are started. */
+  /** Ranks that call this collectively; without it, threads are started. */
   comm?: Communicator;
-  /** How many threads; 1 unless it is said. */
+  /** Number of threads; default 1. */
   ranks?: number;
-  /** How often to write everything; the first time is the cold one. */
+  /** Number of repetitions; the first one is cold. */
   repeat?: number;
-  /** Read everything back each time and check it. */
+  /** Read everything back and check it, in each repetition. */
   read?: boolean;
-  /** false: lend the buffers instead of having them copied. */
+  /** false: lend the buffers instead of copying the data. */
   copy?: boolean;
-  /** Whether metadata tables are compressed; as always if it is not said. */
+  /** Whether metadata tables are compressed; default as in File.create. */
   compress?: boolean;
 }
 
 /**
- * Writes what the E3SM climate model writes: files of hundreds of variables, most of them cut into very many short runs. `paths` are the files to
- * write, one for each header.
+ * Writes files as the E3SM climate model does: hundreds of variables, most of them divided into very many short runs. `paths` are the
+ * files to write, one for each header.
  *
  * @example const { times } = await e3sm(['h0.h5'], { headers: [cdl], map: 'map_f_case_16p.h5', ranks: 2, double: true });
  */
@@ -52,22 +52,22 @@ export async function e3sm(paths: readonly string[], options: E3smOptions = {}):
   return report as E3smReport;
 }
 
-/** The sizes of what is made up: those of a small case of each model. */
-interface MadeUp {
+/** Sizes of the generated map and header: those of a small case of each model. */
+interface GeneratedSizes {
   /** Columns of the atmosphere. */
   columns: number;
   levels: number;
-  /** Cells of the ocean, and layers in each. */
+  /** Cells of the ocean; `layers` in each. */
   cells: number;
   layers: number;
-  /** Grid cells of the land model; nobody writes those that are sea. */
+  /** Grid cells of the land model; no process writes those that are sea. */
   grid: number;
   processes: number;
 }
 
-const USUAL: MadeUp = { columns: 866, levels: 72, cells: 285, layers: 60, grid: 2000, processes: 16 };
+const DEFAULT_SIZES: GeneratedSizes = { columns: 866, levels: 72, cells: 285, layers: 60, grid: 2000, processes: 16 };
 
-/** Numbers in [0, 1), always the same ones: a benchmark must not vary by what it writes. */
+/** Numbers in [0, 1), always the same: a benchmark must not vary with its data. */
 function randomNumbers(): () => number {
   let state = 12345;
   return () => {
@@ -77,11 +77,11 @@ function randomNumbers(): () => number {
 }
 
 /**
- * A map as those of real cases are: the columns of the atmosphere are dealt out in runs of 1 to 3, and so is each of their levels; a cell of the ocean is
- * written with all its layers at once; of the land model there are scattered points, and not everywhere.
+ * Generates a map that resembles those of real cases: columns of the atmosphere are distributed in runs of 1 to 3, on each level alike;
+ * a cell of the ocean is written with all its layers at once; the land model consists of scattered points with gaps.
  */
-export function generateMap(sizes: Partial<MadeUp> = {}): Decomposition[] {
-  const { columns, levels, cells, layers, grid, processes } = { ...USUAL, ...sizes };
+export function generateMap(sizes: Partial<GeneratedSizes> = {}): Decomposition[] {
+  const { columns, levels, cells, layers, grid, processes } = { ...DEFAULT_SIZES, ...sizes };
   const random = randomNumbers();
   const dealt = (count: number): [number, number][][] => {
     const lists: [number, number][][] = Array.from({ length: processes }, () => []);
@@ -110,9 +110,9 @@ export function generateMap(sizes: Partial<MadeUp> = {}): Decomposition[] {
   ];
 }
 
-/** The header of a file with variables of all kinds, in numbers as in the atmosphere's. */
-export function generateHeader(sizes: Partial<MadeUp> = {}): string {
-  const { columns, levels, cells, layers, grid } = { ...USUAL, ...sizes };
+/** Generates a header with variables of all decompositions, about as many as a file of the atmosphere model has. */
+export function generateHeader(sizes: Partial<GeneratedSizes> = {}): string {
+  const { columns, levels, cells, layers, grid } = { ...DEFAULT_SIZES, ...sizes };
   const lines = [
     'netcdf generated {',
     'dimensions:',
@@ -140,6 +140,6 @@ export function generateHeader(sizes: Partial<MadeUp> = {}): string {
   add(64, 'LEVELS', 'lev, ncol');
   add(30, 'ocean', 'nCells, nVertLevels');
   add(40, 'LAND', 'lndgrid');
-  lines.push('\n// global attributes:', '\t\t:title = "made up" ;', '}');
+  lines.push('\n// global attributes:', '\t\t:title = "generated" ;', '}');
   return `${lines.join('\n')}\n`;
 }

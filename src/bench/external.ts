@@ -1,45 +1,45 @@
 import { spawn } from 'node:child_process';
 import { H5LogError } from '../base/errors.ts';
 
-/** What another program is asked to do; it finds this in H5LOG_BENCH_WORKLOAD, H5LOG_BENCH_FOLDER and H5LOG_BENCH_SCALE. */
+/** The task of another program, passed in H5LOG_BENCH_WORKLOAD, H5LOG_BENCH_FOLDER and H5LOG_BENCH_SCALE. */
 export interface ExternalTask {
   readonly workload: string;
-  /** A directory for its files. */
+  /** Directory for its files. */
   readonly folder: string;
   readonly scale: number;
 }
 
-/** A number that stands for itself: not the 5 of h5py. */
+/** A number that is not part of a word: not the 5 of h5py. */
 const NUMBER = /(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?/gi;
-/** Characters of its complaints that are told. */
-const TOLD = 300;
+/** Characters of its standard error that are reported. */
+const MAX_STDERR = 300;
 
 /**
- * Runs a command of the shell and gives the seconds that it says it took: the last number in the last line of its output that is not empty.
+ * Runs a shell command and returns the seconds that it reports: the last number in the last line of its output that is not empty.
  *
  * @example await runExternal('python3 rows.py', { workload: 'small', folder, scale: 1 });
  */
 export async function runExternal(command: string, { workload, folder, scale }: ExternalTask): Promise<number> {
-  const { output, complaints, end } = await outputOf(command, {
+  const { output, stderr, end } = await outputOf(command, {
     ...process.env,
     H5LOG_BENCH_WORKLOAD: workload,
     H5LOG_BENCH_FOLDER: folder,
     H5LOG_BENCH_SCALE: String(scale),
   });
-  if (end !== undefined) throw failed(command, `${end}${complaints === '' ? '' : `: ${complaints.slice(-TOLD)}`}`);
+  if (end !== undefined) throw failed(command, `${end}${stderr === '' ? '' : `: ${stderr.slice(-MAX_STDERR)}`}`);
   const line = output.trimEnd().split('\n').at(-1) ?? '';
   const [number] = line.match(NUMBER)?.slice(-1) ?? [];
   if (number === undefined)
-    throw failed(command, `must end with a line that says its seconds, not with ${JSON.stringify(line)}`);
+    throw failed(command, `must print its seconds in the last line, not ${JSON.stringify(line)}`);
   const seconds = Number(number);
-  // Without a time there is nothing to compare with.
+  // Zero seconds cannot be compared with.
   if (!(seconds > 0 && Number.isFinite(seconds))) throw failed(command, `cannot have taken ${number} seconds`);
   return seconds;
 }
 
 interface Ended {
   readonly output: string;
-  readonly complaints: string;
+  readonly stderr: string;
   /** How it failed. */
   readonly end: string | undefined;
 }
@@ -47,17 +47,17 @@ interface Ended {
 function outputOf(command: string, env: NodeJS.ProcessEnv): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, { shell: true, env, stdio: ['ignore', 'pipe', 'pipe'] });
-    let [output, complaints] = ['', ''];
+    let [output, stderr] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       output += text;
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      complaints += text;
+      stderr += text;
     });
     child.on('error', (cause) => reject(failed(command, `cannot be started: ${cause.message}`, cause)));
     child.on('close', (code, signal) => {
       const end = signal ? `was ended by ${signal}` : code === 0 ? undefined : `ended with exit code ${code}`;
-      resolve({ output, complaints: complaints.trim(), end });
+      resolve({ output, stderr: stderr.trim(), end });
     });
   });
 }

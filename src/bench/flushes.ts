@@ -4,21 +4,21 @@ import { File } from '../api/file.ts';
 import { median, scaledSize, secondsSince, steps, type Workload, wrongValue } from './workload.ts';
 
 const FLUSHES = 100_000;
-/** Float64 of a row: 1 KiB. */
+/** Elements of a row of 1 KiB. */
 const COLUMNS = 128;
 const ROW_BYTES = COLUMNS * 8;
-/** The flushes whose median stands for the beginning and the end, unless a tenth is less. */
-const PART = 1000;
-/** Parts of a round that progress is told of. */
+/** Number of flushes at the beginning and at the end whose median is reported; at most a tenth of all. */
+const SAMPLE = 1000;
+/** Progress reports per repetition. */
 const STEPS = 20;
 
 interface Written {
   readonly total: number;
-  /** Milliseconds of each flush, with its post. */
+  /** Milliseconds of each flush including its post. */
   readonly times: Float64Array;
 }
 
-/** Very many small commits: whether the last ones cost as little as the first. */
+/** Very many small commits: do the last ones cost as little as the first? */
 export const flushes: Workload = {
   name: 'flushes',
   summary: '100,000 flushes of 1 KiB each, a row by which the dataset grows',
@@ -33,7 +33,7 @@ export const flushes: Workload = {
     }
     check(path, count);
     const { total, times } = best as Written;
-    const part = Math.min(PART, Math.ceil(count / 10));
+    const part = Math.min(SAMPLE, Math.ceil(count / 10));
     const some = part.toLocaleString('en');
     const what = `${count.toLocaleString('en')} flushes of 1 KiB, each with a resize: from create to close`;
     yield { id: 'flushes/total', what, value: total, unit: 's' };

@@ -7,7 +7,7 @@ import { Best, scaledSize, secondsSince, steps, type Workload, wrongValue } from
 
 const ROWS = 4_000_000;
 
-/** A file with a large metadata table: what it costs to begin to read. */
+/** Opens a file with a large metadata table: how long until the first read? */
 export const open: Workload = {
   name: 'open',
   summary: 'a file of 4,000,000 shuffled blocks of 1x3 float64: opened, listed, one block read',

@@ -33,7 +33,7 @@ export class Random {
   }
 }
 
-/** Numbers 0 to n - 1 in random order; the same every time. */
+/** The numbers 0 to n - 1 in random order, always the same. */
 export function shuffled(n: number): Uint32Array {
   const random = new Random(12345);
   const order = Uint32Array.from({ length: n }, (_, i) => i);

@@ -8,13 +8,13 @@ import { type Figure, scaledSize, steps, type Workload, type WorkloadOptions, wr
 
 const ROWS = 1_000_000;
 const KINDS = 3;
-/** Rows between two that are looked at afterwards. */
-const SAMPLED = 997;
+/** Distance between the rows that are checked. */
+const SAMPLE_STEP = 997;
 
-/** Log files into ordinary HDF5, on one thread. */
+/** Converts log files to ordinary HDF5 on one thread. */
 export const replay: Workload = {
   name: 'replay',
-  summary: '1,000,000 shuffled blocks of 1x3 float64, and 1 GiB in tiles, made ordinary HDF5',
+  summary: '1,000,000 shuffled blocks of 1x3 float64, and 1 GiB in tiles, converted to ordinary HDF5',
   async *run(options) {
     const { folder, scale, repeat, onProgress } = options;
     const done = steps(KINDS * (repeat + 1), onProgress);
@@ -41,7 +41,7 @@ export const replay: Workload = {
     async function checkSmall(output: string): Promise<void> {
       const table = await OrdinaryTable.open(output, 'x');
       try {
-        for (let row = 0; row < order.length; row += SAMPLED) {
+        for (let row = 0; row < order.length; row += SAMPLE_STEP) {
           const column = row % COLUMNS;
           const found = await table.at(row, column);
           if (found !== valueAt(row, column)) throw wrongValue(output, [row, column], found, valueAt(row, column));

@@ -4,21 +4,21 @@ import { seal as sealFile } from '../tools/seal/seal.ts';
 import { TILE, Tiles } from './tiles.ts';
 import { Best, secondsSince, steps, type Workload } from './workload.ts';
 
-/** Steps of a round: it is written, sealed to a copy, sealed. */
-const PARTS = 3;
+/** Steps of a repetition: write, seal to a copy, seal in place. */
+const STEPS = 3;
 
-/** A log file of whole chunks that is made ordinary HDF5 where it is. */
+/** Seals a log file whose blocks are whole chunks. */
 export const seal: Workload = {
   name: 'seal',
   summary: '1 GiB in tiles that are whole chunks: sealed in place, and to another file',
   async *run({ folder, scale, repeat, onProgress }) {
     const tiles = new Tiles(scale);
     const [path, copy] = [join(folder, 'seal.h5'), join(folder, 'seal-copy.h5')];
-    const done = steps(repeat * PARTS, onProgress);
+    const done = steps(repeat * STEPS, onProgress);
     const best = new Best();
     let moved = 0;
     for (let round = 0; round < repeat; round++) {
-      // Only a log can be sealed, so that each round needs a new one.
+      // A sealed file cannot be sealed again: each repetition needs a new log.
       rmSync(path, { force: true });
       rmSync(copy, { force: true });
       tiles.write(path, { chunks: TILE });

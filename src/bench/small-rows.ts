@@ -3,18 +3,18 @@ import { File } from '../api/file.ts';
 import { secondsSince, wrongValue } from './workload.ts';
 
 /*
- * A table of three columns whose row r holds r, r + 0.5 and -r, written a row at a time: the smallest block that is still a block.
+ * A table of three columns: row r holds r, r + 0.5 and -r. Each row is written as a block of its own.
  */
 
 export const COLUMNS = 3;
 
-/** Creates the file with its dataset x. */
+/** Creates a file with the dataset x. */
 export function createRows(path: string, rows: number): { file: File; dataset: Dataset<'float64'> } {
   const file = File.createSync(path);
   return { file, dataset: file.createDataset('x', { dtype: 'float64', shape: [rows, COLUMNS] }) };
 }
 
-/** Posts the rows in that order, a call each, always with the same object. */
+/** Posts the rows in this order, one call each, and reuses one selection object. */
 export function postRows(dataset: Dataset<'float64'>, order: Uint32Array): void {
   const where = { start: [0, 0], count: [1, COLUMNS] };
   const data = new Float64Array(COLUMNS);
@@ -28,7 +28,7 @@ export function postRows(dataset: Dataset<'float64'>, order: Uint32Array): void 
   }
 }
 
-/** The same rows for `writeMany`. */
+/** The rows in this order as arguments of `writeMany`. */
 export function manyRows(order: Uint32Array): { data: Float64Array; starts: Float64Array; count: number[] } {
   const data = new Float64Array(order.length * COLUMNS);
   const starts = new Float64Array(order.length * 2);
@@ -42,7 +42,7 @@ export function manyRows(order: Uint32Array): { data: Float64Array; starts: Floa
   return { data, starts, count: [1, COLUMNS] };
 }
 
-/** A file of such rows, posted with `writeMany`, closed. */
+/** Writes a file of these rows with `writeMany` and closes it. */
 export function writeRows(path: string, order: Uint32Array): void {
   const { file, dataset } = createRows(path, order.length);
   const { data, starts, count } = manyRows(order);
@@ -50,7 +50,7 @@ export function writeRows(path: string, order: Uint32Array): void {
   file.closeSync();
 }
 
-/** Opens the file and reads one row; gives the seconds that took. */
+/** Opens the file and reads one row. Returns the seconds. */
 export function readRow(path: string, row: number): number {
   const begun = performance.now();
   const file = File.openSync(path);
@@ -61,7 +61,7 @@ export function readRow(path: string, row: number): number {
   return seconds;
 }
 
-/** Throws unless these are the rows from `first` on. */
+/** Throws unless these are the values of the rows from `first` on. */
 export function checkRows(path: string, values: Float64Array, first: number, rows: number): void {
   if (values.length !== rows * COLUMNS) throw wrongValue(path, [first], `${values.length} values`, rows * COLUMNS);
   for (let i = 0; i < values.length; i += COLUMNS) {

@@ -11,8 +11,8 @@ const ROWS = 1_000_000;
 const HEAP_POSTS = 10_000_000;
 const READS = 1000;
 const BOX = 10;
-/** What is timed in a round: writing in two forms, reading in three. */
-const PARTS = 5;
+/** Measurements per repetition: two ways to write, three to read. */
+const MEASUREMENTS = 5;
 
 interface Phases {
   readonly post: number;
@@ -27,7 +27,7 @@ export const small: Workload = {
   summary: '1,000,000 rows of 1x3 float64, posted one by one, in order and shuffled; read back',
   async *run({ folder, scale, repeat, onProgress }) {
     const rows = scaledSize(ROWS, scale, 2 * BOX);
-    const done = steps(2 * repeat * PARTS + 1, onProgress);
+    const done = steps(2 * repeat * MEASUREMENTS + 1, onProgress);
     const orders = { ordered: Uint32Array.from({ length: rows }, (_, i) => i), shuffled: shuffled(rows) };
     for (const [name, order] of Object.entries(orders)) {
       const path = join(folder, `small-${name}.h5`);
@@ -83,7 +83,7 @@ function write(path: string, order: Uint32Array): Phases {
   };
 }
 
-/** The arrays are there before the clock starts, as they are in a program that has something to write. */
+/** The arrays are prepared before the clock starts: a program that has data to write has them too. */
 function writeMany(path: string, order: Uint32Array): number {
   const { data, starts, count } = manyRows(order);
   const begun = performance.now();
@@ -107,7 +107,7 @@ function readAll(path: string, order: Uint32Array): number {
   return seconds;
 }
 
-/** Without the opening, but with what a log that is opened leaves to the first reads: its table, and the tree over the blocks. */
+/** Times the reads only, not opening. They include what opening defers to the first read: the table and the tree over the blocks. */
 function readBoxes(path: string, order: Uint32Array): number {
   const random = new Random(READS);
   const starts = Array.from({ length: READS }, () => random.below(order.length - BOX + 1));
@@ -128,7 +128,7 @@ function readBoxes(path: string, order: Uint32Array): number {
   return seconds;
 }
 
-/** In a thread of its own, which has a heap of its own that nobody else uses. */
+/** Measures the heap in a worker thread, whose heap nothing else uses. */
 async function* heap(path: string, scale: number): AsyncIterable<Figure> {
   const task: HeapTask = { path, posts: scaledSize(HEAP_POSTS, scale) };
   const [report] = await runThreads<HeapReport>(1, rankModule('small-heap', import.meta.url), task);

@@ -16,8 +16,8 @@ const MIB = 2 ** 20;
 const BLOCKS = 1024;
 const BLOCK = MIB / 8;
 
-/** A way to write the same data. */
-interface Form {
+/** A way to write the data. */
+interface Variant {
   readonly id: string;
   readonly what: string;
   readonly isAsync: boolean;
@@ -25,21 +25,21 @@ interface Form {
   readonly checksum: boolean;
 }
 
-const FORMS: readonly Form[] = [true, false].flatMap((isAsync) =>
-  [true, false].flatMap((checksum) => [false, true].map((copy) => form(isAsync, copy, checksum))),
+const VARIANTS: readonly Variant[] = [true, false].flatMap((isAsync) =>
+  [true, false].flatMap((checksum) => [false, true].map((copy) => variant(isAsync, copy, checksum))),
 );
 
-function form(isAsync: boolean, copy: boolean, checksum: boolean): Form {
+function variant(isAsync: boolean, copy: boolean, checksum: boolean): Variant {
   const id = `stream/${isAsync ? 'async' : 'sync'}-${copy ? 'copied' : 'lent'}${checksum ? '' : '-unchecked'}`;
   const what = `${isAsync ? 'flush()' : 'flushSync()'}, ${copy ? 'copied' : 'lent buffers'}${checksum ? '' : ', no checksums'}`;
   return { id, what, isAsync, copy, checksum };
 }
 
-const TURNS: readonly (Form | 'plain')[] = ['plain', ...FORMS];
+const TURNS: readonly (Variant | 'plain')[] = ['plain', ...VARIANTS];
 
 /**
- * Large blocks against a loop of plain writes of the same bytes, both from the opening of the file to its closing. Neither waits for the
- * disk. All of them have their turn in every round, and every round begins with another one, so that they meet the same machine.
+ * Large blocks, compared with a loop of plain writes of the same bytes, both timed from open to close. Neither syncs. Every repetition
+ * runs all variants and starts with another one, so that all of them see the same state of the machine.
  */
 export const stream: Workload = {
   name: 'stream',
@@ -51,20 +51,20 @@ export const stream: Workload = {
     const path = join(folder, 'stream.h5');
     const done = steps(repeat * TURNS.length + 1, onProgress);
     const plain = (): number => plainWrites(join(folder, 'stream.plain'), source);
-    // Unmeasured: whoever is first finds the memory for the pages of files not yet there.
+    // Not measured: the first writer pays for memory that the page cache does not have yet.
     plain();
     await done();
     const best = new Best();
     for (let round = 0; round < repeat; round++) {
       for (let turn = 0; turn < TURNS.length; turn++) {
-        // The last round ends with a form, whose file stays.
-        const way = TURNS[(turn + repeat - 1 - round) % TURNS.length] as Form | 'plain';
-        // What the one before has left to be written to the disk must not burden the next one.
+        // The last repetition ends with a variant, whose file is left.
+        const way = TURNS[(turn + repeat - 1 - round) % TURNS.length] as Variant | 'plain';
+        // Dirty pages of the previous variant must not slow down the next one.
         rmSync(path, { force: true });
         if (way === 'plain') best.add(way, plain());
         else {
           best.add(way.id, await write(path, source, way));
-          if (round === 0 && way === FORMS[0]) check(path, source);
+          if (round === 0 && way === VARIANTS[0]) check(path, source);
         }
         await done();
       }
@@ -77,13 +77,13 @@ function* figures(blocks: number, best: Best): Iterable<Figure> {
   const plain = best.of('plain');
   const what = `${blocks.toLocaleString('en')} MiB by plain fs.writeSync of 8 MiB`;
   yield { id: 'stream/plain', what, value: plain, unit: 's' };
-  for (const { id, what } of FORMS) {
+  for (const { id, what } of VARIANTS) {
     yield { id, what: `  in blocks of 1 MiB: ${what}`, value: best.of(id), unit: 's' };
     yield { id: `${id}/ratio`, what: 'the plain rate', value: plain / best.of(id), unit: 'x' };
   }
 }
 
-async function write(path: string, source: Float64Array, { isAsync, copy, checksum }: Form): Promise<number> {
+async function write(path: string, source: Float64Array, { isAsync, copy, checksum }: Variant): Promise<number> {
   const begun = performance.now();
   const file = File.createSync(path, { checksum });
   const dataset = file.createDataset('x', { dtype: 'float64', shape: [source.length] });

@@ -7,7 +7,7 @@ import { Random, shuffled } from './random.ts';
 import { scaledSize, wrongValue } from './workload.ts';
 
 /*
- * A large field in tiles of 512x256 float64, 1 MiB each, written whole in scrambled order: the way a field comes from many processes.
+ * A large field in tiles of 512x256 float64, 1 MiB each, written in random order, as by many processes.
  */
 
 export const TILE = [512, 256] as const;
@@ -15,9 +15,9 @@ const [HEIGHT, WIDTH] = TILE;
 const AREA = HEIGHT * WIDTH;
 const TILES = 1024;
 const ACROSS = 32;
-/** Tiles between two flushes. */
-const LOT = 64;
-/** Elements that are looked at afterwards, besides the corners of the field. */
+/** Tiles per flush. */
+const BATCH = 64;
+/** Number of elements that are checked, besides the corners of the field. */
 const SAMPLES = 1000;
 
 export class Tiles {
@@ -46,12 +46,12 @@ export class Tiles {
       for (let k = 0; k < AREA; k++) data[k] = tile * AREA + k;
       const start = [Math.floor(tile / this.#across) * HEIGHT, (tile % this.#across) * WIDTH];
       dataset.write(data, { start, count: TILE });
-      if (i % LOT === LOT - 1) file.flushSync();
+      if (i % BATCH === BATCH - 1) file.flushSync();
     });
     file.closeSync();
   }
 
-  /** Throws unless some elements of the ordinary file are those that were written. */
+  /** Checks a sample of the elements of an ordinary file. */
   async check(path: string): Promise<void> {
     const [rows, columns] = this.shape;
     const random = new Random(SAMPLES);
@@ -75,8 +75,8 @@ export class Tiles {
 }
 
 /**
- * A two-dimensional float64 dataset of an ordinary file, read from where the file's structure says that its elements are. Not through the
- * dataset: h5wasm, which reads ordinary data otherwise, need not be installed.
+ * A two-dimensional float64 dataset of an ordinary file, read at the addresses that its layout names. Not read through `Dataset`, which
+ * needs h5wasm for ordinary data.
  */
 export class OrdinaryTable {
   readonly #file: File;

@@ -4,7 +4,7 @@ import { H5LogError } from '../base/errors.ts';
 
 /** One measured number. */
 export interface Figure {
-  /** Which one it is, for those that measure the same with another program: `small/shuffled/write`. */
+  /** Stable id, such as `small/shuffled/write`; other programs are compared by it. */
   readonly id: string;
   readonly what: string;
   readonly value: number;
@@ -12,29 +12,29 @@ export interface Figure {
 }
 
 export interface WorkloadOptions {
-  /** A directory for its files. Those of the last round are left in it, for whoever wants to look at them. */
+  /** Directory for the files. Those of the last round are left in it. */
   readonly folder: string;
-  /** Which part of the full size; 1 is all of it. */
+  /** Fraction of the full size; 1 is the full size. */
   readonly scale: number;
-  /** How often to do it all; figures are the best of these, unless they say something else. */
+  /** Number of repetitions. Figures are the best of them unless they say otherwise. */
   readonly repeat: number;
-  /** Called now and then with the part that is done, 0 to 1. */
+  /** Called regularly with the fraction that is done, 0 to 1. */
   readonly onProgress?: (done: number) => void;
 }
 
-/** Something that is measured. It checks what it wrote, and throws where that is not what comes back. */
+/** A benchmark. It reads back what it wrote and throws if the values differ. */
 export interface Workload {
   readonly name: string;
   readonly summary: string;
   run(options: WorkloadOptions): AsyncIterable<Figure>;
 }
 
-/** A size at some scale, in whole units. */
+/** A size times the scale, as a whole number. */
 export function scaledSize(full: number, scale: number, least = 1): number {
   return Math.max(least, Math.round(full * scale));
 }
 
-/** To be called and waited for after each of so many equal steps. It also lets the process hear signals, which it cannot while it blocks. */
+/** Returns a function to await after each of `total` equal steps. It reports progress and lets the process receive signals, which it cannot while it blocks. */
 export function steps(total: number, onProgress: WorkloadOptions['onProgress']): () => Promise<void> {
   let done = 0;
   return () => {
@@ -44,7 +44,7 @@ export function steps(total: number, onProgress: WorkloadOptions['onProgress']):
   };
 }
 
-/** Seconds since a moment of `performance.now()`. */
+/** Seconds since a time of `performance.now()`. */
 export function secondsSince(begun: number): number {
   return (performance.now() - begun) / 1000;
 }
@@ -53,7 +53,7 @@ export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1] as number;
 }
 
-/** The shortest time of each of several things: whoever else uses the machine only makes it longer. */
+/** The shortest time of each of several measurements: other load on the machine only makes times longer. */
 export class Best {
   readonly #seconds = new Map<string, number>();
 
@@ -61,19 +61,19 @@ export class Best {
     this.#seconds.set(id, Math.min(seconds, this.of(id)));
   }
 
-  /** Infinite if there is none. */
+  /** Infinity if nothing was added under this id. */
   of(id: string): number {
     return this.#seconds.get(id) ?? Number.POSITIVE_INFINITY;
   }
 }
 
-/** The most memory that this process has had, in bytes. resourceUsage() may go on from the maximum of the process that started this one. */
+/** Peak memory of this process in bytes. Not from resourceUsage() alone: that may start at the maximum of the parent process. */
 export function peakMemory(): number {
   try {
     const [, kilobytes] = /VmHWM:\s*(\d+)/.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
     if (kilobytes !== undefined) return Number(kilobytes) * 1024;
   } catch {
-    // Another system than Linux.
+    // Not Linux.
   }
   return process.resourceUsage().maxRSS * 1024;
 }
@@ -81,7 +81,7 @@ export function peakMemory(): number {
 /** Bytes of one write call. */
 const WRITE_BYTES = 8 * 2 ** 20;
 
-/** Seconds of writing the same values some times over, in pieces of 8 MiB: what the machine can do without us. */
+/** Seconds that plain writes of the same values take, 8 MiB each, `times` times over: the baseline of the machine. */
 export function plainWrites(path: string, values: Float64Array, times = 1): number {
   const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
   const begun = performance.now();
@@ -96,7 +96,7 @@ export function plainWrites(path: string, values: Float64Array, times = 1): numb
   return seconds;
 }
 
-/** What was read is not what was written: its times are worth nothing. */
+/** Thrown if a value that was read is not the one that was written: the times are then meaningless. */
 export function wrongValue(file: string, where: readonly number[], found: unknown, expected: unknown): H5LogError {
   const text = `${file}: element ${where.join(', ')} is ${String(found)}, but ${String(expected)} was written`;
   return new H5LogError('MISMATCH', text, { file });

@@ -6,13 +6,13 @@ import { small } from './small.ts';
 import { stream } from './stream.ts';
 import type { Workload } from './workload.ts';
 
-/** A workload that comes with the package. */
+/** A workload of `h5log bench`. */
 export interface ShippedWorkload extends Workload {
-  /** The figure, in seconds, that stands for the whole of it, where one number has to be compared with another program's. */
+  /** Id of the main figure, in seconds, which is compared with another program's. */
   readonly headline: string;
 }
 
-/** All of them but E3SM's, which runs on several ranks and takes files. */
+/** All workloads except e3sm, which runs on several ranks and takes input files. */
 export const workloads: readonly ShippedWorkload[] = [
   { ...small, headline: 'small/shuffled/write' },
   { ...stream, headline: 'stream/async-lent' },

@@ -120,9 +120,9 @@ variables:
     ['netcdf a { variables: float t ; u:units = "K" ; }', 'there is no variable u'],
     ['netcdf a { variables: float t ; int t ; }', 'a second variable t'],
     ['netcdf a { :x = 1, "a" ; }', 'neither a number nor a text'],
-    ['netcdf a { :x = "a", 1 ; }', '1 is no text'],
+    ['netcdf a { :x = "a", 1 ; }', '1 is not a text'],
     ['netcdf a { :x = "open ; }', 'cannot be understood'],
-    ['netcdf a { } more', 'more behind the end'],
+    ['netcdf a { } more', 'more after the end'],
     ['netcdf a { x = 3 ; }', 'x is not expected here'],
   ])('that is wrong is refused: %j', (text, message) => {
     const error = failure(text);

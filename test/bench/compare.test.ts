@@ -96,7 +96,7 @@ describe('an external program', () => {
   });
 
   test('that does not say its seconds is refused', async () => {
-    await expect(beside('echo done')).rejects.toThrow('must end with a line that says its seconds');
+    await expect(beside('echo done')).rejects.toThrow('must print its seconds in the last line');
   });
 
   test('that fails is refused', async () => {

@@ -84,7 +84,7 @@ describe('h5log bench', () => {
     [['small', '--scale', '0'], '--scale is a number above 0, not 0'],
     [['small', '--scale', 'big'], '--scale is a number, not "big"'],
     [['open', ...tiny, '--external', 'echo oh >&2; exit 4'], 'ended with exit code 4: oh'],
-    [['open', ...tiny, '--external', 'echo nothing'], 'must end with a line that says its seconds, not with "nothing"'],
+    [['open', ...tiny, '--external', 'echo nothing'], 'must print its seconds in the last line, not "nothing"'],
   ])('says what is wrong with %j', slow, async (args, message) => {
     const { code, stderr } = await bench(...args);
     expect(stderr).toMatch(/^h5log: OPTION: [^\n]*\n$/);
