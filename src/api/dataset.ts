@@ -57,6 +57,8 @@ export class Dataset<D extends DType = DType> {
   /** @internal */
   readonly [handle]: ObjectHandle;
   #logged: LogDataset | null = null;
+  /** The node that was found not to be in the log. */
+  #ordinary: ObjectNode | null = null;
 
   /** @internal */
   constructor(session: FileSession, file: File, path: string, node: ObjectNode) {
@@ -81,7 +83,9 @@ export class Dataset<D extends DType = DType> {
   get #log(): LogDataset | undefined {
     const { node } = this[handle];
     if (this.#logged?.node === node) return this.#logged;
+    if (this.#ordinary === node) return undefined;
     this.#logged = this.#session.logDataset(node, this.path) ?? null;
+    this.#ordinary = this.#logged ? null : node;
     return this.#logged ?? undefined;
   }
 
@@ -112,11 +116,11 @@ export class Dataset<D extends DType = DType> {
   }
 
   get shape(): readonly number[] {
-    return this.#shape.shape;
+    return (this.#log ?? this.#shape).shape;
   }
 
   get maxShape(): readonly (number | null)[] {
-    return this.#shape.maxShape;
+    return (this.#log ?? this.#shape).maxShape;
   }
 
   get rank(): number {

@@ -54,8 +54,9 @@ export class LogDataset {
     this.path = path;
     this.id = anchor.id;
     this.elements = new Elements(anchor.dtype);
-    this.shape = anchor.shape;
-    this.maxShape = anchor.maxShape;
+    // Users get these lists as they are.
+    this.shape = Object.freeze(anchor.shape);
+    this.maxShape = Object.freeze(anchor.maxShape);
     this.chunks = anchor.chunks;
     this.filters = filterEntries(anchor.filters, this.elements.size);
     this.fill = anchor.fill === undefined ? null : encodeFillValue(anchor.dtype, anchor.fill);

@@ -43,7 +43,7 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
       log.resized.add(dataset);
     }
     resizeAnchor(log.structure, node, shape);
-    dataset.shape = shape;
+    dataset.shape = Object.freeze(shape);
     for (const box of filled) dataset.postFill(box);
   };
 }
