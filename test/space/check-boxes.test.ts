@@ -1,26 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { clip } from '../../src/space/box.ts';
 import { boxInto, isPlainBox, manyInto } from '../../src/space/check-boxes.ts';
 import { select, type Where } from '../../src/space/select.ts';
-import { subtractMany } from '../../src/space/sets.ts';
 import { runs } from '../seed.ts';
-import { covered, shapes } from './model.ts';
+import { boxesIn, covered, shapes } from './model.ts';
 
 const anyNumber = fc.oneof(
   { weight: 20, arbitrary: fc.nat(6) },
   fc.constantFrom(-1, 0.5, NaN, Infinity, -0, 2 ** 53, 2 ** 60),
 );
-const boxesIn = (shape: readonly number[], max: number) =>
-  fc
-    .array(fc.tuple(...shape.map((n) => fc.tuple(fc.nat(n), fc.nat(n)))), { maxLength: max, size: 'max' })
-    .map((list) => ({
-      rank: shape.length,
-      length: list.length,
-      starts: Float64Array.from(list.flatMap((box) => box.map(([a, b]) => Math.min(a, b)))),
-      counts: Float64Array.from(list.flatMap((box) => box.map(([a, b]) => Math.abs(a - b)))),
-    }));
-
 /** Number of elements, or null if the box is refused. */
 function model(start: readonly number[], count: readonly number[], shape: readonly number[]): number | null {
   if (start.length !== shape.length || count.length !== shape.length) return null;
@@ -147,73 +135,5 @@ describe('many boxes', () => {
     expect(() => into([0, 0, 0, 0], [1, 1, 1], [4, 3])).toThrow(/2 or 4 counts, not 3/);
     expect(() => into(new BigInt64Array(2) as unknown as number[], [1, 1], [4, 3])).toThrow(/bigint/);
     expect(() => into([0], [1], [])).toThrow(expect.objectContaining(code));
-  });
-});
-
-describe('cutting', () => {
-  test('clip leaves what is inside the smaller shape', () => {
-    fc.assert(
-      fc.property(
-        shapes(4).chain((shape) =>
-          fc.record({
-            shape: fc.constant(shape),
-            boxes: boxesIn(shape, 6),
-            cut: fc.array(fc.nat(6), { minLength: 32, maxLength: 32 }),
-          }),
-        ),
-        ({ shape, boxes, cut }) => {
-          const smaller = shape.map((n, d) => Math.max(0, n - cut[d]!));
-          const inside = (flat: number) => {
-            let rest = flat;
-            return [...shape.keys()].reverse().every((d) => {
-              const x = rest % shape[d]!;
-              rest = (rest - x) / shape[d]!;
-              return x < smaller[d]!;
-            });
-          };
-          const pieces = clip(boxes, smaller);
-          expect(covered(pieces, shape)).toEqual(covered(boxes, shape).filter(inside));
-          expect(pieces.size).toBe(covered(pieces, shape).length);
-          for (let i = 0; i < pieces.length; i++) {
-            const of = pieces.from[i]! * shape.length;
-            expect(pieces.starts.slice(i * shape.length, (i + 1) * shape.length)).toEqual(
-              boxes.starts.slice(of, of + shape.length),
-            );
-          }
-        },
-      ),
-      runs('boxes inside a shape', 1000),
-    );
-  });
-
-  test('subtractMany leaves what no box covers, in disjoint pieces', () => {
-    fc.assert(
-      fc.property(
-        shapes(4, 9).chain((shape) =>
-          fc.record({
-            shape: fc.constant(shape),
-            whole: boxesIn(shape, 3),
-            covers: fc.oneof(boxesIn(shape, 4), boxesIn(shape, 60)),
-          }),
-        ),
-        ({ shape, whole, covers }) => {
-          const hidden = new Set(covered(covers, shape));
-          const before = [...covers.starts];
-          for (let i = 0; i < whole.length; i++) {
-            const at = i * shape.length;
-            const one = { ...whole, length: 1, starts: whole.starts.subarray(at), counts: whole.counts.subarray(at) };
-            const pieces = subtractMany(whole.starts, whole.counts, covers, at);
-            const left = covered(one, shape).filter((x) => !hidden.has(x));
-            expect(covered(pieces, shape).sort((a, b) => a - b)).toEqual(left);
-          }
-          expect([...covers.starts]).toEqual(before);
-        },
-      ),
-      runs('boxes without others', 4000),
-    );
-    expect(
-      subtractMany([0, 0], [4, 0], { rank: 2, length: 0, starts: new Float64Array(), counts: new Float64Array() })
-        .length,
-    ).toBe(0);
   });
 });

@@ -44,6 +44,17 @@ function boxes(shape: readonly number[]): fc.Arbitrary<{ start: number[]; count:
   }));
 }
 
+/** Boxes in flat lists, anywhere in the shape; some are empty. */
+export const boxesIn = (shape: readonly number[], max: number) =>
+  fc
+    .array(fc.tuple(...shape.map((n) => fc.tuple(fc.nat(n), fc.nat(n)))), { maxLength: max, size: 'max' })
+    .map((list) => ({
+      rank: shape.length,
+      length: list.length,
+      starts: Float64Array.from(list.flatMap((box) => box.map(([a, b]) => Math.min(a, b)))),
+      counts: Float64Array.from(list.flatMap((box) => box.map(([a, b]) => Math.abs(a - b)))),
+    }));
+
 /** Slabs inside the shape, some with missing parts, some with blocks that touch or overlap. */
 export function slabs(shape: readonly number[]): fc.Arbitrary<Modelled> {
   const dimension = (n: number) =>

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { BoxList, isRowMajor } from '../../src/space/box-list.ts';
-import { combine, union } from '../../src/space/sets.ts';
+import { combine, subtractMany, union } from '../../src/space/sets.ts';
 import type { SetOperation } from '../../src/space/sweep.ts';
 import { runs } from '../seed.ts';
-import { covered } from './model.ts';
+import { boxesIn, covered, shapes } from './model.ts';
 
 /** Boxes of the kinds that hurt: small ones, tall and wide ones, nested and staggered ones. */
 function boxes(n: number, shape: readonly number[], kind: string, seed: number): BoxList {
@@ -91,5 +91,38 @@ describe('set operations on crowds of boxes', () => {
   test('a union of nested boxes is the outermost', () => {
     const list = boxes(100_000, [300_000, 300_000], 'nested', 1);
     expect(union(list, true).toBoxes()).toMatchObject({ length: 1, counts: Float64Array.of(300_000, 300_000) });
+  });
+});
+
+describe('boxes without others', () => {
+  test('subtractMany leaves what no box covers, in disjoint pieces', () => {
+    fc.assert(
+      fc.property(
+        shapes(4, 9).chain((shape) =>
+          fc.record({
+            shape: fc.constant(shape),
+            whole: boxesIn(shape, 3),
+            covers: fc.oneof(boxesIn(shape, 4), boxesIn(shape, 60)),
+          }),
+        ),
+        ({ shape, whole, covers }) => {
+          const hidden = new Set(covered(covers, shape));
+          const before = [...covers.starts];
+          for (let i = 0; i < whole.length; i++) {
+            const at = i * shape.length;
+            const one = { ...whole, length: 1, starts: whole.starts.subarray(at), counts: whole.counts.subarray(at) };
+            const pieces = subtractMany(whole.starts, whole.counts, covers, at);
+            const left = covered(one, shape).filter((x) => !hidden.has(x));
+            expect(covered(pieces, shape).sort((a, b) => a - b)).toEqual(left);
+          }
+          expect([...covers.starts]).toEqual(before);
+        },
+      ),
+      runs('boxes without others', 4000),
+    );
+    expect(
+      subtractMany([0, 0], [4, 0], { rank: 2, length: 0, starts: new Float64Array(), counts: new Float64Array() })
+        .length,
+    ).toBe(0);
   });
 });
