@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { linkSync, readdirSync, readFileSync, readlinkSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -34,10 +33,15 @@ export function lockPathFor(path: string | URL): string {
  * is itself a stale lock and is taken over in the same way, by a claim named after the token in it.
  */
 export function acquireLock(path: string | URL): Lock {
-  const attempt = new Attempt(lockPathFor(path), { ...thisProcess(), token: randomBytes(8).toString('hex') });
+  const attempt = new Attempt(lockPathFor(path), { ...thisProcess(), token: randomToken() });
   attempt.run();
   const { lock, token, takenOverFrom } = attempt;
   return { path: lock, token, takenOverFrom, release: () => release(lock, token) };
+}
+
+function randomToken(): string {
+  // Loaded here and not at the top: only writers need it, and it takes 4 ms.
+  return process.getBuiltinModule('node:crypto').randomBytes(8).toString('hex');
 }
 
 /** A takeover by another process takes well under a millisecond; one that hangs is not waited for any longer than this. */
