@@ -12,7 +12,7 @@ export interface ErrorRecord {
 }
 
 /** An error may be its own cause, in a circle. */
-const MOST_CAUSES = 8;
+const MAX_CAUSES = 8;
 
 /** Copies an error. `rank` is where it happened, unless the error itself names a rank. */
 export function recordError(error: unknown, rank: number, depth = 0): ErrorRecord {
@@ -29,7 +29,7 @@ export function recordError(error: unknown, rank: number, depth = 0): ErrorRecor
     message,
     stack,
     properties,
-    cause: cause === undefined || depth >= MOST_CAUSES ? undefined : recordError(cause, rank, depth + 1),
+    cause: cause === undefined || depth >= MAX_CAUSES ? undefined : recordError(cause, rank, depth + 1),
   };
 }
 

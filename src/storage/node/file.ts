@@ -250,7 +250,7 @@ class Descriptor {
 /** `writev` takes at most IOV_MAX parts, which is 1024 on Linux and macOS. */
 const MAX_PARTS = 1024;
 /** Node refuses 2 GiB and more in one call; half of that is safe and no slower. */
-export const MAX_BYTES = 2 ** 30;
+const MAX_BYTES = 2 ** 30;
 
 /**
  * Splits a list of buffers into batches that one `writev` accepts, and continues after a short write.
