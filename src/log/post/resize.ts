@@ -1,11 +1,10 @@
-import { type Boxes, boxesAt, clip, endOf } from '../../space/box.ts';
+import { type Boxes, clip, endOf } from '../../space/box.ts';
 import { gather } from '../../space/copy.ts';
 import { subtractMany } from '../../space/sets.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { readReach, resizeAnchor, writeReach } from '../format/anchor.ts';
-import type { BlockIndex } from '../read/index.ts';
-import { visible } from '../read/visible.ts';
+import { covered } from '../read/visible.ts';
 import type { LogDataset } from './dataset.ts';
 import { DatasetStage, type Stage } from './stage.ts';
 
@@ -86,9 +85,7 @@ function* coveredBy(dataset: LogDataset, start: Float64Array, count: Float64Arra
   const { log } = dataset;
   const { committed } = log.tables;
   const whole = yield* log.tables.whole(dataset, committed);
-  const lists: Boxes[] = [
-    seenIn(whole ?? (yield* log.tables.index(dataset, { low: start, high }, committed)), start, count),
-  ];
+  const lists: Boxes[] = [whole ?? (yield* log.tables.index(dataset, { low: start, high }, committed))];
   for (const stage of log.flushing) {
     const part = stage.of(dataset);
     for (const { shared, from, to } of part?.runs ?? []) {
@@ -101,30 +98,7 @@ function* coveredBy(dataset: LogDataset, start: Float64Array, count: Float64Arra
       });
     }
   }
-  // The box minus its gaps.
-  return boxesOf(subtractMany(start, count, subtractMany(start, count, joined(rank, lists))));
-}
-
-/** Above this many elements visibility is not computed: covering with hidden blocks as well costs less. */
-const MOST_TICKS = 4 * 2 ** 20;
-
-/** The blocks of which something can be seen in a box. */
-function seenIn(index: BlockIndex, start: Float64Array, count: Float64Array): Boxes {
-  const candidates = index.query(start, endOf(start, count));
-  const blocks = sizeOf(count) > MOST_TICKS ? candidates : visible(index, candidates, start, count).blocks;
-  return boxesAt(index, blocks);
-}
-
-function joined(rank: number, lists: readonly Boxes[]): Boxes {
-  const length = lists.reduce((sum, list) => sum + list.length, 0);
-  const [starts, counts] = [new Float64Array(length * rank), new Float64Array(length * rank)];
-  let at = 0;
-  for (const list of lists) {
-    starts.set(list.starts.subarray(0, list.length * rank), at);
-    counts.set(list.counts.subarray(0, list.length * rank), at);
-    at += list.length * rank;
-  }
-  return { rank, length, starts, counts };
+  return boxesOf(covered(lists, start, high, false).toBoxes());
 }
 
 interface Clipping {

@@ -1,51 +1,49 @@
-import { type Box, boxAt, boxesAt, countOf, positionIn } from '../../space/box.ts';
-import { subtractMany } from '../../space/sets.ts';
+import { type Box, boxAt, positionIn } from '../../space/box.ts';
 import type { BlockIndex } from '../read/index.ts';
+import { visibleParts } from '../read/visible.ts';
 import { meetsShape } from './chunk-survey.ts';
 
 /** More pieces than this make a virtual dataset slow to open. */
 const MOST_PIECES = 4096;
-/** A block under more newer ones than this is not worth to be clipped. */
+/** A block that more newer ones overlap is not worth cutting. */
 const MOST_COVERS = 4096;
-/** So many blocks are looked at, and so many that lie over them. */
+/** At most this many blocks are cut, with this many newer ones in all. */
 const MOST_BLOCKS = 2 ** 18;
 const MOST_WORK = 2 ** 22;
 
-/** A part of a dataset that is seen of one block: stretches of elements from a byte of the file on. */
+/** A visible part of one block: runs of elements from a byte of the file on. */
 export interface MappedPiece {
   readonly start: readonly number[];
   readonly count: readonly number[];
   readonly offset: number;
-  readonly runs: Runs;
+  readonly runs: StridedRuns;
 }
 
 /**
- * What is seen of each block, clipped where newer ones lie over it, so that no two pieces overlap. null if there are too many
- * pieces, or blocks whose bytes are not the elements themselves.
+ * The visible parts of all blocks, which a virtual dataset can map: no two of them overlap. null if there are too many of them, or
+ * blocks whose bytes are not the elements themselves.
  */
 export function mappedPieces(index: BlockIndex, shape: readonly number[], elementSize: number): MappedPiece[] | null {
   if (index.stored || index.length > MOST_BLOCKS) return null;
-  const { rank, starts, counts } = index;
+  const [origin, end] = [new Float64Array(shape.length), Float64Array.from(shape)];
   const pieces: MappedPiece[] = [];
   let work = 0;
   for (let block = index.length - 1; block >= 0; block--) {
     if (!meetsShape(index, block, shape)) continue;
-    const low = starts.slice(block * rank, (block + 1) * rank);
-    const high = low.map((start, d) => Math.min(start + (counts[block * rank + d] as number), shape[d] as number));
-    const over = index.query(low, high).filter((other) => other > block);
-    work += over.length;
-    if (over.length > MOST_COVERS || work > MOST_WORK) return null;
-    const seen = subtractMany(low, countOf(low, high), boxesAt(index, over));
-    for (let i = 0; i < seen.length; i++) if (!add(pieces, index, block, boxAt(seen, i), elementSize)) return null;
+    const seen = visibleParts(index, block, origin, end, Math.min(MOST_COVERS, MOST_WORK - work));
+    if (!seen) return null;
+    work += seen.newer;
+    for (let i = 0; i < seen.parts.length; i++)
+      if (!add(pieces, index, block, boxAt(seen.parts, i), elementSize)) return null;
   }
   return pieces;
 }
 
-/** Adds a box of a block; one whose elements are not evenly spread in the block is taken apart. */
+/** Adds a part of a block; one whose elements are not evenly spread in the block is taken apart. */
 function add(pieces: MappedPiece[], index: BlockIndex, block: number, box: Box, elementSize: number): boolean {
   const { rank, starts, counts, offsets } = index;
   const shape = counts.subarray(block * rank, (block + 1) * rank);
-  const runs = runsOf(shape, box.count);
+  const runs = stridedRuns(shape, box.count);
   if (!runs) {
     const d = box.count.findIndex((n) => n > 1);
     const n = box.count[d] as number;
@@ -64,21 +62,15 @@ function add(pieces: MappedPiece[], index: BlockIndex, block: number, box: Box, 
   return true;
 }
 
-/*
- * A box inside a larger one, both in row-major order: as few stretches of elements as there are.
- */
-
-type Numbers = ArrayLike<number>;
-
-/** Stretches of `run` elements, `times` of them, one every `stride` elements. */
-interface Runs {
+/** `times` runs of `run` elements, one every `stride` elements. */
+interface StridedRuns {
   readonly run: number;
   readonly times: number;
   readonly stride: number;
 }
 
-/** The stretches of a box, or null if they do not follow one another at equal distances. */
-function runsOf(shape: Numbers, count: Numbers): Runs | null {
+/** The runs of a box inside a larger one, both in row-major order; null if they do not follow one another at equal distances. */
+function stridedRuns(shape: ArrayLike<number>, count: ArrayLike<number>): StridedRuns | null {
   let run = 1;
   let [times, stride] = [1, 1];
   let step = 1;

@@ -1,14 +1,14 @@
 import { inflate } from '#platform';
 import { type FilterStep, unfilter } from '../../filter/pipeline.ts';
 import { FileBytes } from '../../hdf5/format/file-bytes.ts';
-import { endOf, halves, intersectInto, isContiguous, overlaps, positionIn } from '../../space/box.ts';
+import { endOf, halves, intersectInto, isContiguous, positionIn } from '../../space/box.ts';
 import { copyBox } from '../../space/copy.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import type { BlockIndex } from './index.ts';
 import { CACHED, GAP, readRuns, WINDOW } from './runs.ts';
-import { visible } from './visible.ts';
+import { overlapping, visible } from './visible.ts';
 
 /** A box of more elements that more than so many blocks touch is read in halves, so that what is visible stays small. */
 const LARGE_BOX = 4 * 2 ** 20;
@@ -75,8 +75,9 @@ export class BoxReader {
   *read(start: Float64Array, count: Float64Array, out: Uint8Array, at: number, among?: Uint32Array): Io<void> {
     const size = sizeOf(count);
     if (size === 0) return;
-    const high = endOf(start, count);
-    const candidates = among ? this.#touching(among, start, high) : this.index.query(start, high, this.#limit);
+    const candidates = among
+      ? overlapping(this.index, among, start, count)
+      : this.index.query(start, endOf(start, count), this.#limit);
     if (size > LARGE_BOX && candidates.length > MANY_BLOCKS) {
       const { first, later, second } = halves(start, count);
       const known = among ? candidates : undefined;
@@ -92,17 +93,6 @@ export class BoxReader {
 
   fileOf(block: number): FileBytes {
     return (this.#files[this.index.stores?.[block] ?? 0] as LogData).file;
-  }
-
-  #touching(among: Uint32Array, low: Float64Array, high: Float64Array): Uint32Array {
-    const { starts, counts, rank } = this.index;
-    const found = new Uint32Array(among.length);
-    let length = 0;
-    for (let i = 0; i < among.length; i++) {
-      const block = among[i] as number;
-      if (overlaps(starts, counts, block * rank, rank, low, high)) found[length++] = block;
-    }
-    return found.subarray(0, length);
   }
 
   /** Reads the blocks, neighbours in the file together, and copies what lies in the box; later blocks over earlier ones. */

@@ -1,95 +1,10 @@
 import type { FileBytes } from '../../hdf5/format/file-bytes.ts';
-import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import type { BlockIndex } from './index.ts';
+import type { Runs } from './visible.ts';
 
-// Blocks that are each one run of the box that is read, as most small ones are: much less work than boxes in general.
-
-/** Positions beyond this are no 32-bit integers, which are twice as fast in loops. */
-const MAX_SIZE = 2 ** 31;
 /** At most so many are copied together. */
 const RUNS_A_READ = 65_536;
-
-interface Runs {
-  /** Numbers of the blocks. */
-  readonly blocks: Uint32Array;
-  /** In elements: where in the box each begins, and how long it is. */
-  readonly at: Int32Array;
-  readonly lengths: Int32Array;
-  /** Where the box begins in the last dimension: elements of a block before that are skipped. */
-  readonly low: number;
-}
-
-/** What can be seen of some blocks in a box. */
-export interface Visible {
-  /** Numbers of the blocks of which something can be seen, ascending. */
-  readonly blocks: Uint32Array;
-  /** Every element of the box is covered by some block. */
-  readonly complete: boolean;
-  /** If each of them is one run of the box, and there are many. */
-  readonly runs?: Runs;
-}
-
-/** The parts of blocks inside a box; null unless each of them is one run. */
-function runsIn(index: BlockIndex, blocks: Uint32Array, start: Float64Array, count: Float64Array): Runs | null {
-  const { rank, starts, counts } = index;
-  const n = blocks.length;
-  const last = rank - 1;
-  const low = start[last] as number;
-  const runs = { blocks, at: new Int32Array(n), lengths: new Int32Array(n), low };
-  const high = low + (count[last] as number);
-  for (let i = 0; i < n; i++) {
-    const k = (blocks[i] as number) * rank;
-    let row = 0;
-    for (let d = 0; d < last; d++) {
-      if (counts[k + d] !== 1) return null;
-      row = row * (count[d] as number) + (starts[k + d] as number) - (start[d] as number);
-    }
-    const begin = starts[k + last] as number;
-    const from = Math.max(begin, low);
-    runs.at[i] = row * (count[last] as number) + from - low;
-    runs.lengths[i] = Math.min(begin + (counts[k + last] as number), high) - from;
-  }
-  return runs;
-}
-
-/** As `visible`, if all candidates are runs and stored as they are, otherwise null; `ticks` has a zero for every element of the box. */
-export function visibleRuns(
-  index: BlockIndex,
-  candidates: Uint32Array,
-  start: Float64Array,
-  count: Float64Array,
-  ticks: Uint8Array,
-): Visible | null {
-  let left = sizeOf(count);
-  const all = index.stored || left > MAX_SIZE ? null : runsIn(index, candidates, start, count);
-  if (!all) return null;
-  const { blocks, at, lengths, low } = all;
-  let first = blocks.length;
-  const seen = new Uint32Array(first);
-  for (let i = first - 1; i >= 0 && left > 0; i--) {
-    const begin = at[i] as number;
-    const end = begin + (lengths[i] as number);
-    const before = left;
-    for (let k = begin; k < end; k++) {
-      if (ticks[k] !== 0) continue;
-      ticks[k] = 1;
-      left--;
-    }
-    if (left === before) continue;
-    first--;
-    seen[first] = blocks[i] as number;
-    at[first] = begin;
-    lengths[first] = end - begin;
-  }
-  const runs: Runs = {
-    blocks: seen.subarray(first),
-    at: at.subarray(first),
-    lengths: lengths.subarray(first),
-    low,
-  };
-  return { blocks: runs.blocks, complete: left === 0, runs };
-}
 
 /** How runs are read. */
 interface RunReader {

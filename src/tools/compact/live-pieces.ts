@@ -1,12 +1,9 @@
 import type { BlockIndex } from '../../log/read/index.ts';
-import { visible } from '../../log/read/visible.ts';
+import { covered, visible } from '../../log/read/visible.ts';
 import { boxSize, clipInto, countOf, endOf } from '../../space/box.ts';
 import { BoxList } from '../../space/box-list.ts';
 import { union } from '../../space/sets.ts';
 import { sizeOf } from '../../space/shape.ts';
-
-/** Chunks of more elements than this are not ticked off one by one. */
-const MOST_TICKS = 2 ** 25;
 
 /** What is left of a dataset: boxes to be read and written anew, and blocks that can be copied as they are stored. */
 export interface LivePieces {
@@ -24,9 +21,7 @@ export interface Window {
 
 /** Without filters all that was ever written inside the window, in as few boxes as possible. */
 export function livePlain(index: BlockIndex, window: Window): LivePieces {
-  const list = new BoxList(index.rank, index.length);
-  for (let i = 0; i < index.length; i++) pushClipped(index, i, window, list);
-  return { boxes: union(list, true), kept: [] };
+  return { boxes: covered([index], window.lo, window.hi, true), kept: [] };
 }
 
 /**
@@ -83,11 +78,7 @@ export function* liveCells(index: BlockIndex, window: Window, chunk: readonly nu
     const lo = Float64Array.from(cell, (c, d) => Math.max(c * (chunk[d] as number), window.lo[d] as number));
     const hi = Float64Array.from(cell, (c, d) => Math.min((c + 1) * (chunk[d] as number), window.hi[d] as number));
     const count = countOf(lo, hi);
-    const size = sizeOf(count);
-    const seen =
-      size > MOST_TICKS && blocks.length > 1
-        ? { blocks, complete: false }
-        : visible(index, Uint32Array.from(blocks), lo, count);
+    const seen = visible(index, Uint32Array.from(blocks), lo, count);
     const [only] = seen.blocks;
     if (seen.blocks.length === 1 && only !== undefined && isStream(index, only)) {
       if (clipped(index, only, { lo, hi })?.isWhole) {

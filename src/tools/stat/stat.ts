@@ -5,11 +5,11 @@ import { ENTRY } from '../../log/format/table.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
+import { visibleElements } from '../../log/read/visible.ts';
 import type { LogStore } from '../../log/store.ts';
 import { boxSize, clipInto } from '../../space/box.ts';
 import { drive, logOf, nameOf, reading, type Source, sayingKind, storagesOf } from '../inside.ts';
 import { entrySize, FORMS, type Form, formOf, type Origin, Origins, tablesOf } from '../log-tables.ts';
-import { visibleElements } from './visible-elements.ts';
 
 export interface StatOptions {
   /** Only this dataset; ranks, tables and totals are still those of the whole file. */

@@ -3,13 +3,10 @@ import { join } from 'node:path';
 import { type DType, File } from 'h5log';
 import { plotBlocks, type Stat, stat } from 'h5log/tools';
 import { describe, expect, test } from 'vitest';
-import { BlockIndex } from '../../../src/log/read/index.ts';
-import { visibleElements } from '../../../src/tools/stat/visible-elements.ts';
 import { h5log, intoHead, onTerminal, slow } from '../../cli/command.ts';
-import { count } from '../../counts.ts';
 import { pythonSync, withOracle } from '../../oracles.ts';
 import { folder, misread, readable } from '../../original/fixtures.ts';
-import { random, repeats, seed, some } from '../../seed.ts';
+import { some } from '../../seed.ts';
 import { temporaryDirectory } from '../../temporary.ts';
 import { classicFile, cutFile, damagedTable, fileOfRanks, regularFile } from '../samples.ts';
 
@@ -33,73 +30,6 @@ function checkSums({ datasets, ranks, tables, data, size, structure }: Stat): vo
     expect(dataset.dead).toBeLessThanOrEqual(dataset.bytes);
   }
 }
-
-describe('elements that can be seen', () => {
-  test('are those of a plain array in which later blocks replace earlier ones', () => {
-    const rng = random(seed('visible elements'));
-    const whole = (most: number): number => Math.floor(rng() * (most + 1));
-    const arrays = repeats(600);
-    let blocks = 0;
-    for (let n = 0; n < arrays; n++) {
-      const rank = 1 + whole(2);
-      const shape = Array.from({ length: rank }, () => 1 + whole(rank === 1 ? 400 : rank === 2 ? 40 : 12));
-      const index = new BlockIndex(rank);
-      const total = shape.reduce((a, b) => a * b, 1);
-      const owner = new Int32Array(total).fill(-1);
-      const many = 1 + whole(60);
-      for (let i = 0; i < many; i++) {
-        index.reserve(1);
-        const boxes = shape.map((size) => {
-          const start = whole(size);
-          // Some reach out of the shape.
-          return { start, count: 1 + whole(size - start + 2) };
-        });
-        boxes.forEach(({ start, count: length }, d) => {
-          index.starts[i * rank + d] = start;
-          index.counts[i * rank + d] = length;
-        });
-        index.add(i * 1000, 0);
-        for (let e = 0; e < total; e++) {
-          let rest = e;
-          let inside = true;
-          for (let d = rank - 1; d >= 0; d--) {
-            const at = rest % (shape[d] as number);
-            rest = Math.floor(rest / (shape[d] as number));
-            const { start, count: length } = boxes[d] as { start: number; count: number };
-            inside &&= at >= start && at < start + length;
-          }
-          if (inside) owner[e] = i;
-        }
-      }
-      const expected = new Array<number>(many).fill(0);
-      for (const i of owner) if (i >= 0) (expected[i] as number)++;
-      expect(Array.from(visibleElements(index, shape))).toEqual(expected);
-      blocks += many;
-    }
-    count('visible elements', { arrays, blocks });
-  });
-
-  test('are found in time, however often the same elements are written and however many blocks there are', () => {
-    const index = new BlockIndex(2);
-    const n = 40_000;
-    for (let i = 0; i < n; i++) {
-      index.reserve(1);
-      // Half of them all over one another, half beside one another.
-      const k = index.length * 2;
-      [index.starts[k], index.starts[k + 1]] = i < n / 2 ? [0, 0] : [100 + (i % 200) * 4, Math.floor(i / 200) * 4];
-      [index.counts[k], index.counts[k + 1]] = i < n / 2 ? [50, 50] : [4, 4];
-      index.add(i * 100, 0);
-    }
-    const begun = performance.now();
-    const seen = visibleElements(index, [1000, 1000]);
-    const seconds = (performance.now() - begun) / 1000;
-    expect(seen[n / 2 - 1]).toBe(2500);
-    expect(seen.subarray(0, n / 2 - 1).every((elements) => elements === 0)).toBe(true);
-    expect(seen.subarray(n / 2).every((elements) => elements === 16)).toBe(true);
-    expect(seconds).toBeLessThan(10);
-    process.stdout.write(`stat: ${n} blocks in ${seconds.toFixed(2)} s\n`);
-  });
-});
 
 describe('stat', () => {
   test.each(some([...readable, ...misread.filter((name) => !name.includes('merge'))], 'files to count'))(
