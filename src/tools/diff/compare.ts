@@ -3,6 +3,7 @@ import { H5LogError } from '../../base/errors.ts';
 import { decodeValues } from '../../dtype/decode.ts';
 import { containsReference, containsVlen, describeType, sameType } from '../../dtype/describe.ts';
 import { type CompoundType, type DType, type FullType, fullType, storedNumber } from '../../dtype/model.ts';
+import { cellOf } from '../../space/grid.ts';
 import { isNull } from '../inside.ts';
 import { fullSlab, pieceSize, slabPieces } from '../values.ts';
 
@@ -222,15 +223,7 @@ export async function* compareData(
   }
   for (const { where, size } of slabPieces(fullSlab({}, shape, a.path), most)) {
     const lists = await readBoth(a, b, { start: where.start, count: where.count }, size);
-    const position = (i: number): number[] => {
-      const at = new Array<number>(shape.length);
-      for (let d = shape.length - 1, rest = i; d >= 0; d--) {
-        const n = where.count[d] as number;
-        at[d] = (where.start[d] as number) + (rest % n);
-        rest = Math.floor(rest / n);
-      }
-      return at;
-    };
+    const position = (i: number): number[] => cellOf(i, where.count).map((c, d) => c + (where.start[d] as number));
     yield* compareLists(...lists, a.dtype, tolerance, position);
   }
 }

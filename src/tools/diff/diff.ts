@@ -4,6 +4,7 @@ import { Group } from '../../api/group.ts';
 import { H5LogError } from '../../base/errors.ts';
 import { describeType, sameType } from '../../dtype/describe.ts';
 import type { LinkTarget } from '../../hdf5/messages/link.ts';
+import { cellOf } from '../../space/grid.ts';
 import { identityOf, type Member, membersOf, nameOf, type Source, sayingKind } from '../inside.ts';
 import { type Plain, plainValue, valuePrinter } from '../value-text.ts';
 import {
@@ -256,7 +257,7 @@ class Walk {
       const shapes: readonly [Described, Described] = [x, y];
       const pair: Pair = { kind: 'attribute', ...paths(a, b), name, shapes };
       const [ours, theirs] = [listOf(a.attributes.get(name), x), listOf(b.attributes.get(name), y)];
-      const position = (i: number): number[] => coordinates(i, x.shape ?? []);
+      const position = (i: number): number[] => cellOf(i, x.shape ?? []);
       yield* this.#arrays(pair, shapes, () => compareLists(ours, theirs, x.dtype, this.#options, position));
     }
   }
@@ -309,15 +310,6 @@ function linkText(link: LinkTarget): string {
 function listOf(value: unknown, { shape }: Described): ArrayLike<unknown> {
   if (shape === null) return [];
   return shape.length === 0 ? [value] : (value as ArrayLike<unknown>);
-}
-
-function coordinates(i: number, shape: readonly number[]): number[] {
-  const at = new Array<number>(shape.length);
-  for (let d = shape.length - 1, rest = i; d >= 0; d--) {
-    at[d] = rest % (shape[d] as number);
-    rest = Math.floor(rest / (shape[d] as number));
-  }
-  return at;
 }
 
 function described({ position, within, dtype, a, b }: FoundLeaf): ValueDifference {
