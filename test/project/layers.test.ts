@@ -45,6 +45,20 @@ describe('imports', () => {
     expect(wrong.flatMap(wrongImports)).toHaveLength(wrong.length);
   });
 
+  test('of hdf5 go from each folder only to those before it', () => {
+    const folders = ['format', 'messages', 'read', 'graph', 'layouts', 'write', 'open.ts'];
+    const place = (path: string): number => folders.indexOf(path.split('/')[1] ?? '');
+    const wrong = sources
+      .filter(({ path }) => path.startsWith('hdf5/'))
+      .flatMap(({ path, imports }) =>
+        imports
+          .map((from) => posix.join(posix.dirname(path), from))
+          .filter((to) => to.startsWith('hdf5/') && (place(path) < 0 || place(to) > place(path)))
+          .map((to) => `${path}: ${to}`),
+      );
+    expect(wrong).toEqual([]);
+  });
+
   test('form no cycles, types included, but for those that docs/architecture.md names', () => {
     const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
     const named = [...page.matchAll(/^- Cycle: (.*?)\. /gm)].map(([, files = '']) => files.replaceAll('`', ''));

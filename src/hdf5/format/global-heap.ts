@@ -53,7 +53,7 @@ export class GlobalHeap {
     this.#collectionBytes = new Budget(file);
   }
 
-  /** Reads every collection that some elements need, also for nested values. `pending` knows objects that are not in the file yet. */
+  /** Reads every collection that some elements need, also for nested values. `pending` has objects that are not in the file yet. */
   *load(dtype: DType, data: Uint8Array, count: number, pending?: HeapLookup): Io<void> {
     for (;;) {
       const missing = new Set<number>();

@@ -219,18 +219,6 @@ function parseEnum(cursor: Cursor, version: number, count: number, size: number,
 /** Encodes a datatype: version 1 for plain ones, version 3 wherever types are nested, as libhdf5 does. */
 export function encodeDatatype(dtype: DType): Uint8Array {
   const type = fullType(dtype);
-  let bytes = encodedTypes.get(type);
-  if (!bytes) {
-    bytes = encodeType(type);
-    encodedTypes.set(type, bytes);
-  }
-  return bytes;
-}
-
-/** Encoded types: a few types are written thousands of times. */
-const encodedTypes = new WeakMap<FullType, Uint8Array>();
-
-function encodeType(type: FullType): Uint8Array {
   const nested =
     ['compound', 'enum', 'vlen', 'array'].includes(type.class) || (type.class === 'string' && type.variable);
   const out = new ByteWriter(64);

@@ -1,5 +1,5 @@
-// The data layout message: where the raw data of a dataset is (HDF5 file format specification, IV.A.2.i). Versions 1 to 5 are read, version 3
-// is written, and version 4 where only that can say it.
+// The data layout message: where the raw data of a dataset is (HDF5 file format specification, IV.A.2.i). Versions 1 to 5 are
+// read, version 3 is written, and version 4 where only that can say it.
 
 import { sizeOf } from '../../space/shape.ts';
 import { ByteWriter, bytesFor } from '../format/byte-writer.ts';
@@ -31,7 +31,7 @@ export interface LayoutSizes {
   readonly lengthSize: number;
 }
 
-/** Versions 1 to 5. In the last, of HDF5 2.0, only the width of sizes in chunk indexes differs, which the indexes say themselves. */
+/** Parses versions 1 to 5. Version 5, of HDF5 2.0, differs only in the width of sizes in chunk indexes, which the indexes hold. */
 export function parseLayout(cursor: Cursor, sizes: LayoutSizes): Layout {
   const version = cursor.u8();
   if (version < 1 || version > 5) cursor.fail(`layout version ${version} is not known`);

@@ -29,7 +29,7 @@ export const MESSAGE = {
   cacheImage: 0x18,
 } as const;
 
-/** Whether a type of message is known. Types have no gaps; `bogus` is for the tests of libhdf5, which does not know it otherwise. */
+/** Whether a type of message is known. Types have no gaps; `bogus` is only known to the tests of libhdf5. */
 export function isKnownMessage(type: number): boolean {
   return type <= MESSAGE.cacheImage && type !== MESSAGE.bogus;
 }
