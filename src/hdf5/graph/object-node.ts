@@ -60,7 +60,7 @@ export interface Relocatable {
 
 const NONE: readonly never[] = [];
 
-/** One message of an object's header: its bytes, the addresses in them, and the header chunk it lies in. */
+/** One message of an object's header: its bytes, the addresses in them, and the header chunk that holds it. */
 export class HeaderMessage implements Relocatable {
   readonly type: number;
   flags: number;
@@ -74,7 +74,7 @@ export class HeaderMessage implements Relocatable {
   offset = 0;
   targets: readonly AddressSlot[] = NONE;
   heap: readonly HeapSlot[] = NONE;
-  /** The continuation block it lies in; null for the first chunk, which is written with every change of the object. */
+  /** The continuation block that holds it; null for the first chunk, which is written with every change of the object. */
   block: ContinuationBlock | null = null;
   /** Number of the commit in which it last changed; what changed lately stays in the first chunk. */
   changed = 0;

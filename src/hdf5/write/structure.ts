@@ -182,7 +182,7 @@ export class Structure extends ObjectTree {
     group.links.set(name, { name, order, target, node, message });
   }
 
-  /** Removes a link; an object without links goes, and with it everything that only it links to. */
+  /** Removes a link. An object that loses its last link is removed with everything that only it links to. */
   removeLink(group: ObjectNode, name: string): void {
     const link = group.links.get(name);
     if (!link) throw new H5LogError('NOT_FOUND', `${name} does not exist`);

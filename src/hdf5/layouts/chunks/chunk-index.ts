@@ -276,7 +276,7 @@ function buildBtree1(grid: NewChunkGrid, chunks: readonly ChunkEntry[]): BuiltIn
           putU64(view, where, level === 0 ? addressOf(chunk.address) : addressOfNode(level - 1, i * fanout + c));
           where += 8;
         }
-        // The last key lies behind every chunk of the node.
+        // The last key of a node is greater than that of every chunk in it.
         const next = sorted[from + children * perChild];
         if (next) putKey(view, where, next, grid, 0);
         else putKey(view, where, { ...(sorted[sorted.length - 1] as ChunkEntry), size: 0, mask: 0 }, grid, 1);

@@ -8,14 +8,16 @@ import { type Cursor, checkSum, UNDEFINED } from '../../format/cursor.ts';
 import { Budget, type FileBytes } from '../../format/file-bytes.ts';
 
 interface ArrayHeader {
+  /** Client: 0 for chunks without filters, 1 for filtered ones. */
   readonly kind: number;
+  /** Bytes of an element. */
   readonly entry: number;
-  /** Bytes of an element's number. */
+  /** Width of a block's offset in the array. */
   readonly offsetBytes: number;
   readonly perPage: number;
 }
 
-/** The data blocks of one super block: how many, of how many elements, and the number of the first element. */
+/** The data blocks of one super block: how many, of how many elements each, and the number of the first element. */
 interface Level {
   readonly blocks: number;
   readonly elements: number;
@@ -65,7 +67,7 @@ export function* readExtensibleArray(
   const budget = new Budget(file);
 
   const body = inIndex * entry + (pointers + above) * file.addressSize;
-  const block = yield* opened(file, array, 'EAIB', index, 0, body, budget);
+  const block = yield* readBlock(file, array, 'EAIB', index, 0, body, budget);
   for (let i = 0; i < inIndex; i++) element(block, i, entry, visit);
   for (const level of levels.slice(0, direct)) {
     for (let b = 0; b < level.blocks; b++) {
@@ -91,8 +93,8 @@ function levelsOf(bits: number, least: number, inIndex: number): Level[] {
   return levels;
 }
 
-/** A block of the array, with its beginning and its checksum checked; the cursor is at its contents. */
-function* opened(
+/** Reads a block of the array and checks its signature and checksum; the cursor is at its contents. */
+function* readBlock(
   file: FileBytes,
   array: ArrayHeader,
   signature: string,
@@ -124,11 +126,11 @@ function* superBlock(
   // Which pages were ever written. Room is for whole bytes of each data block, but the bits of all blocks follow each other.
   const bitmap = paged ? Math.ceil(level.elements / array.perPage / 8) : 0;
   const length = level.blocks * (bitmap + file.addressSize);
-  const block = yield* opened(file, array, 'EASB', at, array.offsetBytes, length, budget);
+  const block = yield* readBlock(file, array, 'EASB', at, array.offsetBytes, length, budget);
   const written = block.take(level.blocks * bitmap, 'pages of an extensible array');
   for (let b = 0; b < level.blocks; b++) {
-    const place = block.address(file.addressSize);
-    if (place !== UNDEFINED) yield* dataBlock(file, array, place, level, b, paged ? written : null, budget, visit);
+    const address = block.address(file.addressSize);
+    if (address !== UNDEFINED) yield* dataBlock(file, array, address, level, b, paged ? written : null, budget, visit);
   }
 }
 
@@ -145,20 +147,20 @@ function* dataBlock(
   const first = level.first + number * level.elements;
   const { entry, perPage } = array;
   if (!written) {
-    const block = yield* opened(file, array, 'EADB', at, array.offsetBytes, level.elements * entry, budget);
+    const block = yield* readBlock(file, array, 'EADB', at, array.offsetBytes, level.elements * entry, budget);
     for (let i = 0; i < level.elements; i++) element(block, first + i, entry, visit);
     return;
   }
-  yield* opened(file, array, 'EADB', at, array.offsetBytes, 0, budget);
+  yield* readBlock(file, array, 'EADB', at, array.offsetBytes, 0, budget);
   const begin = at + 6 + file.addressSize + array.offsetBytes + 4;
   const pages = level.elements / perPage;
   for (let page = 0; page < pages; page++) {
     const bit = number * pages + page;
     if (((written[bit >> 3] as number) & (0x80 >> (bit & 7))) === 0) continue;
-    const place = begin + page * (perPage * entry + 4);
-    const body = yield* file.cursor(place, perPage * entry + 4, 'page of an extensible array');
-    budget.spend(perPage * entry + 4, place, 'pages of an extensible array');
-    checkSum(body, perPage * entry, file.base + place);
+    const address = begin + page * (perPage * entry + 4);
+    const body = yield* file.cursor(address, perPage * entry + 4, 'page of an extensible array');
+    budget.spend(perPage * entry + 4, address, 'pages of an extensible array');
+    checkSum(body, perPage * entry, file.base + address);
     body.at = 0;
     for (let i = 0; i < perPage; i++) element(body, first + page * perPage + i, entry, visit);
   }

@@ -89,7 +89,7 @@ export function buildFixedArray(
   numbers: readonly number[],
   elements: readonly ArrayElement[],
 ): FileExtent {
-  // libhdf5 keeps one byte more than the unfiltered size needs, because filters may make a chunk larger.
+  // libhdf5 uses one byte more than the unfiltered size needs, because filters may make a chunk larger.
   const sizeBytes = Math.min(8, 1 + Math.floor((Math.floor(Math.log2(chunkBytes)) + 8) / 8));
   const entry = filtered ? 8 + sizeBytes + 4 : 8;
   const perPage = 2 ** PAGE_BITS;
@@ -135,7 +135,7 @@ export function buildFixedArray(
     return bytes;
   }
 
-  /** Where an element lies in the data block: pages come behind the block's own checksum, each with one of its own. */
+  /** Position of an element in the data block. Pages come after the checksum of the block, each with a checksum of its own. */
   function elementAt(i: number): number {
     return pages === 0 ? prefix + i * entry : prefix + 4 + i * entry + Math.floor(i / perPage) * 4;
   }
