@@ -7,7 +7,7 @@ import type { Log } from '../log.ts';
 import { clipReturned } from '../post/resize.ts';
 import { Stage } from '../post/stage.ts';
 import { Contribution } from './contribution.ts';
-import { agreeOnPending, layOutRanks, type RankOptions, writeRanks } from './ranks.ts';
+import { agreeOnPending, layOutRanks, type Pending, type RankOptions, writeRanks } from './ranks.ts';
 import { type Addition, commitDone, commitFailed, nextOffset, planStore, type StoreCommit } from './store-commit.ts';
 import { type FlushPlan, statesAfter, writeAlone } from './write.ts';
 
@@ -30,9 +30,9 @@ export function planFlush(log: Log, comm: Communicator, sequence: number, now: n
     const contribution = new Contribution(log, nextOffset(log.own));
     contribution.add(stages);
     const addition = contribution.asAddition();
-    const plan = { sequence, ...pending, contribution, hasData: addition.dataSize > 0, failure: null };
+    const commits = planCommits(log, addition);
     const isSingleWriter = log.stores.length === 1;
-    return { ...plan, ...planCommits(log, addition), ...takeStages(log, stages), isSingleWriter };
+    return flushPlan(log, sequence, pending, stages, contribution, addition, commits, null, isSingleWriter);
   }
   const contribution = new Contribution(log, 0);
   const laidOut = attempt(() => contribution.add(stages));
@@ -42,12 +42,33 @@ export function planFlush(log: Log, comm: Communicator, sequence: number, now: n
   const planned = attempt(() => planCommits(log, addition));
   const commits = 'error' in planned ? { store: null, main: null } : planned.result;
   const failure: Failure | null = 'error' in planned ? planned : null;
-  const plan = { sequence, ...all, contribution, hasData: addition.dataSize > 0, failure };
-  return { ...plan, ...commits, ...takeStages(log, stages), isSingleWriter: false };
+  return flushPlan(log, sequence, all, stages, contribution, addition, commits, failure, false);
+}
+
+/** Takes the stages and puts the plan together. Field by field: in a flush of 1 KiB, spreading five objects would show. */
+function flushPlan(
+  log: Log,
+  sequence: number,
+  { requests, time }: Pending,
+  stages: readonly Stage[],
+  contribution: Contribution,
+  { dataSize }: Addition,
+  { store, main }: PlannedCommits,
+  failure: Failure | null,
+  isSingleWriter: boolean,
+): FlushPlan {
+  const rewrote = takeStages(log, stages);
+  const hasData = dataSize > 0;
+  return { sequence, time, requests, stages, contribution, hasData, store, main, failure, isSingleWriter, rewrote };
+}
+
+interface PlannedCommits {
+  readonly store: StoreCommit | null;
+  readonly main: StoreCommit | null;
 }
 
 /** The commits that this rank writes: of the store that takes its data and, with subfiles, of the main file. */
-function planCommits(log: Log, addition: Addition): { store: StoreCommit | null; main: StoreCommit | null } {
+function planCommits(log: Log, addition: Addition): PlannedCommits {
   const { main, own } = log;
   if (!log.hasSubfiles) return { store: main.committer && planStore(log, main, addition, log.rewrite), main: null };
   // The original cannot read subfiles, so references to entries of deleted datasets may stay in their tables.
@@ -61,14 +82,14 @@ function planCommits(log: Log, addition: Addition): { store: StoreCommit | null;
   }
 }
 
-/** Takes the stages out of what waits; from here on posts go into a new stage. */
-function takeStages(log: Log, stages: readonly Stage[]): { stages: readonly Stage[]; rewrote: boolean } {
+/** Takes the stages out of what is pending; from here on posts go into a new stage. Returns whether the flush rewrites tables. */
+function takeStages(log: Log, stages: readonly Stage[]): boolean {
   const rewrote = log.rewrite;
   log.rewrite = false;
   log.flushing.push(...stages);
   log.returned = [];
   if (!log.current.isEmpty) log.current = new Stage();
-  return { stages, rewrote };
+  return rewrote;
 }
 
 /** What a flush came to: the same on every rank. */

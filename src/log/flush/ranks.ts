@@ -29,7 +29,7 @@ export interface RankOptions {
 }
 
 /** What is pending, on this rank or on all of them. */
-interface Pending {
+export interface Pending {
   readonly requests: number;
   /** The structure has changed. */
   readonly isDirty: boolean;

@@ -58,11 +58,11 @@ export function planStore(log: Log, store: LogStore, addition: Addition, rewrite
   const regions = changeLogGroup(store, committer, change, addition);
   const tableCount = change.tables.reduce((most, { index }) => Math.max(most, index + 1), change.keptTables);
   store.counts = {
-    ...store.counts,
     datasets: log.datasets,
-    config: configOf(log, store.counts),
     logs: change.keptLogs + (change.log ? 1 : 0),
     tables: tableCount,
+    config: configOf(log, store.counts),
+    subfiles: store.counts.subfiles,
   };
   writeCounts(store.structure, store.counts);
   const planned = committer.plan();
@@ -71,7 +71,10 @@ export function planStore(log: Log, store: LogStore, addition: Addition, rewrite
     return { store: store.index, address, size: region.size, weight: region.size, bytes };
   };
   const logs = before.logs.slice(0, change.keptLogs);
-  if (change.log) logs.push({ store: store.index, ...change.log, bytes: EMPTY });
+  if (change.log) {
+    const { address, size, weight } = change.log;
+    logs.push({ store: store.index, address, size, weight, bytes: EMPTY });
+  }
   const tables = before.tables.slice(0, change.keptTables);
   change.tables.forEach(({ index, bytes, size }, i) => {
     tables[index] = item(regions.tables[i] as FileExtent, size <= SMALL ? bytes : null);
@@ -103,14 +106,16 @@ function planSeries(log: Log, store: LogStore, addition: Addition, rewrite: bool
   const keptRecords = records.length - mergeable(records, size);
   const mergedRecords = records.slice(keptRecords);
   const record = allocate(mergedRecords.reduce((sum, item) => sum + item.size, size));
-  const series = { ...planTables(log, store, addition, rewrite), keptRecords, record, mergedRecords };
-  if (addition.dataSize === 0) return { ...series, keptLogs: logs.length, log: null };
+  const { keptTables, tables } = planTables(log, store, addition, rewrite);
+  if (addition.dataSize === 0)
+    return { keptLogs: logs.length, log: null, keptTables, tables, keptRecords, record, mergedRecords };
   const keptLogs = logs.length - mergeable(logs, LOG_WEIGHT);
   const merged = logs.slice(keptLogs);
   // A merged log dataset spans from the first of its parts to the end of the new data, with whatever lies in between.
   const address = Math.min(start, ...merged.map((item) => item.address));
   const weight = merged.reduce((sum, item) => sum + item.weight, LOG_WEIGHT);
-  return { ...series, keptLogs, log: { address, size: start + addition.dataSize - address, weight } };
+  const span = { address, size: start + addition.dataSize - address, weight };
+  return { keptLogs, log: span, keptTables, tables, keptRecords, record, mergedRecords };
 }
 
 function planTables(
