@@ -4,7 +4,7 @@ import { mostBlocks, TableWriter } from '../format/table-write.ts';
 import type { Log } from '../log.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import type { DatasetStage, Stage } from '../post/stage.ts';
-import { filteredPieces } from './filtered-pieces.ts';
+import { BlockFilter } from './filtered-pieces.ts';
 import type { Addition } from './store-commit.ts';
 
 /** Blocks of a dataset that extend its index in memory once they are committed. */
@@ -126,7 +126,9 @@ export class Contribution {
 
   #addFiltered(stage: DatasetStage): void {
     const { dataset, arena } = stage;
-    const rank = dataset.shape.length;
+    const { shape, maxShape, chunks, elements, filters } = dataset;
+    const filter = new BlockFilter({ shape, maxShape, chunks, elementSize: elements.size }, filters);
+    const rank = shape.length;
     let at = 0;
     for (const run of stage.runs) {
       const starts = run.shared ? run.shared.starts : stage.starts;
@@ -134,17 +136,10 @@ export class Contribution {
       for (let i = run.from; i < run.to; i++) {
         const start = starts.slice(i * rank, (i + 1) * rank);
         const count = counts.slice(i * rank, (i + 1) * rank);
-        const bytes = boxSize(count, 0, rank, dataset.elements.size);
+        const bytes = boxSize(count, 0, rank, elements.size);
         const data = arena.slice(at, bytes);
         at += bytes;
-        for (const piece of filteredPieces(
-          start,
-          count,
-          data,
-          dataset.elements.size,
-          dataset.chunks,
-          dataset.filters,
-        )) {
+        for (const piece of filter.pieces(start, count, data)) {
           const blocks = { rank, starts: piece.start, counts: piece.count, from: 0, to: 1 };
           this.#entry(dataset, blocks, null, this.offset + this.size, piece.bytes.length, piece.bytes.length);
           this.data.push(piece.bytes);

@@ -1,17 +1,18 @@
 import { isContiguous, positionIn } from '../../space/box.ts';
+import { ChunkWalk, cellOf, gridOf } from '../../space/grid.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { BlockIndex } from '../read/index.ts';
 
-/** No block lies in the cell; several do, or one that leaves a part of it free. */
-const UNSEEN = -1;
+/** Owner of a chunk that no block touches, and of one that several blocks show through in, or that its newest block does not cover. */
+const NOBODY = -1;
 const MIXED = -2;
-/** Cells up to here have a list of their owners; beyond, only those that are met are kept. */
+/** Grids of up to this many chunks have a list of owners; in larger ones only the owners of touched chunks are kept ... */
 const LISTED = 2 ** 24;
-/** And not more than so many. */
+/** ... and not more than this many. */
 const MOST_KEPT = 2 ** 22;
 
-/** What a dataset is, as far as a grid is concerned. */
-export interface Extent {
+/** What a survey needs to know of a dataset. */
+export interface SurveyedExtent {
   readonly shape: readonly number[];
   readonly elementSize: number;
   readonly filtered: boolean;
@@ -19,157 +20,136 @@ export interface Extent {
   readonly isLocal: boolean;
 }
 
-/** A cell of the grid: where it is, how much of it lies in the dataset, and the byte of the file where its chunk is already. */
-export interface Cell {
-  /** In cells. */
-  readonly at: number[];
+/** A chunk in which something was written. */
+export interface SurveyedChunk {
+  /** Its coordinates, in chunks. */
+  readonly cell: number[];
+  /** The part of it that lies in the dataset. */
   readonly start: Float64Array;
   readonly count: Float64Array;
-  /** null: it has to be put together. */
+  /** Where its bytes are in the file, if they are stored as a chunk; null: they have to be copied. */
   readonly offset: number | null;
   /** Bytes of the chunk in the file. */
   readonly stored: number;
-  /** What can be seen in it is of one block, which covers it. */
-  readonly isWhole: boolean;
-  /** That block, or a negative number. */
-  readonly block: number;
+  /** The block that covers it and is all that can be seen in it, or a negative number. */
+  readonly owner: number;
 }
 
-/** How the newest blocks of a dataset lie in a grid of chunks. */
+/** How the newest blocks of a dataset lie in a chunk grid. */
 export class ChunkSurvey {
   readonly chunk: readonly number[];
-  /** Cells in which something was written, and how many of them are chunks as they are. */
-  cells = 0;
+  /** Chunks in which something was written, and how many of them the file holds as they are. */
+  chunks = 0;
   inPlace = 0;
-  /** Blocks that are seen in cells of their own. */
+  /** Blocks that own chunks. */
   blocks = 0;
-  /** Cells at the edge of the dataset that are one block, but smaller than a chunk. */
-  edges = 0;
-  /** Bytes of all cells that have to be put together, and of those that are no edges. */
+  /** Bytes of all chunks that have to be copied, and of those that are not only cut off by the edge of the dataset. */
   moving = 0;
   mixed = 0;
   readonly chunkBytes: number;
   readonly #index: BlockIndex;
-  readonly #extent: Extent;
-  readonly #per: readonly number[];
+  readonly #extent: SurveyedExtent;
+  readonly #grid: readonly number[];
   readonly #owners: Int32Array | Map<number, number>;
-  /** Cells that no block was found in yet. */
+  /** Chunks without an owner. */
   #free: number;
 
-  private constructor(index: BlockIndex, extent: Extent, chunk: readonly number[], per: readonly number[]) {
-    const total = sizeOf(per);
+  private constructor(index: BlockIndex, extent: SurveyedExtent, chunk: readonly number[], grid: readonly number[]) {
+    const total = sizeOf(grid);
     this.chunk = chunk;
     this.chunkBytes = extent.elementSize * sizeOf(chunk);
     this.#index = index;
     this.#extent = extent;
-    this.#per = per;
+    this.#grid = grid;
     this.#free = total;
-    this.#owners = total <= LISTED ? new Int32Array(total).fill(UNSEEN) : new Map();
+    this.#owners = total <= LISTED ? new Int32Array(total).fill(NOBODY) : new Map();
   }
 
-  /** Looks where the blocks lie; null if that takes more than `visits` steps, or more memory than is reasonable. */
-  static of(index: BlockIndex, extent: Extent, chunk: readonly number[], visits: number): ChunkSurvey | null {
-    const per = chunk.map((size, d) => Math.ceil((extent.shape[d] as number) / size));
-    if (!Number.isSafeInteger(sizeOf(per))) return null;
-    const survey = new ChunkSurvey(index, extent, chunk, per);
-    if (!survey.#own(visits)) return null;
+  /** Surveys the blocks; null if that takes more than `visits` steps, or too much memory. */
+  static of(index: BlockIndex, extent: SurveyedExtent, chunk: readonly number[], visits: number): ChunkSurvey | null {
+    const grid = gridOf(extent.shape, chunk);
+    if (!Number.isSafeInteger(sizeOf(grid))) return null;
+    const survey = new ChunkSurvey(index, extent, chunk, grid);
+    if (!survey.#findOwners(visits)) return null;
     const seen = new Uint8Array(index.length);
-    for (const cell of survey.all()) survey.#count(cell, seen);
+    for (const each of survey.all()) survey.#count(each, seen);
     return survey;
   }
 
-  /** Gives every cell to the newest block in it, from the newest block to the oldest. */
-  #own(visits: number): boolean {
+  /** Finds the newest block of every chunk, from the newest block to the oldest. */
+  #findOwners(visits: number): boolean {
     const { rank, starts, counts } = this.#index;
     const { shape } = this.#extent;
-    const [first, last, at] = [new Float64Array(rank), new Float64Array(rank), new Float64Array(rank)];
-    // Whether the block reaches over the whole of its first and its last cell in a dimension; those between it does.
-    const [wholeFirst, wholeLast] = [new Uint8Array(rank), new Uint8Array(rank)];
-    let left = visits;
+    const walk = new ChunkWalk(shape, this.chunk);
+    const { first, last, cell } = walk;
+    // Whether the block covers its first and its last chunk along a dimension; it does cover those between.
+    const [coversFirst, coversLast] = [new Uint8Array(rank), new Uint8Array(rank)];
+    let steps = visits;
     for (let block = this.#index.length - 1; block >= 0 && this.#free > 0; block--) {
-      let touched = 1;
+      const k = block * rank;
+      const touched = walk.begin(starts, counts, k);
+      steps -= touched;
+      if (steps < 0 || (this.#owners instanceof Map && this.#owners.size + touched > MOST_KEPT)) return false;
+      if (touched === 0) continue;
       for (let d = 0; d < rank; d++) {
         const size = this.chunk[d] as number;
-        const end = shape[d] as number;
-        const low = starts[block * rank + d] as number;
-        const high = Math.min(low + (counts[block * rank + d] as number), end);
-        first[d] = at[d] = Math.floor(low / size);
-        last[d] = Math.floor((high - 1) / size);
-        touched *= high > low ? (last[d] as number) - (first[d] as number) + 1 : 0;
-        const covers = (cell: number): number =>
-          low <= cell * size && high >= Math.min((cell + 1) * size, end) ? 1 : 0;
-        wholeFirst[d] = covers(first[d] as number);
-        wholeLast[d] = covers(last[d] as number);
+        const low = starts[k + d] as number;
+        const high = low + (counts[k + d] as number);
+        coversFirst[d] = low <= (first[d] as number) * size ? 1 : 0;
+        coversLast[d] = high >= Math.min(((last[d] as number) + 1) * size, shape[d] as number) ? 1 : 0;
       }
-      left -= touched;
-      if (left < 0 || (this.#owners instanceof Map && this.#owners.size + touched > MOST_KEPT)) return false;
-      for (let i = 0; i < touched; i++) {
-        let cell = 0;
-        let whole = true;
+      for (let left = touched; left > 0; left--, walk.next()) {
+        let isCovered = true;
         for (let d = 0; d < rank; d++) {
-          const c = at[d] as number;
-          cell = cell * (this.#per[d] as number) + c;
-          if ((c === first[d] && wholeFirst[d] === 0) || (c === last[d] && wholeLast[d] === 0)) whole = false;
+          const c = cell[d];
+          if ((c === first[d] && coversFirst[d] === 0) || (c === last[d] && coversLast[d] === 0)) isCovered = false;
         }
-        this.#claim(cell, whole ? block : MIXED);
-        for (let d = rank - 1; d >= 0; d--) {
-          at[d] = (at[d] as number) + 1;
-          if ((at[d] as number) <= (last[d] as number)) break;
-          at[d] = first[d] as number;
-        }
+        this.#claim(walk.number, isCovered ? block : MIXED);
       }
     }
     return true;
   }
 
-  #claim(cell: number, owner: number): void {
+  #claim(chunk: number, owner: number): void {
     const owners = this.#owners;
     if (owners instanceof Map) {
-      if (owners.has(cell)) return;
-      owners.set(cell, owner);
+      if (owners.has(chunk)) return;
+      owners.set(chunk, owner);
     } else {
-      if (owners[cell] !== UNSEEN) return;
-      owners[cell] = owner;
+      if (owners[chunk] !== NOBODY) return;
+      owners[chunk] = owner;
     }
     this.#free--;
   }
 
-  /** The cells in which something was written, in the order of the grid. */
-  *all(): Generator<Cell, void, undefined> {
+  /** The chunks in which something was written, in row-major order. */
+  *all(): Generator<SurveyedChunk, void, undefined> {
     const owners = this.#owners;
     if (owners instanceof Map) {
-      const cells = Float64Array.from(owners.keys()).sort();
-      for (const cell of cells) yield this.#cell(cell, owners.get(cell) as number);
+      const chunks = Float64Array.from(owners.keys()).sort();
+      for (const chunk of chunks) yield this.#chunk(chunk, owners.get(chunk) as number);
       return;
     }
-    for (let cell = 0; cell < owners.length; cell++) {
-      const owner = owners[cell] as number;
-      if (owner !== UNSEEN) yield this.#cell(cell, owner);
+    for (let chunk = 0; chunk < owners.length; chunk++) {
+      const owner = owners[chunk] as number;
+      if (owner !== NOBODY) yield this.#chunk(chunk, owner);
     }
   }
 
-  #cell(cell: number, owner: number): Cell {
-    const { shape } = this.#extent;
-    const rank = shape.length;
-    const at: number[] = new Array(rank).fill(0);
-    const start = new Float64Array(rank);
-    const count = new Float64Array(rank);
-    let left = cell;
-    for (let d = rank - 1; d >= 0; d--) {
-      const per = this.#per[d] as number;
-      const size = this.chunk[d] as number;
-      at[d] = left % per;
-      left = Math.floor(left / per);
-      start[d] = (at[d] as number) * size;
-      count[d] = Math.min(size, (shape[d] as number) - (start[d] as number));
-    }
+  #chunk(number: number, owner: number): SurveyedChunk {
+    const { shape, isLocal, filtered } = this.#extent;
+    const cell = cellOf(number, this.#grid);
+    const start = Float64Array.from(cell, (c, d) => c * (this.chunk[d] as number));
+    const count = Float64Array.from(this.chunk, (size, d) =>
+      Math.min(size, (shape[d] as number) - (start[d] as number)),
+    );
     const isFull = count.every((n, d) => n === this.chunk[d]);
-    const offset = owner >= 0 && isFull && this.#extent.isLocal ? this.#offset(owner, start, count) : null;
-    const stored = offset !== null && this.#extent.filtered ? (this.#index.stored?.[owner] as number) : this.chunkBytes;
-    return { at, start, count, offset, stored, isWhole: owner >= 0, block: owner };
+    const offset = owner >= 0 && isFull && isLocal ? this.#offset(owner, start, count) : null;
+    const stored = offset !== null && filtered ? (this.#index.stored?.[owner] as number) : this.chunkBytes;
+    return { cell, start, count, offset, stored, owner };
   }
 
-  /** Where the chunk's bytes are, if they are one stretch of the block (or its whole stream). */
+  /** Where the chunk's bytes are, if they are contiguous in the block, or its whole stream. */
   #offset(block: number, start: Float64Array, count: Float64Array): number | null {
     const { rank, starts, counts, offsets, stored } = this.#index;
     const shape = counts.subarray(block * rank, (block + 1) * rank);
@@ -183,10 +163,10 @@ export class ChunkSurvey {
     return offset + positionIn(shape, inBlock) * this.#extent.elementSize;
   }
 
-  #count({ offset, isWhole, count, block }: Cell, seen: Uint8Array): void {
-    this.cells++;
-    if (isWhole && seen[block] === 0) {
-      seen[block] = 1;
+  #count({ offset, owner, count }: SurveyedChunk, seen: Uint8Array): void {
+    this.chunks++;
+    if (owner >= 0 && seen[owner] === 0) {
+      seen[owner] = 1;
       this.blocks++;
     }
     if (offset !== null) {
@@ -194,8 +174,8 @@ export class ChunkSurvey {
       return;
     }
     this.moving += this.chunkBytes;
-    if (isWhole && count.some((n, d) => n < (this.chunk[d] as number))) this.edges++;
-    else this.mixed += this.chunkBytes;
+    const isEdge = owner >= 0 && count.some((n, d) => n < (this.chunk[d] as number));
+    if (!isEdge) this.mixed += this.chunkBytes;
   }
 }
 

@@ -13,7 +13,7 @@ import type { Io } from '../../storage/io.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import { BoxReader, fillWith } from '../read/boxes.ts';
 import type { BlockIndex } from '../read/index.ts';
-import type { Cell, ChunkSurvey } from './chunk-survey.ts';
+import type { ChunkSurvey, SurveyedChunk } from './chunk-survey.ts';
 import type { MappedPiece } from './mapped-pieces.ts';
 import type { LayoutPlan } from './plan.ts';
 
@@ -85,14 +85,14 @@ export class PublishedLayouts {
     const reader = this.#reader(dataset, index);
     const chunks: ChunkEntry[] = [];
     let moved = 0;
-    for (const cell of survey.all()) {
-      const { at, offset, stored } = cell;
+    for (const each of survey.all()) {
+      const { cell, offset, stored } = each;
       if (offset !== null) {
-        chunks.push({ cell: at, address: offset - this.#to.base, size: stored, mask: 0 });
+        chunks.push({ cell, address: offset - this.#to.base, size: stored, mask: 0 });
         continue;
       }
-      const bytes = yield* this.#chunk(dataset, reader, cell, survey);
-      chunks.push({ cell: at, address: yield* this.#append(bytes), size: bytes.length, mask: 0 });
+      const bytes = yield* this.#chunk(dataset, reader, each, survey);
+      chunks.push({ cell, address: yield* this.#append(bytes), size: bytes.length, mask: 0 });
       moved += bytes.length;
     }
     const layout: NewLayout = chunked(survey.chunk, chunks);
@@ -105,18 +105,23 @@ export class PublishedLayouts {
     return address;
   }
 
-  /** A chunk put together: what is newest, fill where nothing is and beyond the edge, filtered as the dataset is. */
-  *#chunk(dataset: LogDataset, reader: BoxReader, cell: Cell, { chunk, chunkBytes }: ChunkSurvey): Io<Uint8Array> {
+  /** The bytes of a chunk: the newest values, fill where nothing was written and beyond the edge of the dataset, filtered. */
+  *#chunk(
+    dataset: LogDataset,
+    reader: BoxReader,
+    { start, count }: SurveyedChunk,
+    { chunk, chunkBytes }: ChunkSurvey,
+  ): Io<Uint8Array> {
     const { elements, fill, filters } = dataset;
     const { size } = elements;
-    const inside = new Uint8Array(size * sizeOf(cell.count));
-    yield* reader.read(cell.start, cell.count, inside, 0);
+    const inside = new Uint8Array(size * sizeOf(count));
+    yield* reader.read(start, count, inside, 0);
     let bytes = inside;
     if (inside.length < chunkBytes) {
       bytes = new Uint8Array(chunkBytes);
       fillWith(bytes, 0, chunkBytes / size, size, fill);
       const origin = new Float64Array(chunk.length);
-      copyBox(inside, 0, cell.count, origin, bytes, 0, chunk, origin, cell.count, size);
+      copyBox(inside, 0, count, origin, bytes, 0, chunk, origin, count, size);
     }
     return applyFilters(bytes, filters, deflate);
   }

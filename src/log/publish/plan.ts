@@ -1,9 +1,16 @@
 import { H5LogError } from '../../base/errors.ts';
 import { isContiguous, positionIn } from '../../space/box.ts';
+import {
+  checkChunkBytes,
+  defaultChunks,
+  fittingChunks,
+  MOST_CHUNK_BYTES,
+  ordinaryChunks,
+} from '../../space/chunk-shape.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import type { BlockIndex } from '../read/index.ts';
-import { ChunkSurvey, commonGrid, type Extent, meetsShape, newestGrid } from './chunk-survey.ts';
+import { ChunkSurvey, commonGrid, meetsShape, newestGrid, type SurveyedExtent } from './chunk-survey.ts';
 import { type MappedPiece, mappedPieces } from './mapped-pieces.ts';
 
 /** The way that a dataset becomes ordinary. */
@@ -14,7 +21,7 @@ export type LayoutPlan =
   | { readonly kind: 'virtual'; readonly pieces: readonly MappedPiece[] }
   | { readonly kind: 'copy' };
 
-/** A chunk that we choose ourselves has about this many bytes. */
+/** Chunks are cut to about this many bytes. */
 const CHUNK = 2 ** 20;
 /** A found grid should not take blocks apart into smaller chunks than this: each is a lookup and a read. */
 const LEAST_PART = 4096;
@@ -25,35 +32,34 @@ const MOST_CHUNKS = 2 ** 21;
 /** Steps that looking at a grid may take: one that the user chose, and one that was only found. */
 const CHOSEN_VISITS = 2 ** 30;
 const FOUND_VISITS = 2 ** 24;
-/** libhdf5 keeps sizes of chunks in 32 bits. */
-const MOST_CHUNK = 2 ** 32 - 1;
 
 /** Chooses the way. `isLocal`: the data is in the file that is sealed, so that it can be pointed to. */
 export function planLayout(dataset: LogDataset, index: BlockIndex, isLocal: boolean): LayoutPlan {
   const { shape, maxShape, filters, elements } = dataset;
   const rank = shape.length;
+  const elementSize = elements.size;
+  const filtered = filters.length > 0;
   const mayGrow = maxShape.some((size, d) => size !== shape[d]);
-  const declared = dataset.chunks && rank > 0 ? fitting(dataset.chunks, maxShape) : null;
-  const needsChunks = rank > 0 && (mayGrow || filters.length > 0);
-  const chosen = declared ?? (needsChunks ? chunkShape(dataset) : null);
+  const chunk = ordinaryChunks({ shape, maxShape, chunks: dataset.chunks, elementSize }, filtered);
   const newest = newestBlock(index, shape);
-  if (newest < 0) return { kind: 'empty', chunk: needsChunks || declared ? chosen : null };
+  if (newest < 0) return { kind: 'empty', chunk };
   if (isLocal && !mayGrow) {
-    const offset = wholeBlock(index, newest, shape, elements.size);
+    const offset = wholeBlock(index, newest, shape, elementSize);
     if (offset !== null) return { kind: 'contiguous', offset };
   }
   if (rank === 0) return { kind: 'copy' };
-  const extent: Extent = { shape, elementSize: elements.size, filtered: filters.length > 0, isLocal };
-  const survey = isLocal ? bestGrid(index, extent, dataset, declared) : null;
+  const extent: SurveyedExtent = { shape, elementSize, filtered, isLocal };
+  const survey = isLocal ? bestGrid(index, extent, dataset, chunk) : null;
   if (survey) return { kind: 'chunks', survey };
-  const pieces = isLocal ? mappedPieces(index, shape, elements.size) : null;
+  const pieces = isLocal ? mappedPieces(index, shape, elementSize) : null;
   if (pieces) return { kind: 'virtual', pieces };
-  if (!chosen) return { kind: 'copy' };
+  if (!chunk) return { kind: 'copy' };
+  checkChunkBytes(chunk, elementSize);
   const copied =
-    ChunkSurvey.of(index, extent, chosen, CHOSEN_VISITS) ??
-    ChunkSurvey.of(index, extent, chunkShape(dataset), CHOSEN_VISITS);
+    ChunkSurvey.of(index, extent, chunk, CHOSEN_VISITS) ??
+    ChunkSurvey.of(index, extent, defaultChunks({ shape, maxShape, elementSize }), CHOSEN_VISITS);
   if (copied) return { kind: 'chunks', survey: copied };
-  if (!needsChunks) return { kind: 'copy' };
+  if (!mayGrow && !filtered) return { kind: 'copy' };
   throw new H5LogError('UNSUPPORTED', `[${shape.join(', ')}] has more chunks than can be listed`);
 }
 
@@ -73,57 +79,64 @@ function wholeBlock(index: BlockIndex, block: number, shape: readonly number[], 
   return (offsets[block] as number) + positionIn(own, low) * size;
 }
 
-/** A grid in which most cells are chunks as they are, or null. */
+/** A survey in which most chunks are in the file as they are, or null. `chosen` is the chunk shape without a look at the blocks. */
 function bestGrid(
   index: BlockIndex,
-  extent: Extent,
-  { maxShape }: LogDataset,
-  declared: readonly number[] | null,
+  extent: SurveyedExtent,
+  { chunks, maxShape }: LogDataset,
+  chosen: readonly number[] | null,
 ): ChunkSurvey | null {
+  // Filtered blocks are cut at the default chunks.
+  const wanted = chunks || extent.filtered ? chosen : null;
   const tried = new Set<string>();
   let best: ChunkSurvey | null = null;
-  for (const candidate of candidates(index, extent, declared)) {
-    const chunk = fitting(candidate, maxShape);
+  for (const candidate of candidates(index, extent, wanted)) {
+    const chunk = fittingChunks(candidate, maxShape);
     const name = chunk.join();
     if (tried.has(name)) continue;
     tried.add(name);
-    const survey = ChunkSurvey.of(index, extent, chunk, visitsFor(chunk, extent, index, candidate === declared));
-    if (!survey || (candidate !== declared && isFine(survey)) || survey.chunkBytes > MOST_CHUNK) continue;
-    // What does not fit into the grid is at most a quarter: the rest of the order of ways moves nothing, or everything.
-    if (survey.inPlace > 0 && survey.mixed * 4 <= survey.cells * survey.chunkBytes) return survey;
+    const survey = ChunkSurvey.of(index, extent, chunk, visitsFor(chunk, extent, index, candidate === wanted));
+    if (!survey || (candidate !== wanted && isFine(survey)) || survey.chunkBytes > MOST_CHUNK_BYTES) continue;
+    // At most a quarter is copied: of the other ways, virtual datasets copy nothing, and the last one everything.
+    if (survey.inPlace > 0 && survey.mixed * 4 <= survey.chunks * survey.chunkBytes) return survey;
     if (extent.filtered && (!best || survey.moving < best.moving)) best = survey;
   }
-  // Streams can only be used as chunks; whatever grid saves most is taken.
-  return best && (best.inPlace > 0 || declared) ? best : null;
+  // Filtered blocks can only be used as chunks: the grid that saves most is taken.
+  return best && (best.inPlace > 0 || chunks) ? best : null;
 }
 
-/** Parts of blocks that are too small are not even looked at. */
-function visitsFor(chunk: readonly number[], { elementSize }: Extent, { length }: BlockIndex, chosen: boolean): number {
-  if (chosen) return CHOSEN_VISITS;
+/** Steps that a survey may take: few for a grid that would cut blocks into parts that are too small. */
+function visitsFor(
+  chunk: readonly number[],
+  { elementSize }: SurveyedExtent,
+  { length }: BlockIndex,
+  isChosen: boolean,
+): number {
+  if (isChosen) return CHOSEN_VISITS;
   const bytes = elementSize * sizeOf(chunk);
   return bytes < LEAST_PART ? Math.min(FOUND_VISITS, 4 * length + FEW_CHUNKS) : FOUND_VISITS;
 }
 
-/** A grid that was found, and whose chunks are too small or too many. */
-function isFine({ chunkBytes, cells, blocks }: ChunkSurvey): boolean {
-  if (chunkBytes < LEAST_PART && cells > 2 * blocks) return true;
-  return (chunkBytes < LEAST_CHUNK && cells > FEW_CHUNKS) || cells > MOST_CHUNKS;
+/** Whether the chunks of a grid that was found are too small or too many. */
+function isFine({ chunkBytes, chunks, blocks }: ChunkSurvey): boolean {
+  if (chunkBytes < LEAST_PART && chunks > 2 * blocks) return true;
+  return (chunkBytes < LEAST_CHUNK && chunks > FEW_CHUNKS) || chunks > MOST_CHUNKS;
 }
 
 function* candidates(
   index: BlockIndex,
-  extent: Extent,
-  declared: readonly number[] | null,
+  extent: SurveyedExtent,
+  wanted: readonly number[] | null,
 ): Generator<readonly number[], void, undefined> {
-  if (declared) yield declared;
+  if (wanted) yield wanted;
   const common = commonGrid(index, extent.shape);
-  if (common) yield extent.filtered ? common : tamed(common, extent.elementSize);
+  if (common) yield extent.filtered ? common : inSmallerChunks(common, extent.elementSize);
   const newest = newestGrid(index, extent.shape);
-  if (newest) yield extent.filtered ? newest : tamed(newest, extent.elementSize);
+  if (newest) yield extent.filtered ? newest : inSmallerChunks(newest, extent.elementSize);
 }
 
-/** A large chunk in smaller ones of equal size: a part of its first dimension is still one stretch of it. */
-function tamed(chunk: readonly number[], elementSize: number): readonly number[] {
+/** Cuts chunks of more than 4 MiB into equal parts along their first dimension: these are still contiguous in a block. */
+function inSmallerChunks(chunk: readonly number[], elementSize: number): readonly number[] {
   const bytes = elementSize * sizeOf(chunk);
   if (bytes <= 4 * CHUNK) return chunk;
   const d = chunk.findIndex((n) => n > 1);
@@ -131,26 +144,8 @@ function tamed(chunk: readonly number[], elementSize: number): readonly number[]
   const row = bytes / n;
   let parts = Math.ceil(bytes / CHUNK);
   while (parts < n && n % parts !== 0) parts++;
-  if (parts >= n && row < LEAST_CHUNK && bytes <= MOST_CHUNK) return chunk;
+  if (parts >= n && row < LEAST_CHUNK && bytes <= MOST_CHUNK_BYTES) return chunk;
   const cut = chunk.slice();
   cut[d] = parts >= n ? 1 : n / parts;
-  return row > MOST_CHUNK ? tamed(cut, elementSize) : cut;
-}
-
-/** No dimension of a chunk is larger than the dataset can become. */
-function fitting(chunk: readonly number[], maxShape: readonly (number | null)[]): number[] {
-  return chunk.map((size, d) => Math.max(1, Math.min(size, maxShape[d] ?? size)));
-}
-
-/** Whole rows, planes ... as long as they fit. */
-function chunkShape({ shape, maxShape, elements }: LogDataset): number[] {
-  const chunk: number[] = new Array(shape.length).fill(1);
-  let left = Math.max(1, Math.floor(CHUNK / elements.size));
-  for (let d = shape.length - 1; d >= 0; d--) {
-    // A dimension that is still empty will grow.
-    const size = (shape[d] as number) || Math.min(maxShape[d] ?? 1024, 1024) || 1;
-    chunk[d] = Math.min(size, left);
-    left = Math.max(1, Math.floor(left / (chunk[d] as number)));
-  }
-  return chunk;
+  return row > MOST_CHUNK_BYTES ? inSmallerChunks(cut, elementSize) : cut;
 }

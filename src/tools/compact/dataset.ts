@@ -1,4 +1,4 @@
-import { filteredPieces } from '../../log/flush/filtered-pieces.ts';
+import { BlockFilter } from '../../log/flush/filtered-pieces.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { BoxReader } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
@@ -73,6 +73,7 @@ class DatasetCopy {
   readonly #output: CompactOutput;
   readonly #done: (bytes: number) => void;
   readonly #limit: number;
+  readonly #filter: BlockFilter;
   readonly #buffers = new TwoBuffers();
 
   constructor(dataset: LogDataset, id: number, output: CompactOutput, memory: number, done: (bytes: number) => void) {
@@ -80,6 +81,8 @@ class DatasetCopy {
     this.#target = { id, shape: dataset.shape, records: dataset.records };
     this.#output = output;
     this.#done = done;
+    const { shape, maxShape, chunks, elements, filters } = dataset;
+    this.#filter = new BlockFilter({ shape, maxShape, chunks, elementSize: elements.size }, filters);
     this.#limit = Math.min(MOST_BYTES, Math.floor(memory / 8));
   }
 
@@ -126,7 +129,7 @@ class DatasetCopy {
       yield* this.#output.block(this.#target, start, count, bytes);
       this.blocks++;
     } else {
-      for (const piece of filteredPieces(start, count, bytes, elements.size, chunks, filters)) {
+      for (const piece of this.#filter.pieces(start, count, bytes)) {
         yield* this.#output.stream(this.#target, piece.start, piece.count, piece.bytes);
         this.blocks++;
       }

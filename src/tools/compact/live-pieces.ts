@@ -2,6 +2,7 @@ import type { BlockIndex } from '../../log/read/index.ts';
 import { covered, visible } from '../../log/read/visible.ts';
 import { boxSize, clipInto, countOf, endOf } from '../../space/box.ts';
 import { BoxList } from '../../space/box-list.ts';
+import { ChunkWalk, cellOf, gridOf } from '../../space/grid.ts';
 import { union } from '../../space/sets.ts';
 import { sizeOf } from '../../space/shape.ts';
 
@@ -74,7 +75,7 @@ const keyOf = (lo: Float64Array, hi: Float64Array): string => `${lo.join()} ${hi
 /** Filtered blocks on a grid, cell by cell: a block that is alone in its cell is kept. */
 export function* liveCells(index: BlockIndex, window: Window, chunk: readonly number[]): Iterable<LivePieces> {
   const { rank } = index;
-  for (const [cell, blocks] of cellsOf(index, window, chunk)) {
+  for (const [cell, blocks] of touchedChunks(index, window, chunk)) {
     const lo = Float64Array.from(cell, (c, d) => Math.max(c * (chunk[d] as number), window.lo[d] as number));
     const hi = Float64Array.from(cell, (c, d) => Math.min((c + 1) * (chunk[d] as number), window.hi[d] as number));
     const count = countOf(lo, hi);
@@ -93,47 +94,26 @@ export function* liveCells(index: BlockIndex, window: Window, chunk: readonly nu
   }
 }
 
-/** The cells that blocks reach into, in row-major order, with the numbers of those blocks. */
-function* cellsOf(
+/** The chunks that blocks touch inside a window, in row-major order, with the numbers of those blocks. */
+function* touchedChunks(
   index: BlockIndex,
-  window: Window,
+  { lo, hi }: Window,
   chunk: readonly number[],
 ): Iterable<[cell: readonly number[], blocks: number[]]> {
-  const { rank } = index;
-  const grid = chunk.map((size, d) => Math.ceil((window.hi[d] as number) / size));
+  const { rank, starts, counts } = index;
+  const walk = new ChunkWalk(hi, chunk);
   const found = new Map<number, number[]>();
-  const first = new Float64Array(rank);
-  const last = new Float64Array(rank);
+  const [start, count] = [new Float64Array(rank), new Float64Array(rank)];
   for (let i = 0; i < index.length; i++) {
-    const box = clipped(index, i, window);
-    if (!box) continue;
-    for (let d = 0; d < rank; d++) {
-      first[d] = Math.floor((box.lo[d] as number) / (chunk[d] as number));
-      last[d] = Math.floor(((box.hi[d] as number) - 1) / (chunk[d] as number));
-    }
-    const cell = first.slice();
-    for (let d = rank; d >= 0; ) {
-      let number = 0;
-      for (let k = 0; k < rank; k++) number = number * (grid[k] as number) + (cell[k] as number);
-      const list = found.get(number);
-      if (list) list.push(i);
-      else found.set(number, [i]);
-      for (d = rank - 1; d >= 0; d--) {
-        cell[d] = (cell[d] as number) + 1;
-        if ((cell[d] as number) <= (last[d] as number)) break;
-        cell[d] = first[d] as number;
-      }
+    if (clipInto(starts, counts, i * rank, rank, lo, hi, start, count, 0) === 0) continue;
+    for (let left = walk.begin(start, count, 0); left > 0; left--, walk.next()) {
+      const blocks = found.get(walk.number);
+      if (blocks) blocks.push(i);
+      else found.set(walk.number, [i]);
     }
   }
-  for (const number of [...found.keys()].sort((a, b) => a - b)) {
-    const cell: number[] = new Array(rank).fill(0);
-    let rest = number;
-    for (let d = rank - 1; d >= 0; d--) {
-      cell[d] = rest % (grid[d] as number);
-      rest = Math.floor(rest / (grid[d] as number));
-    }
-    yield [cell, found.get(number) as number[]];
-  }
+  const grid = gridOf([...hi], chunk);
+  for (const [number, blocks] of [...found].sort(([a], [b]) => a - b)) yield [cellOf(number, grid), blocks];
 }
 
 /** A stream of its own; the original has several blocks in one. */

@@ -6,14 +6,13 @@ import type { LogDataset } from '../../log/post/dataset.ts';
 import { fillWith, type LogData } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
 import { endOf, type RowBox, rowBoxes } from '../../space/box.ts';
+import { checkChunkBytes, ordinaryChunks } from '../../space/chunk-shape.ts';
 import { copyBox } from '../../space/copy.ts';
-import { cellOf, gridOf } from '../../space/grid.ts';
+import { cellOf, gridOf, TouchedChunks } from '../../space/grid.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
-import { chunksFor } from '../chunk-shape.ts';
 import { CommittedBlocks, lastNotAbove } from './committed-blocks.ts';
 import type { Buffers, Made, Piece, RawData, Space } from './raw-data.ts';
-import { TouchedChunks } from './touched-chunks.ts';
 
 /** A piece, and each of the buffers it goes through, may take this part of the memory that is left beside the index. */
 const SHARE = 16;
@@ -93,9 +92,9 @@ export class LoggedData implements RawData {
   /** Decides on the layout and finds out which chunks there are. */
   static *plan(dataset: LogDataset, memory: number, space: Space): Io<LoggedData> {
     const blocks = yield* CommittedBlocks.of(dataset);
-    const { path, shape, maxShape, chunks, elements, filters } = dataset;
-    const extent = { path, shape, maxShape, chunks, filtered: filters.length > 0, elementSize: elements.size };
-    const chunk = chunksFor(extent);
+    const { shape, maxShape, chunks, elements, filters } = dataset;
+    const chunk = ordinaryChunks({ shape, maxShape, chunks, elementSize: elements.size }, filters.length > 0);
+    if (chunk) checkChunkBytes(chunk, elements.size);
     const share = shareOf(blocks, memory);
     const numbers = yield* chunksThere(blocks, chunk ?? shape, share);
     return new LoggedData(blocks, chunk, numbers, share, space);

@@ -5,7 +5,6 @@ import { isH5LogError } from 'h5log';
 import { replay } from 'h5log/tools';
 import { afterAll, expect, test } from 'vitest';
 import { rowBoxes } from '../../../src/space/box.ts';
-import { guessChunks } from '../../../src/tools/chunk-shape.ts';
 import { count } from '../../counts.ts';
 import { Machine } from '../../log/model/machine.ts';
 import { type Setup, type Step, type StepKind, WEIGHTS } from '../../log/model/program.ts';
@@ -106,15 +105,4 @@ test('whole rows stay together: a large array is cut along its first dimension',
     40, 40, 20, 40, 40, 20, 40, 40, 20,
   ]);
   expect([...rowBoxes([], 0, 1)]).toEqual([{ start: [], count: [], from: 0, size: 1 }]);
-});
-
-test('chunks that nobody declared follow the rule', () => {
-  expect(guessChunks([1000], [null], 8)).toEqual([1024]); // all there is
-  expect(guessChunks([1e6], [null], 8)).toEqual([8192]); // 64 KiB
-  expect(guessChunks([0], [null], 8)).toEqual([512]); // 4 KiB
-  expect(guessChunks([5, 3], [null, 3], 8)).toEqual([256, 3]);
-  expect(guessChunks([9, 72, 866], [null, 72, 866], 8)).toEqual([1, 72, 866]); // one record
-  expect(guessChunks([9, 720, 866], [null, 720, 866], 8)).toEqual([1, 90, 866]); // halved to 1 MiB
-  expect(guessChunks([1e4, 1e4], [null, null], 8)).toEqual([64, 128]);
-  expect(guessChunks([10], [20], 2 ** 21)).toEqual([1]); // an element that is larger than any chunk
 });
