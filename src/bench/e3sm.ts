@@ -1,7 +1,7 @@
 import { H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
+import { rankModule } from '../comm/threads/run.ts';
 import { runThreads } from '../threads.ts';
-import { rankModule } from '../tools/rank-module.ts';
 import { parseCdl } from './cdl.ts';
 import { type Decomposition, decomposition, readMap } from './decomposition.ts';
 import { type PlanOptions, planFiles } from './e3sm-plan.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { File } from '../api/file.ts';
+import { rankModule } from '../comm/threads/run.ts';
 import { runThreads } from '../threads.ts';
-import { rankModule } from '../tools/rank-module.ts';
 import { Random, shuffled } from './random.ts';
 import type { HeapReport, HeapTask } from './small-heap.ts';
 import { COLUMNS, checkRows, createRows, manyRows, postRows, readRow } from './small-rows.ts';

@@ -201,3 +201,11 @@ function typeScriptLoader(origins: readonly string[]): string | undefined {
   }
   return undefined;
 }
+
+/**
+ * A module of ranks, by its name without extension: in the folder of the module at `here`, or of the bundle that it became a part
+ * of, where all such modules lie.
+ */
+export function rankModule(name: string, here: string): URL {
+  return new URL(`./${name}${/\.[a-z]+$/.exec(here)?.[0] ?? '.js'}`, here);
+}

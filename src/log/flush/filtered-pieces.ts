@@ -9,7 +9,7 @@ import { sizeOf } from '../../space/shape.ts';
 const LEAST_PIECE = 64 * 1024;
 
 /** A box of a dataset with its data as the filters left it. */
-export interface FilteredPiece {
+interface FilteredPiece {
   readonly start: Float64Array;
   readonly count: Float64Array;
   readonly bytes: Uint8Array;

@@ -30,7 +30,7 @@ const MOST_MARKS = 4 * 2 ** 20;
 const MOST_COUNTED = 2 ** 16;
 
 /** What can be seen of some blocks in a box. */
-export interface Visible {
+interface Visible {
   /** Numbers of the blocks of which something can be seen, ascending. */
   readonly blocks: Uint32Array;
   /** Every element of the box is covered by some block. */
@@ -316,7 +316,7 @@ function countByMarking(
 }
 
 /** The parts of one block that can be seen in the box [low, high): disjoint boxes, and how many newer blocks overlap the block. */
-export interface VisibleParts {
+interface VisibleParts {
   readonly parts: Boxes;
   readonly newer: number;
 }

@@ -1,7 +1,7 @@
 import { H5LogError } from '../../base/errors.ts';
 import type { Communicator } from '../../comm/communicator.ts';
+import { rankModule } from '../../comm/threads/run.ts';
 import { runThreads } from '../../threads.ts';
-import { rankModule } from '../rank-module.ts';
 import { type DemoReport, type DemoTask, demoRank } from './demo-rank.ts';
 
 export type { DemoReport, WrongElement } from './demo-rank.ts';

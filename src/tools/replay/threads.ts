@@ -1,6 +1,5 @@
-import { runThreads } from '../../comm/threads/run.ts';
+import { rankModule, runThreads } from '../../comm/threads/run.ts';
 import { LEAST_MEMORY } from '../options.ts';
-import { rankModule } from '../rank-module.ts';
 import type { ReplayOptions, ReplayResult } from './options.ts';
 
 /** How often the progress of the threads is looked at, in milliseconds. */
