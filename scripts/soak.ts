@@ -14,7 +14,8 @@ const USAGE = `npm run soak -- [options]
   --minutes N   how long to go on; a suite that has begun is finished (default: 10)
   --suite NAME  a suite or a folder of suites, may be given several times (default: all)
   --seed N      the seed of the first turn; later turns draw theirs from it (default: a new one)
-  --scale N     the part of the repetitions of test:full that a suite does in a turn (default: 0.1)
+  --scale N     the part of the repetitions of test:full that a suite does in a turn (default: 0.1;
+                with much less, tests that want to have seen every kind of case may fail)
   --jobs N      how many suites run side by side (default: 1)
   --list        names the suites and what they did in all runs so far
 `;

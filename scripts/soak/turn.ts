@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import {
+  chmodSync,
   closeSync,
   cpSync,
   existsSync,
@@ -51,6 +52,9 @@ export async function runTurn(suite: Suite, settings: Settings): Promise<Turn> {
     join(work, name),
   ) as [string, string, string, string];
   mkdirSync(temporary);
+  // As /tmp: some tests look at files as a user without rights.
+  chmodSync(work, 0o755);
+  chmodSync(temporary, 0o1777);
   try {
     const from = performance.now();
     const ending = await runCommand(suite.command, output, settings, {
