@@ -13,7 +13,7 @@ import { ObjectLoader } from './graph/object-loader.ts';
 import { HeaderMessage, ObjectNode } from './graph/object-node.ts';
 import { trackReferences } from './graph/references.ts';
 import type { RawReferences } from './layouts/raw-references.ts';
-import { MESSAGE } from './messages/message-types.ts';
+import * as MESSAGE from './messages/message-types.ts';
 import { type RawMessage, readHeader } from './read/object-header.ts';
 import { SharedTable } from './read/shared-messages.ts';
 import { Structure } from './write/structure.ts';

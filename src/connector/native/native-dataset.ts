@@ -5,7 +5,7 @@ import { containsVlen } from '../../dtype/describe.ts';
 import type { TypedArray } from '../../dtype/model.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { MESSAGE } from '../../hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import type { PostOptions } from '../../log/post/dataset.ts';
 import { Elements, notData, wrongLength } from '../../log/post/elements.ts';
 import { type InMemory, memoryBlocks, putInto, reordered, takeFrom } from '../../log/post/memory.ts';

@@ -3,7 +3,7 @@ import type { DType } from '../../dtype/model.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import type { Link, ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { type Dataspace, encodeDataspace } from '../../hdf5/messages/dataspace.ts';
-import { MESSAGE } from '../../hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { openStructure } from '../../hdf5/open.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { driveSync, type Io } from '../../storage/io.ts';

@@ -8,7 +8,7 @@ import { parseDatatype } from '../messages/datatype.ts';
 import { type FillMessage, parseFill, parseOldFill } from '../messages/fill-value.ts';
 import { type FilterEntry, parseFilters } from '../messages/filter-pipeline.ts';
 import { type Layout, type LayoutSizes, parseLayout } from '../messages/layout.ts';
-import { MESSAGE } from '../messages/message-types.ts';
+import * as MESSAGE from '../messages/message-types.ts';
 import type { ObjectNode } from './object-node.ts';
 
 /** What a dataset's header says about its data. */

@@ -2,7 +2,7 @@
 // assigned when a commit is planned; messages that hold them are patched then, as a linker patches relocatable code.
 
 import { GROUP_INFO, type LinkTarget } from '../messages/link.ts';
-import { MESSAGE } from '../messages/message-types.ts';
+import * as MESSAGE from '../messages/message-types.ts';
 
 /** Objects that no commit was planned for yet have temporary addresses, from here on: no file is that long. */
 export const TEMPORARY = 2 ** 52;

@@ -4,7 +4,7 @@ import { formatError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { type Cursor, checkSum } from '../format/cursor.ts';
 import type { Budget, FileBytes } from '../format/file-bytes.ts';
-import { MESSAGE } from '../messages/message-types.ts';
+import * as MESSAGE from '../messages/message-types.ts';
 
 /** A message of an object header, as it is in the file. */
 export interface RawMessage {

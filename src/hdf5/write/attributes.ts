@@ -18,7 +18,7 @@ import {
 import { removeReferrer, setReferences } from '../graph/references.ts';
 import { encodeAttribute, encodeTypedAttribute } from '../messages/attribute.ts';
 import { type Dataspace, elementCount } from '../messages/dataspace.ts';
-import { MESSAGE } from '../messages/message-types.ts';
+import * as MESSAGE from '../messages/message-types.ts';
 import { encodeSharedObject, SHARED_ADDRESS_AT } from '../read/shared-messages.ts';
 import { checkMessageSize, type Structure } from './structure.ts';
 

@@ -10,7 +10,7 @@ import { ByteWriter, putU64 } from '../format/byte-writer.ts';
 import { ContinuationBlock, type HeaderMessage, isTemporary, type ObjectNode } from '../graph/object-node.ts';
 import { encodeAttributeInfo } from '../messages/attribute.ts';
 import { encodeLinkInfo } from '../messages/link.ts';
-import { MESSAGE } from '../messages/message-types.ts';
+import * as MESSAGE from '../messages/message-types.ts';
 
 /** Bytes of messages that the first chunk may hold before some of them move to a block. */
 const FIRST_CHUNK_LIMIT = 512;

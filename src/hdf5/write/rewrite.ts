@@ -6,7 +6,8 @@ import { addReferrer, removeReferrer, setReferences } from '../graph/references.
 import { draftDataset, type MessageDraft, type NewDataset } from '../layouts/new-dataset.ts';
 import { renameAttributeMessage } from '../messages/attribute.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
-import { MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
+import * as MESSAGE_FLAG from '../messages/message-flags.ts';
+import * as MESSAGE from '../messages/message-types.ts';
 import { checkMessageSize, type Structure } from './structure.ts';
 
 /** Gives a link another name, or a soft link another path. It keeps its creation order. */

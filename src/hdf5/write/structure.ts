@@ -16,7 +16,9 @@ import { ObjectTree } from '../graph/object-tree.ts';
 import { addReferrer, inSharedTable, removeReferrer, setReferences, withReferrers } from '../graph/references.ts';
 import { draftDataset, draftType, type MessageDraft, type NewDataset } from '../layouts/new-dataset.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
-import { isKnownMessage, MESSAGE, MESSAGE_FLAG } from '../messages/message-types.ts';
+import * as MESSAGE_FLAG from '../messages/message-flags.ts';
+import * as MESSAGE from '../messages/message-types.ts';
+import { isKnownMessage } from '../messages/message-types.ts';
 
 /** The size of a message has 16 bits. */
 const MAX_MESSAGE = 0xffff;

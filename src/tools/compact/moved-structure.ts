@@ -9,7 +9,7 @@ import { addReferrer, relocatedCopy, removeReferrer } from '../../hdf5/graph/ref
 import { buildChunkIndex, type ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { rawReferences } from '../../hdf5/layouts/raw-references.ts';
 import { encodeLayout, type Layout, layoutAddressAt } from '../../hdf5/messages/layout.ts';
-import { MESSAGE } from '../../hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { openStructure, prepareWriting } from '../../hdf5/open.ts';
 import { deleteAttribute } from '../../hdf5/write/attributes.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';

@@ -3,7 +3,7 @@ import { containsReference, containsVlen } from '../../dtype/describe.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { readChunkIndex } from '../../hdf5/layouts/chunks/chunk-index.ts';
-import { MESSAGE } from '../../hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import type { Io } from '../../storage/io.ts';
 import type { MovedStructure } from './moved-structure.ts';
 import type { CompactOutput } from './output.ts';

@@ -2,7 +2,7 @@ import { H5LogError } from '../../base/errors.ts';
 import type { FileSession } from '../../connector/file-session.ts';
 import type { Attribute, ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { LinkTarget } from '../../hdf5/messages/link.ts';
-import { MESSAGE } from '../../hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
 import { COUNTS_ATTRIBUTE, LOG_GROUP, recordsGroup } from '../../log/format/log-group.ts';
 import type { Names } from '../../log/format/names.ts';

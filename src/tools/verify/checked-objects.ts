@@ -9,7 +9,7 @@ import { attributeParts } from '../../hdf5/graph/attribute-value.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { elementCount } from '../../hdf5/messages/dataspace.ts';
-import { MESSAGE } from '../../hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { readBtree2, walkBtree1 } from '../../hdf5/read/btree.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { readAnchor } from '../../log/format/anchor.ts';

@@ -6,7 +6,7 @@ import { Cursor } from '../../../src/hdf5/format/cursor.ts';
 import { FileBytes } from '../../../src/hdf5/format/file-bytes.ts';
 import { GlobalHeap, GlobalHeapWriter, readCollection } from '../../../src/hdf5/format/global-heap.ts';
 import { parseLayout } from '../../../src/hdf5/messages/layout.ts';
-import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { repeats, seed } from '../../seed.ts';
 import { expectFormat, Fixture, runOn } from '../fixture.ts';
 import { sayBytes } from '../say.ts';

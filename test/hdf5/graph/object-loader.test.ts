@@ -4,7 +4,7 @@ import { attributeParts } from '../../../src/hdf5/graph/attribute-value.ts';
 import { datasetParts } from '../../../src/hdf5/graph/dataset-header.ts';
 import type { ObjectLoader } from '../../../src/hdf5/graph/object-loader.ts';
 import type { ObjectNode } from '../../../src/hdf5/graph/object-node.ts';
-import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { openStructure } from '../../../src/hdf5/open.ts';
 import { type ExpectedObject, FIXTURES, Fixture } from '../fixture.ts';
 import { sayAttribute, sayFill, sayLayout, sayLink, saySpace, sayType } from '../say.ts';

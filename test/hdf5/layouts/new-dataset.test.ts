@@ -14,7 +14,7 @@ import {
 import { NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../../../src/hdf5/messages/dataspace.ts';
 import { parseFill } from '../../../src/hdf5/messages/fill-value.ts';
 import { type Layout, parseLayout } from '../../../src/hdf5/messages/layout.ts';
-import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { Fixture, hex } from '../fixture.ts';
 import { sayLayout } from '../say.ts';
 

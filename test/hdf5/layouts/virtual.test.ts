@@ -4,7 +4,7 @@ import { Cursor } from '../../../src/hdf5/format/cursor.ts';
 import { readCollection } from '../../../src/hdf5/format/global-heap.ts';
 import { encodeMappings, type Mapping } from '../../../src/hdf5/layouts/virtual.ts';
 import { parseLayout } from '../../../src/hdf5/messages/layout.ts';
-import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { Fixture, hex } from '../fixture.ts';
 
 /** The block of mappings that libhdf5 keeps in the global heap for a virtual dataset. */

@@ -13,7 +13,7 @@ import {
 } from '../../../src/hdf5/messages/attribute.ts';
 import { type Dataspace, elementCount, SCALAR_SPACE, simpleSpace } from '../../../src/hdf5/messages/dataspace.ts';
 import { encodeDatatype } from '../../../src/hdf5/messages/datatype.ts';
-import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { encodeSharedObject, parseShared } from '../../../src/hdf5/read/shared-messages.ts';
 import { anyType } from '../../dtype/generate.ts';
 import { repeats, seed } from '../../seed.ts';

@@ -10,7 +10,7 @@ import {
   SCALAR_SPACE,
   simpleSpace,
 } from '../../../src/hdf5/messages/dataspace.ts';
-import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { repeats, seed } from '../../seed.ts';
 import { expectFormat, expectNoTruncation, FIXTURES, Fixture, fixtureBytes, hex } from '../fixture.ts';
 import { saySpace } from '../say.ts';

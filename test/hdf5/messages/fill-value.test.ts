@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Cursor } from '../../../src/hdf5/format/cursor.ts';
 import { encodeFill, type FillMessage, parseFill, parseOldFill } from '../../../src/hdf5/messages/fill-value.ts';
-import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { repeats, seed } from '../../seed.ts';
 import { expectFormat, expectNoTruncation, FIXTURES, Fixture, hex } from '../fixture.ts';
 import { sayFill } from '../say.ts';

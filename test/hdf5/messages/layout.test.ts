@@ -8,7 +8,7 @@ import {
   type Layout,
   parseLayout,
 } from '../../../src/hdf5/messages/layout.ts';
-import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { repeats, seed } from '../../seed.ts';
 import { expectFormat, expectNoTruncation, FIXTURES, Fixture, hex } from '../fixture.ts';
 import { sayLayout } from '../say.ts';

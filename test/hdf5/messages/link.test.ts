@@ -9,7 +9,7 @@ import {
   parseLink,
   parseLinkInfo,
 } from '../../../src/hdf5/messages/link.ts';
-import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { repeats, seed } from '../../seed.ts';
 import { expectFormat, expectNoTruncation, FIXTURES, Fixture, hex } from '../fixture.ts';
 import { sayLink } from '../say.ts';

@@ -4,7 +4,7 @@ import { Cursor } from '../../../src/hdf5/format/cursor.ts';
 import { Budget } from '../../../src/hdf5/format/file-bytes.ts';
 import { parseAttributeInfo } from '../../../src/hdf5/messages/attribute.ts';
 import { parseLinkInfo } from '../../../src/hdf5/messages/link.ts';
-import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { readBtree2 } from '../../../src/hdf5/read/btree.ts';
 import { expectFormat, Fixture, FLIPS } from '../fixture.ts';
 

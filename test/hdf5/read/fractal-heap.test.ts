@@ -6,7 +6,7 @@ import { Budget } from '../../../src/hdf5/format/file-bytes.ts';
 import { parseAttribute, parseAttributeInfo } from '../../../src/hdf5/messages/attribute.ts';
 import type { Dataspace } from '../../../src/hdf5/messages/dataspace.ts';
 import { parseLink, parseLinkInfo } from '../../../src/hdf5/messages/link.ts';
-import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { readBtree2 } from '../../../src/hdf5/read/btree.ts';
 import { FractalHeap } from '../../../src/hdf5/read/fractal-heap.ts';
 import { expectFormat, Fixture } from '../fixture.ts';

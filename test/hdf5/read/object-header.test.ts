@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { Cursor } from '../../../src/hdf5/format/cursor.ts';
 import { Budget } from '../../../src/hdf5/format/file-bytes.ts';
 import { attributeName } from '../../../src/hdf5/messages/attribute.ts';
-import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { type RawHeader, readHeader } from '../../../src/hdf5/read/object-header.ts';
 import { expectFormat, FIXTURES, Fixture, FLIPS } from '../fixture.ts';
 import { sayHeader } from '../say.ts';

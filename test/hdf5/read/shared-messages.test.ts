@@ -6,7 +6,7 @@ import { parseDataspace } from '../../../src/hdf5/messages/dataspace.ts';
 import { parseDatatype } from '../../../src/hdf5/messages/datatype.ts';
 import { parseFill } from '../../../src/hdf5/messages/fill-value.ts';
 import { parseFilters } from '../../../src/hdf5/messages/filter-pipeline.ts';
-import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { readHeader } from '../../../src/hdf5/read/object-header.ts';
 import {
   encodeSharedObject,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Cursor } from '../../../src/hdf5/format/cursor.ts';
 import { Budget } from '../../../src/hdf5/format/file-bytes.ts';
-import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { walkBtree1 } from '../../../src/hdf5/read/btree.ts';
 import { readSymbolTable } from '../../../src/hdf5/read/symbol-table.ts';
 import { expectFormat, FIXTURES, Fixture } from '../fixture.ts';

@@ -7,7 +7,7 @@ import {
   ObjectNode,
   removeMessage,
 } from '../../../src/hdf5/graph/object-node.ts';
-import { MESSAGE } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { type RawHeader, readHeader } from '../../../src/hdf5/read/object-header.ts';
 import {
   blockSize,

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { ObjectNode } from '../../../src/hdf5/graph/object-node.ts';
 import { SCALAR_SPACE } from '../../../src/hdf5/messages/dataspace.ts';
-import { isKnownMessage, MESSAGE_FLAG } from '../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE_FLAG from '../../../src/hdf5/messages/message-flags.ts';
+import { isKnownMessage } from '../../../src/hdf5/messages/message-types.ts';
 import { setAttribute } from '../../../src/hdf5/write/attributes.ts';
 import { Edited } from '../edited.ts';
 import { Fixture } from '../fixture.ts';

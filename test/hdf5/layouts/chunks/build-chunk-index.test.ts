@@ -11,7 +11,7 @@ import {
   type StoredChunk,
 } from '../../../../src/hdf5/layouts/chunks/chunk-index.ts';
 import { type ChunkIndex, type Layout, parseLayout } from '../../../../src/hdf5/messages/layout.ts';
-import { MESSAGE } from '../../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../../src/hdf5/messages/message-types.ts';
 import { repeats, seed } from '../../../seed.ts';
 import { Fixture, hex, runOn } from '../../fixture.ts';
 import { sayChunks } from '../../say.ts';

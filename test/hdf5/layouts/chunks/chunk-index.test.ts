@@ -5,7 +5,7 @@ import { type ChunkGrid, readChunkIndex, type StoredChunk } from '../../../../sr
 import { readExtensibleArray } from '../../../../src/hdf5/layouts/chunks/extensible-array.ts';
 import { type Dataspace, parseDataspace } from '../../../../src/hdf5/messages/dataspace.ts';
 import { type Layout, parseLayout } from '../../../../src/hdf5/messages/layout.ts';
-import { MESSAGE } from '../../../../src/hdf5/messages/message-types.ts';
+import * as MESSAGE from '../../../../src/hdf5/messages/message-types.ts';
 import { openStructure } from '../../../../src/hdf5/open.ts';
 import { expectFormat, FIXTURES, Fixture, fixtureBytes, runOn } from '../../fixture.ts';
 import { sayChunks } from '../../say.ts';
