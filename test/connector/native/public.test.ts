@@ -88,6 +88,24 @@ withOracle('python', 'ordinary files through the public classes', () => {
     await file.close();
   });
 
+  test('external links lead nowhere unless the native connector was asked for, in ordinary files and in logs', async () => {
+    const path = make('unfollowed');
+    for (const mode of ['r', 'r+'] as const) {
+      const file = await File.open(path, { mode });
+      if (mode === 'r+') {
+        file.createDataset('logged', { dtype: 'int8', shape: [1] });
+        await file.flush();
+        file.createExternalLink('out', path, '/d');
+        expect(file.get('out')).toBe(undefined);
+      }
+      expect([file.get('other'), file.has('other')]).toEqual([undefined, false]);
+      expect([...file.keys()]).toContain('other');
+      expect(new Map(file.children()).get('other')).toBe(undefined);
+      expect(() => file.dataset('other')).toThrow(expect.objectContaining({ code: 'NOT_FOUND' }));
+      await file.close();
+    }
+  });
+
   test('a new ordinary file', async () => {
     const path = join(folder, 'new.h5');
     const file = await File.create(path, { connector: 'native' });
