@@ -4,7 +4,15 @@ import { delimiter, join } from 'node:path';
 import { describe, test } from 'vitest';
 
 /** The tools of others that tests compare with; `python` is one that has h5py. */
-export type Oracle = 'h5dump' | 'h5ls' | 'h5diff' | 'ncdump' | 'python' | 'mpiexec.openmpi' | 'mpiexec.mpich';
+export type Oracle =
+  | 'h5dump'
+  | 'h5ls'
+  | 'h5diff'
+  | 'ncdump'
+  | 'python'
+  | 'mpiexec.openmpi'
+  | 'mpiexec.mpich'
+  | 'chromium';
 
 const found = new Map<Oracle, string | undefined>();
 

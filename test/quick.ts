@@ -4,6 +4,7 @@
  */
 export const LEFT_OUT: readonly string[] = [
   'bench/**',
+  'browser/**',
   'cli/**',
   'compatibility/**',
   'crash/**',

@@ -60,7 +60,10 @@ export class File extends Group {
     return File.#of({ session, comm: opening.given }, options);
   }
 
-  static async open(source: string | URL | Blob | ByteStorage, options: OpenOptions = {}): Promise<File> {
+  static async open(
+    source: string | URL | Blob | ArrayBuffer | Uint8Array | ByteStorage,
+    options: OpenOptions = {},
+  ): Promise<File> {
     if (wantsNative(options)) return File.#of(openNative(await loadLibrary(), source, options), options);
     const opening = beginOpen(source, options);
     if (opening.isShared) return File.#openNow(opening, options);
@@ -70,7 +73,7 @@ export class File extends Group {
     return File.#of({ session, comm: opening.given }, options);
   }
 
-  static openSync(source: string | URL | ByteStorage, options: OpenOptions = {}): File {
+  static openSync(source: string | URL | ArrayBuffer | Uint8Array | ByteStorage, options: OpenOptions = {}): File {
     if (!wantsNative(options)) return File.#openNow(beginOpen(source, options), options);
     return File.#of(openNative(readyLibrary(), source, options), options);
   }

@@ -1,10 +1,11 @@
-import { createSource, environmentOptions, openSource } from '#platform';
+import { createSource, environmentOptions, openSource, remoteUrl } from '#platform';
 import { H5LogError, inFile } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import { blobStorage } from '../storage/blob.ts';
 import { httpStorage } from '../storage/http.ts';
-import { type ByteStorage, checkStorage, isPath, plainTarget, type Source } from '../storage/storage.ts';
+import { bytesOf, memoryStorage } from '../storage/memory.ts';
+import { type ByteStorage, bytesError, checkStorage, isPath, plainTarget, type Source } from '../storage/storage.ts';
 import {
   type CommonOptions,
   type CreateOptions,
@@ -116,7 +117,10 @@ export function beginCreate(target: string | URL | ByteStorage, options: CreateO
   });
 }
 
-export function beginOpen(source: string | URL | Blob | ByteStorage, options: OpenOptions): Opening {
+/** What can be opened. */
+export type Openable = string | URL | Blob | ArrayBuffer | Uint8Array | ByteStorage;
+
+export function beginOpen(source: Openable, options: OpenOptions): Opening {
   const writing = options?.mode === 'r+';
   const ranks = ranksFor(options, writing);
   const effective = () => (writing ? { table: tableOptions(options) } : {});
@@ -128,6 +132,7 @@ export function beginOpen(source: string | URL | Blob | ByteStorage, options: Op
       throw new H5LogError('OPTION', `asOf must be a sequence number, got ${String(asOf)}`);
     const choices = choicesOf(options, 0);
     const remote = readOnly(source);
+    if (remote?.write && writing) throw bytesError();
     if (remote && writing) throw new H5LogError('READ_ONLY', `${remote.name} cannot be written`, { file: remote.name });
     if (remote) return new Opening(plain(remote, false), { storage: true, name: false }, ranks, choices);
     if (isPath(source))
@@ -139,9 +144,14 @@ export function beginOpen(source: string | URL | Blob | ByteStorage, options: Op
 }
 
 /** The storage of what can only be read. */
-function readOnly(source: string | URL | Blob | ByteStorage): ByteStorage | undefined {
-  if (isPath(source)) return /^https?:\/\//i.test(String(source)) ? httpStorage(source) : undefined;
-  return typeof Blob !== 'undefined' && source instanceof Blob ? blobStorage(source) : undefined;
+function readOnly(source: Openable): ByteStorage | undefined {
+  if (isPath(source)) {
+    const url = remoteUrl(source);
+    return url === undefined ? undefined : httpStorage(url);
+  }
+  if (typeof Blob !== 'undefined' && source instanceof Blob) return blobStorage(source);
+  const bytes = bytesOf(source);
+  return bytes && memoryStorage(bytes);
 }
 
 function plain(storage: ByteStorage, writing: boolean): Source {

@@ -9,8 +9,27 @@ function needsPath(_path: string | URL, ..._more: readonly unknown[]): never {
   throw new H5LogError('UNSUPPORTED', 'a path needs Node.js; in a browser open a Blob, a URL or a storage');
 }
 
+/** New files have no name in a page. */
+export function createSource(_path: string | URL, ..._more: readonly unknown[]): never {
+  throw new H5LogError('UNSUPPORTED', 'a path needs Node.js; in a browser create a file in a storage: memoryStorage()');
+}
+
+/** The URL that a page means by a name: relative to its document or, in a worker, to the script. undefined: no server has it. */
+export function remoteUrl(source: string | URL): string | undefined {
+  const { document, location } = globalThis as {
+    readonly document?: { readonly baseURI: string };
+    readonly location?: { readonly href: string };
+  };
+  try {
+    const { href, protocol } = new URL(source, document?.baseURI ?? location?.href);
+    return protocol === 'file:' ? undefined : href;
+  } catch {
+    // Nothing to be relative to: outside of a page, or in a worker that was made from a Blob.
+    return undefined;
+  }
+}
+
 export {
-  needsPath as createSource,
   needsPath as createTarget,
   needsPath as joinTarget,
   needsPath as nodeStorage,

@@ -15,6 +15,12 @@ export { nodeStorage } from '../storage/node/file.ts';
 export { pathOf, realFile } from '../storage/node/path.ts';
 export { subfilesOf } from '../storage/node/subfiles.ts';
 
+/** The URL of a file on a server; undefined for one of this machine. */
+export function remoteUrl(source: string | URL): string | undefined {
+  const text = String(source);
+  return /^https?:\/\//i.test(text) ? text : undefined;
+}
+
 // Loaded when they are first used: they would take a fifth of the time of `import 'h5log'`.
 const zlib = () => process.getBuiltinModule('node:zlib');
 const crypto = () => process.getBuiltinModule('node:crypto');

@@ -32,6 +32,11 @@ interface Opened {
   readonly cache: Pick<BlockCache, 'read'>;
 }
 
+/** Why a page may not see the Content-Range of a server of another origin. */
+const HIDDEN =
+  'CORS hides Content-Range from this page; the server must send ' +
+  'Access-Control-Expose-Headers: Content-Range, Content-Length, ETag, Accept-Ranges';
+
 class RemoteFile {
   readonly name: string;
   readonly #options: HttpOptions;
@@ -63,7 +68,11 @@ class RemoteFile {
       return await work();
     } catch (cause) {
       if (this.#ending.signal.aborted) throw closedError(this.name);
-      throw storageFailure(this.name, doing, cause, offset);
+      const failure = storageFailure(this.name, doing, cause, offset);
+      if (!(cause instanceof TypeError && isOfOtherOrigin(this.name))) throw failure;
+      // A page is not told whether the server is down or does not allow it to read.
+      const why = 'if the server is up, CORS forbids it: the server must send Access-Control-Allow-Origin';
+      throw new H5LogError('STORAGE', `${failure.message}; ${why}`, { file: this.name, offset, cause });
     }
   }
 
@@ -77,7 +86,11 @@ class RemoteFile {
     if (response.status === 206) {
       const range = rangeOf(response);
       if (range?.size === undefined || range.start !== 0) {
-        throw await this.#error(response, `no usable Content-Range (${response.headers.get('content-range')})`);
+        const got = response.headers.get('content-range');
+        throw await this.#error(
+          response,
+          got === null && response.type === 'cors' ? HIDDEN : `no usable Content-Range (${got})`,
+        );
       }
       const first = new Uint8Array(range.end);
       await this.#fill(response, first);
@@ -153,6 +166,12 @@ class RemoteFile {
     const missing = response.status === 404 || response.status === 410;
     return new H5LogError(missing ? 'NOT_FOUND' : 'STORAGE', `${this.name}: ${what}`, { file: this.name });
   }
+}
+
+/** Whether this is a page or a worker of another origin than the URL. */
+function isOfOtherOrigin(url: string): boolean {
+  const { location } = globalThis as { readonly location?: { readonly href: string; readonly origin: string } };
+  return location !== undefined && new URL(url, location.href).origin !== location.origin;
 }
 
 /** Identifies a version of a remote file. */

@@ -57,6 +57,19 @@ export function memoryStorage(bytes?: Uint8Array): MemoryStorage {
   };
 }
 
+/** The bytes of an ArrayBuffer or a Uint8Array, also of another realm, where `instanceof` fails; undefined for anything else. */
+export function bytesOf(source: unknown): Uint8Array | undefined {
+  switch (Object.prototype.toString.call(source)) {
+    case '[object Uint8Array]':
+      return source as Uint8Array;
+    case '[object ArrayBuffer]':
+    case '[object SharedArrayBuffer]':
+      return new Uint8Array(source as ArrayBuffer);
+    default:
+      return undefined;
+  }
+}
+
 /** Bytes that grow like a file: a write beyond the end leaves a gap of zeros, and truncated bytes are gone. */
 export class Contents {
   size: number;

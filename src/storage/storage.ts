@@ -80,7 +80,7 @@ export function checkStorage(source: unknown): void {
     typeof storage.size === 'function'
   )
     return;
-  throw new H5LogError('OPTION', 'a path, a URL, a Blob or a storage is needed');
+  throw new H5LogError('OPTION', 'a path, a URL, a Blob, an ArrayBuffer, a Uint8Array or a storage is needed');
 }
 
 /** Thrown by every call on a storage that was closed. */
@@ -91,6 +91,11 @@ export function closedError(name: string): H5LogError {
 /** Thrown by every change to a storage that was opened for reading. */
 export function readOnlyError(name: string): H5LogError {
   return new H5LogError('READ_ONLY', `${name} is read only`, { file: name });
+}
+
+/** Thrown when bytes in memory are opened for writing: nobody would see what was written. */
+export function bytesError(): H5LogError {
+  return new H5LogError('READ_ONLY', 'bytes are only read; to write, open memoryStorage(bytes) and take its bytes()');
 }
 
 /** Wraps an error of the system in an H5LogError that names the file and the offset; an H5LogError passes unchanged. */

@@ -1,4 +1,4 @@
-import { openForReading } from '#platform';
+import { openForReading, remoteUrl } from '#platform';
 import { Dataset } from '../api/dataset.ts';
 import { File } from '../api/file.ts';
 import type { Group } from '../api/group.ts';
@@ -203,6 +203,6 @@ async function signature(source: Source): Promise<FileKind> {
 
 function storageOf(source: Source): ByteStorage {
   if (typeof source === 'string' || source instanceof URL)
-    return /^https?:\/\//i.test(String(source)) ? httpStorage(source) : openForReading(source);
+    return remoteUrl(source) === undefined ? openForReading(source) : httpStorage(source);
   return source instanceof Blob ? blobStorage(source) : source;
 }

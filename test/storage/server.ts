@@ -5,6 +5,10 @@ import { afterAll } from 'vitest';
 /** What a server does with a file; change it between requests. */
 export interface Site {
   bytes: Uint8Array;
+  /** The path of its URL; a number without it. */
+  readonly path?: string;
+  /** Sent with every response, for example those of CORS. */
+  readonly sent?: Readonly<Record<string, string>>;
   etag?: string;
   modified?: string;
   /** Answers every request with the whole file. */
@@ -23,9 +27,9 @@ export interface Site {
 export async function startServer(): Promise<
   (site: Partial<Site> & { bytes: Uint8Array }) => { site: Site; url: string }
 > {
-  const sites: Site[] = [];
+  const sites = new Map<string, Site>();
   const server = createServer((request, response) => {
-    const site = sites[Number(request.url?.slice(1))];
+    const site = sites.get(request.url ?? '');
     if (!site) response.writeHead(404).end('no such file');
     else answer(site, request, response);
   });
@@ -37,13 +41,16 @@ export async function startServer(): Promise<
   const { port } = server.address() as AddressInfo;
   return (options) => {
     const site: Site = { asked: [], headers: [], ...options };
-    return { site, url: `http://127.0.0.1:${port}/${sites.push(site) - 1}` };
+    const path = site.path ?? `/${sites.size}`;
+    sites.set(path, site);
+    return { site, url: `http://127.0.0.1:${port}${path}` };
   };
 }
 
 function answer(site: Site, request: IncomingMessage, response: ServerResponse): void {
   site.asked.push(request.headers.range ?? '');
   site.headers.push(request.headers);
+  for (const [name, value] of Object.entries(site.sent ?? {})) response.setHeader(name, value);
   if (site.etag) response.setHeader('etag', site.etag);
   if (site.modified) response.setHeader('last-modified', site.modified);
   if (site.status) return void response.writeHead(site.status).end('sorry');

@@ -2,7 +2,9 @@ import { pathOf } from '#platform';
 import { H5LogError } from '../../base/errors.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { solo } from '../../comm/solo.ts';
-import { type ByteStorage, checkStorage, isPath } from '../../storage/storage.ts';
+import { bytesOf, memoryStorage } from '../../storage/memory.ts';
+import { type ByteStorage, bytesError, checkStorage, isPath } from '../../storage/storage.ts';
+import type { Openable } from '../opening.ts';
 import { type CommonOptions, type CreateOptions, checkOptions, type OpenOptions } from '../options.ts';
 import type { Library } from './library.ts';
 import { NativeFile } from './native-file.ts';
@@ -21,16 +23,13 @@ export function createNative(library: Library, target: string | URL | ByteStorag
   return { session: sessionOf(NativeFile.create(library, sourceOf(target), options.exclusive), options), comm };
 }
 
-export function openNative(
-  library: Library,
-  source: string | URL | Blob | ByteStorage,
-  options: OpenOptions,
-): OpenNative {
+export function openNative(library: Library, source: Openable, options: OpenOptions): OpenNative {
   checkOptions(options);
   const mode = options.mode ?? 'r';
   const comm = commOf(options, mode === 'r+');
   if (options.asOf !== undefined)
     throw new H5LogError('UNSUPPORTED', 'a regular file keeps no earlier states: asOf needs a log');
+  if (mode === 'r+' && bytesOf(source)) throw bytesError();
   return { session: sessionOf(NativeFile.open(library, sourceOf(source), mode), options), comm };
 }
 
@@ -44,10 +43,12 @@ function commOf({ comm, storage }: CommonOptions, writing: boolean): Communicato
   return comm ?? solo();
 }
 
-function sourceOf(source: string | URL | Blob | ByteStorage): string | ByteStorage {
+function sourceOf(source: Openable): string | ByteStorage {
   if (isPath(source)) return pathOf(source);
   if (typeof Blob !== 'undefined' && source instanceof Blob)
     throw new H5LogError('UNSUPPORTED', 'libhdf5 cannot wait for a Blob; read it into memoryStorage(bytes) first');
+  const bytes = bytesOf(source);
+  if (bytes) return memoryStorage(bytes);
   checkStorage(source);
   return source as ByteStorage;
 }

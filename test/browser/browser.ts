@@ -1,0 +1,153 @@
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll } from 'vitest';
+import { oracle } from '../oracles.ts';
+import { startServer } from '../storage/server.ts';
+
+/** What a function in a page or a worker is given: everything that `h5log` and `h5log/storage` export. */
+export type H5log = typeof import('h5log') & typeof import('h5log/storage');
+
+/** Runs where the page or worker is, so it may use nothing of the test but its argument. Both go through JSON. */
+export type InBrowser<A, R> = (h5log: H5log, argument: A) => R | Promise<R>;
+
+type Serve = Awaited<ReturnType<typeof startServer>>;
+
+/** Chromium with two servers: one that pages come from, and one of another origin. */
+export interface Lab {
+  /** Puts a file on the server of the pages. */
+  readonly serve: Serve;
+  /** Puts a file on the server of another origin. */
+  readonly serveElsewhere: Serve;
+  readonly browser: Browser;
+  /** Opens an empty page at a path of the first server. */
+  open(path?: string, options?: PageOptions): Promise<Tab>;
+}
+
+interface PageOptions {
+  /** HTML for the head of the page. */
+  readonly head?: string;
+  /** The profile, with an OPFS and a cache of its own; one for all pages without it. */
+  readonly context?: BrowserContext;
+}
+
+/** An open page. */
+export interface Tab {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** Runs a function in the page; what it throws arrives as an Error with the text of it. */
+  run<R>(work: InBrowser<undefined, R>): Promise<R>;
+  run<A, R>(work: InBrowser<A, R>, argument: A): Promise<R>;
+  /** Runs a function in a new module worker whose script is at `/workers/worker.js`. */
+  runInWorker<R>(work: InBrowser<undefined, R>): Promise<R>;
+  runInWorker<A, R>(work: InBrowser<A, R>, argument: A): Promise<R>;
+}
+
+/** Starts Chromium once for a test file. To be called inside `withOracle('chromium', ...)`. */
+export function startLab(): Lab {
+  let lab: Lab | undefined;
+  const started = (): Lab => {
+    if (!lab) throw new Error('the browser has not been started yet');
+    return lab;
+  };
+  beforeAll(async () => {
+    lab = await launch();
+  });
+  afterAll(() => lab?.browser.close());
+  return {
+    serve: (site) => started().serve(site),
+    serveElsewhere: (site) => started().serveElsewhere(site),
+    get browser() {
+      return started().browser;
+    },
+    open: (path, options) => started().open(path, options),
+  };
+}
+
+const servers = await Promise.all([startServer(), startServer()]);
+
+async function launch(): Promise<Lab> {
+  const [serve, serveElsewhere] = servers;
+  const [browser, library] = await Promise.all([startChromium(), bundle()]);
+  const common = await browser.newContext();
+  const text = (path: string, type: string, contents: string | Uint8Array): { url: string } =>
+    serve({ path, bytes: Buffer.from(contents), sent: { 'content-type': type } });
+  text('/h5log.js', 'text/javascript', library);
+  text('/workers/worker.js', 'text/javascript', WORKER);
+  return {
+    serve,
+    serveElsewhere,
+    browser,
+    async open(path = '/page.html', { head = '', context = common } = {}) {
+      const { url } = text(path, 'text/html', `<!doctype html><title>h5log</title>${head}<script>${PAGE}</script>`);
+      const page = await context.newPage();
+      await page.goto(url);
+      return tab(page, context);
+    },
+  };
+}
+
+function tab(page: Page, context: BrowserContext): Tab {
+  const started =
+    (where: 'inPage' | 'inWorker') =>
+    async <A, R>(work: InBrowser<A, R>, argument?: A): Promise<R> => {
+      const call = `${where}(${JSON.stringify(String(work))}, ${JSON.stringify(argument ?? null)})`;
+      const { value, error } = (await page.evaluate(call)) as { value: R; error?: string };
+      if (error !== undefined) throw new Error(`in the browser: ${error}`);
+      return value;
+    };
+  return { page, context, run: started('inPage'), runInWorker: started('inWorker') };
+}
+
+function startChromium(): Promise<Browser> {
+  const executablePath = oracle('chromium');
+  if (executablePath === undefined) throw new Error('chromium not found; npm run oracles installs it');
+  // Root cannot use Chromium's sandbox; containers often give it a /dev/shm that is too small.
+  const args = process.getuid?.() === 0 ? ['--no-sandbox', '--disable-dev-shm-usage'] : ['--disable-dev-shm-usage'];
+  return chromium.launch({ executablePath, args });
+}
+
+/** `h5log` as a page loads it, from the sources. */
+async function bundle(): Promise<Uint8Array> {
+  const { outputFiles } = await build({
+    stdin: {
+      contents: "export * from 'h5log'; export * from 'h5log/storage';",
+      resolveDir: fileURLToPath(new URL('..', import.meta.url)),
+    },
+    bundle: true,
+    write: false,
+    platform: 'browser',
+    format: 'esm',
+    target: 'es2022',
+    conditions: ['h5log-source'],
+    external: ['h5wasm'],
+    logLevel: 'error',
+  });
+  const [output] = outputFiles;
+  if (!output) throw new Error('esbuild wrote no bundle');
+  return output.contents;
+}
+
+const RUN = `
+  async function run(code, argument) {
+    try {
+      return { value: await (0, eval)('(' + code + ')')(await import('/h5log.js'), argument) };
+    } catch (error) {
+      return { error: String(error.stack ?? error) };
+    }
+  }`;
+
+const PAGE = `${RUN}
+  const inPage = run;
+  const inWorker = (code, argument) => new Promise((resolve) => {
+    const worker = new Worker('/workers/worker.js', { type: 'module' });
+    worker.onerror = ({ message }) => resolve({ error: 'the worker failed: ' + message });
+    worker.onmessage = ({ data }) => {
+      if (data.said !== undefined) console.log(data.said);
+      else resolve(data);
+    };
+    worker.postMessage({ code, argument });
+  });`;
+
+const WORKER = `${RUN}
+  onmessage = async ({ data: { code, argument } }) => postMessage(await run(code, argument));`;

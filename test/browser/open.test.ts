@@ -1,0 +1,152 @@
+import { File } from 'h5log';
+import { memoryStorage } from 'h5log/storage';
+import { describe, expect, test } from 'vitest';
+import { withOracle } from '../oracles.ts';
+import { type H5log, startLab } from './browser.ts';
+
+/** A log whose dataset `x` holds these numbers. */
+async function logOf(...numbers: number[]): Promise<Uint8Array> {
+  const storage = memoryStorage();
+  const file = await File.create(storage);
+  file.createDataset('x', { dtype: 'int32', shape: [numbers.length] }).write(numbers);
+  await file.close();
+  return storage.bytes();
+}
+
+/** Opens a name and reads `x`; the code and the message if that fails. */
+async function readX({ File, isH5LogError }: H5log, name: string): Promise<string> {
+  try {
+    const file = await File.open(name);
+    const values = await file.dataset('x', 'int32').read();
+    await file.close();
+    return values.join();
+  } catch (error) {
+    return isH5LogError(error) ? `${error.code}: ${error.message}` : `not an H5LogError: ${error}`;
+  }
+}
+
+withOracle('chromium', 'opening files in Chromium', () => {
+  const lab = startLab();
+
+  describe('by name', () => {
+    test('a page resolves names against itself', async () => {
+      const { url } = lab.serve({ path: '/log.h5', bytes: await logOf(1) });
+      lab.serve({ path: '/run/log.h5', bytes: await logOf(2) });
+      lab.serve({ path: '/run/day/log.h5', bytes: await logOf(3) });
+      const { run } = await lab.open('/run/page.html');
+      expect(await run(readX, 'log.h5')).toBe('2');
+      expect(await run(readX, '/log.h5')).toBe('1');
+      expect(await run(readX, '../log.h5')).toBe('1');
+      expect(await run(readX, 'day/log.h5')).toBe('3');
+      expect(await run(readX, url)).toBe('1');
+      expect(await run(readX, url.replace('http:', ''))).toBe('1');
+    });
+
+    test('a page with a base resolves names against that', async () => {
+      lab.serve({ path: '/based/log.h5', bytes: await logOf(4) });
+      const { run } = await lab.open('/unbased.html', { head: '<base href="/based/">' });
+      expect(await run(readX, 'log.h5')).toBe('4');
+    });
+
+    test('a worker resolves names against its script', async () => {
+      lab.serve({ path: '/workers/log.h5', bytes: await logOf(5) });
+      lab.serve({ path: '/top.h5', bytes: await logOf(6) });
+      const { runInWorker } = await lab.open('/run/page.html');
+      expect(await runInWorker(readX, 'log.h5')).toBe('5');
+      expect(await runInWorker(readX, '/top.h5')).toBe('6');
+    });
+
+    test('a name that is not there gives NOT_FOUND with the whole URL', async () => {
+      const { page, run } = await lab.open('/run/page.html');
+      expect(await run(readX, 'missing.h5')).toBe(`NOT_FOUND: ${new URL('missing.h5', page.url())}: status 404`);
+    });
+
+    test('a name cannot be written, created or opened with a blocking call; the error says what can be done', async () => {
+      lab.serve({ path: '/run/log.h5', bytes: await logOf(2) });
+      const { run } = await lab.open('/run/page.html');
+      const codes = await run(async ({ File, isH5LogError }) => {
+        const attempts = [
+          () => File.open('log.h5', { mode: 'r+' }),
+          () => File.create('new.h5'),
+          () => File.openSync('log.h5'),
+          () => File.createSync('new.h5'),
+        ];
+        const told: string[] = [];
+        for (const attempt of attempts) {
+          try {
+            await attempt();
+            told.push('no error');
+          } catch (error) {
+            told.push(isH5LogError(error) ? `${error.code}: ${error.message}` : String(error));
+          }
+        }
+        return told;
+      });
+      expect(codes[0]).toMatch(/^READ_ONLY: http:.*\/run\/log\.h5 cannot be written/);
+      expect(codes[1]).toMatch(/^UNSUPPORTED: .*storage/);
+      expect(codes[2]).toMatch(/^UNSUPPORTED: http:.*asynchronous/);
+      expect(codes[3]).toMatch(/^UNSUPPORTED: .*storage/);
+    });
+  });
+
+  describe('from another origin', () => {
+    const allow = { 'access-control-allow-origin': '*' };
+    const expose = 'Content-Range, Content-Length, ETag, Accept-Ranges';
+
+    test('a server that allows it and exposes its headers is read by ranges', async () => {
+      const sent = { ...allow, 'access-control-expose-headers': expose };
+      const { site, url } = lab.serveElsewhere({ bytes: await logOf(7, 8), sent, etag: '"1"' });
+      const { run } = await lab.open();
+      expect(await run(readX, url)).toBe('7,8');
+      expect(site.asked[0]).toBe('bytes=0-65535');
+    });
+
+    test('one that hides Content-Range gives an error that names CORS and the header to send', async () => {
+      const { url } = lab.serveElsewhere({ bytes: await logOf(7), sent: allow });
+      const { run, runInWorker } = await lab.open();
+      const told = await run(readX, url);
+      expect(told).toMatch(/^STORAGE: .*CORS/);
+      expect(told).toContain(`Access-Control-Expose-Headers: ${expose}`);
+      expect(told).toContain(url);
+      expect(await runInWorker(readX, url)).toBe(told);
+    });
+
+    test('one that does not allow the page gives an error that names CORS and the header to send', async () => {
+      const { url } = lab.serveElsewhere({ bytes: await logOf(7) });
+      const { run, runInWorker } = await lab.open();
+      const told = await run(readX, url);
+      expect(told).toMatch(/^STORAGE: .*Failed to fetch.*CORS.*Access-Control-Allow-Origin/);
+      expect(await runInWorker(readX, url)).toBe(told);
+    });
+
+    test('a failure of the own origin does not mention CORS', async () => {
+      const { url } = lab.serve({ bytes: await logOf(7), drop: 2 });
+      const { run } = await lab.open();
+      const told = await run(readX, url);
+      expect(told).toMatch(/^STORAGE: /);
+      expect(told).not.toContain('CORS');
+    });
+  });
+
+  test('bytes and Blobs are opened as they are, bytes with blocking calls as well', async () => {
+    const { url } = lab.serve({ bytes: await logOf(9, 10) });
+    const { run, runInWorker } = await lab.open();
+    async function readAll({ File }: H5log, from: string): Promise<string[]> {
+      const buffer = await (await fetch(from)).arrayBuffer();
+      const sources = [buffer, new Uint8Array(buffer), new Blob([buffer])];
+      const found: string[] = [];
+      for (const source of sources) {
+        const file = await File.open(source);
+        found.push((await file.dataset('x').read()).toString());
+        await file.close();
+      }
+      const blocking = File.openSync(buffer);
+      found.push(blocking.dataset('x').readSync().toString());
+      blocking.closeSync();
+      return found;
+    }
+    const expected = ['9,10', '9,10', '9,10', '9,10'];
+    expect(await run(readAll, url)).toEqual(expected);
+    expect(await runInWorker(readAll, url)).toEqual(expected);
+  });
+});
