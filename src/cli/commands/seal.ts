@@ -14,6 +14,7 @@ export default command({
   positionals: [{ name: 'FILE', help: 'the log file' }],
   options: {
     to: { type: 'text', value: 'OUT', help: 'write a sealed copy and do not change FILE' },
+    force: { type: 'flag', short: 'f', help: 'replace OUT if it exists' },
     json,
   },
   examples: [
@@ -22,12 +23,13 @@ export default command({
   ],
   async run({ values, positionals, context }) {
     const [path = ''] = positionals;
-    const { to } = values;
+    const { to, force } = values;
     if (context.comm.size > 1) throw new H5LogError('OPTION', 'seal runs in one process; start it without mpiexec');
     const begun = performance.now();
     const { seal } = await import('../../tools/seal/seal.ts');
     const result = await seal(path, {
       ...(to === undefined ? {} : { to }),
+      force,
       progress: ({ done, total, dataset }) => context.progress.show(done / total, dataset),
     });
     const took = (performance.now() - begun) / 1000;

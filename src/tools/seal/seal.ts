@@ -28,8 +28,10 @@ import { removeLog, sealAnchor, showNames } from './structure.ts';
 export type SealWay = PublishWay;
 
 export interface SealOptions {
-  /** Leave the file as it is and write a sealed copy there, replacing what is there. */
+  /** Write a sealed copy there, and leave the file as it is. */
   to?: string | URL;
+  /** Replace `to` if it exists. */
+  force?: boolean;
   progress?: (done: SealProgress) => void;
   signal?: AbortSignal;
 }
@@ -71,11 +73,11 @@ export interface SealProgress {
  * ```
  */
 export async function seal(path: string | URL, options: SealOptions = {}): Promise<SealResult> {
-  const { to, signal } = checkOptions(options, { to: 'path', progress: 'callback' });
+  const { to, force = false, signal } = checkOptions(options, { to: 'path', force: 'flag', progress: 'callback' });
   signal?.throwIfAborted();
   if (to !== undefined && realFile(path) === realFile(to))
     throw new H5LogError('OPTION', `${String(to)} is the file itself; without 'to' it is sealed in place`);
-  const target = to === undefined ? openTarget(path) : createTarget(to, false);
+  const target = to === undefined ? openTarget(path) : createTarget(to, !force);
   const { storage } = target;
   try {
     const datasets = to === undefined ? await sealFile(storage, options) : await sealCopy(path, storage, options);

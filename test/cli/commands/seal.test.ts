@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
@@ -63,6 +64,17 @@ describe('h5log seal', () => {
       }),
     );
     expect(connectors).toEqual(['log', 'native']);
+  });
+
+  test('--to refuses a file that exists without --force', slow, async () => {
+    const path = await make('again.h5');
+    const to = join(folder, 'exists.h5');
+    writeFileSync(to, 'precious');
+    const refused = await seal(path, '--to', to);
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toMatch(/^h5log: EXISTS: .*exists\.h5 exists already.*\n$/);
+    expect(readFileSync(to, 'utf8')).toBe('precious');
+    expect(await seal(path, '-f', '--to', to)).toMatchObject({ code: 0, stderr: '' });
   });
 
   test.each([

@@ -1,4 +1,4 @@
-import { cpSync, readdirSync, readFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { File, T } from 'h5log';
 import { describe, expect, test } from 'vitest';
@@ -225,6 +225,23 @@ describe('seal', () => {
       message: /is the file itself/,
     });
     await expect(seal(newPath(), { progress: 5 as unknown as () => void })).rejects.toMatchObject({ code: 'OPTION' });
+  });
+
+  test('does not replace a file that exists, unless by force and when it is complete', async () => {
+    const path = newPath();
+    const to = newPath();
+    await makeTiles(path);
+    writeFileSync(to, 'precious');
+    await expect(seal(path, { to })).rejects.toMatchObject({ code: 'EXISTS', file: to });
+    const stop = new AbortController();
+    const reason = new Error('enough');
+    const stopped = seal(path, { to, force: true, signal: stop.signal, progress: () => stop.abort(reason) });
+    await expect(stopped).rejects.toBe(reason);
+    expect(readFileSync(to, 'utf8')).toBe('precious');
+    await expect(seal(path, { to, force: 'yes' as unknown as boolean })).rejects.toMatchObject({ code: 'OPTION' });
+    expect((await seal(path, { to, force: true })).path).toBe(to);
+    await using sealed = await File.open(to);
+    expect(sealed.dataset('t').shape).toEqual([20, 20]);
   });
 
   test('stops at a signal in the middle of a dataset, and timers go on', async () => {
