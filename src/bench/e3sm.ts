@@ -1,5 +1,7 @@
 import { H5LogError } from '../base/errors.ts';
+import { onAllRanksAsync } from '../comm/agreement.ts';
 import type { Communicator } from '../comm/communicator.ts';
+import { solo } from '../comm/solo.ts';
 import { rankModule } from '../comm/threads/run.ts';
 import { runThreads } from '../threads.ts';
 import { parseCdl } from './cdl.ts';
@@ -35,7 +37,15 @@ export interface E3smOptions extends Partial<PlanOptions> {
  * @example const { times } = await e3sm(['h0.h5'], { headers: [cdl], map: 'map_f_case_16p.h5', ranks: 2, double: true });
  */
 export async function e3sm(paths: readonly string[], options: E3smOptions = {}): Promise<E3smReport> {
-  const { comm, ranks = 1, repeat = 1, read = false, copy = true, compress } = options;
+  const { comm, ranks = 1 } = options;
+  const task = await onAllRanksAsync(comm ?? solo(), () => taskOf(paths, options));
+  if (comm) return e3smRank(comm, task);
+  const [report] = await runThreads<E3smReport>(ranks, rankModule('e3sm-rank', import.meta.url), task);
+  return report as E3smReport;
+}
+
+async function taskOf(paths: readonly string[], options: E3smOptions): Promise<E3smTask> {
+  const { repeat = 1, read = false, copy = true, compress } = options;
   const { records = [], sizes = {}, double = false } = options;
   const texts = options.headers ?? [generateHeader()];
   if (texts.length !== paths.length || paths.length === 0)
@@ -46,10 +56,7 @@ export async function e3sm(paths: readonly string[], options: E3smOptions = {}):
     throw new H5LogError('OPTION', `records are whole numbers, not ${records.join()}`);
   const map = typeof options.map === 'string' ? await readMap(options.map) : (options.map ?? generateMap());
   const files = planFiles(texts.map(parseCdl), map, { records, sizes, double });
-  const task: E3smTask = { files, paths, map, repeat, read, copy, compress };
-  if (comm) return e3smRank(comm, task);
-  const [report] = await runThreads<E3smReport>(ranks, rankModule('e3sm-rank', import.meta.url), task);
-  return report as E3smReport;
+  return { files, paths, map, repeat, read, copy, compress };
 }
 
 /** Sizes of the generated map and header: those of a small case of each model. */

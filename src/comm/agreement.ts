@@ -23,6 +23,30 @@ export function onAllRanks<T>(comm: Communicator, work: () => T): T {
   return comm.size === 1 ? work() : agreeOn(comm, attempt(work));
 }
 
+/**
+ * Collective: {@link onAllRanks} for asynchronous work. If it succeeds here and fails on another rank, `undo` takes back what this
+ * rank has.
+ */
+export async function onAllRanksAsync<T>(
+  comm: Communicator,
+  work: () => Promise<T>,
+  undo?: (result: T) => unknown,
+): Promise<T> {
+  if (comm.size === 1) return work();
+  let outcome: Attempt<T>;
+  try {
+    outcome = { result: await work() };
+  } catch (error) {
+    outcome = { error };
+  }
+  try {
+    return agreeOn(comm, outcome);
+  } catch (error) {
+    if ('result' in outcome) await undo?.(outcome.result);
+    throw error;
+  }
+}
+
 /** Collective: returns this rank's result, or throws the error of the first rank that failed. */
 export function agreeOn<T>(comm: Communicator, outcome: Attempt<T>): T {
   const failed = 'error' in outcome;
@@ -50,4 +74,13 @@ export function withRank(error: Error, rank: number): Error {
   const prefix = /^rank \d+: /.test(error.message) ? '' : `rank ${whose}: `;
   if (isOurs) return addContext(error, prefix, { rank }) as H5LogError;
   return Object.assign(new Error(`${prefix}${error.message}`, { cause: error }), { rank: whose });
+}
+
+/** The error without its rank: for a program of one rank, whose ranks are threads that a tool has started. */
+export function withoutRank(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const message = error.message.replace(/^rank \d+: /, '');
+  if (!isH5LogError(error)) return message === error.message ? error : new Error(message, { cause: error.cause });
+  const { code, file, object, offset, cause } = error;
+  return new H5LogError(code, message, { file, object, offset, cause });
 }

@@ -1,5 +1,8 @@
 import { H5LogError } from '../../base/errors.ts';
+import { onAllRanks } from '../../comm/agreement.ts';
 import type { Communicator } from '../../comm/communicator.ts';
+import { sameCall } from '../../comm/same-call.ts';
+import { solo } from '../../comm/solo.ts';
 import { rankModule } from '../../comm/threads/run.ts';
 import { runThreads } from '../../threads.ts';
 import { type DemoReport, type DemoTask, demoRank } from './demo-rank.ts';
@@ -43,13 +46,15 @@ export async function demo(path: string, options: DemoOptions = {}): Promise<Dem
     check = false,
     onProgress = () => {},
   } = options;
-  for (const [name, value] of Object.entries({ size, steps })) {
-    if (!Number.isSafeInteger(value) || value < 1)
-      throw new H5LogError('OPTION', `${name} is a whole number from 1 up, not ${value}`);
-  }
-  const writers = comm?.size ?? ranks;
-  if (size * size * steps * writers > Number.MAX_SAFE_INTEGER)
-    throw new H5LogError('OPTION', `${steps} steps of ${size} x ${size} are too many to number their elements`);
+  onAllRanks(comm ?? solo(), () => {
+    for (const [name, value] of Object.entries({ size, steps })) {
+      if (!Number.isSafeInteger(value) || value < 1)
+        throw new H5LogError('OPTION', `${name} is a whole number from 1 up, not ${value}`);
+    }
+    if (size * size * steps * (comm?.size ?? ranks) > Number.MAX_SAFE_INTEGER)
+      throw new H5LogError('OPTION', `${steps} steps of ${size} x ${size} are too many to number their elements`);
+  });
+  if (comm && comm.size > 1) sameCall(comm, 'demo', () => ({ path, size, steps, subfiles, storage, check }));
   const of = check ? 0 : 2 * steps;
   const task = (count: Int32Array): DemoTask => ({ path, check, size, steps, subfiles, storage, count });
   if (comm) {

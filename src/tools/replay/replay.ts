@@ -2,8 +2,9 @@ import { createTarget, nodeStorage, realFile } from '#platform';
 import { File } from '../../api/file.ts';
 import { sessionOf } from '../../api/handle.ts';
 import { H5LogError, inFile, inObject } from '../../base/errors.ts';
-import { type Attempt, agreeOn } from '../../comm/agreement.ts';
+import { onAllRanksAsync } from '../../comm/agreement.ts';
 import type { Communicator } from '../../comm/communicator.ts';
+import { sameCall } from '../../comm/same-call.ts';
 import { solo } from '../../comm/solo.ts';
 import type { FileSession } from '../../connector/file-session.ts';
 import { SUPERBLOCK_SIZE } from '../../hdf5/format/superblock.ts';
@@ -40,30 +41,32 @@ export async function replay(
   output: string | URL,
   options: ReplayOptions = {},
 ): Promise<ReplayResult> {
-  const { memory = MEMORY, force = false, signal } = checkOptions(options, OPTIONS);
   const began = performance.now();
-  signal?.throwIfAborted();
-  refuseSame(input, output);
-  const { comm = solo(), threads = 1 } = options;
+  const { comm = solo(), threads = 1, memory = MEMORY, force = false, signal } = options ?? {};
+  await onAllRanksAsync(comm, async () => {
+    checkOptions(options, OPTIONS);
+    signal?.throwIfAborted();
+    refuseSame(input, output);
+  });
   if (threads > 1 && comm.size === 1) return replayOnThreads(threads, input, output, { ...options, memory });
-  // An index of a dataset's blocks that is larger than that is looked up piece by piece.
+  if (comm.size > 1) sameCall(comm, 'replay', () => ({ input: String(input), output: String(output), memory, force }));
+  // A larger index of a dataset's blocks is not kept: blocks are looked up for each piece.
   const opening = () => File.open(input, { connector: 'log', indexLimit: memory, comm: solo() });
-  const file = await onAll(comm, opening);
+  const file = await onAllRanksAsync(comm, opening, (opened) => opened.close());
   try {
     const target = await outputFor(comm, output, force);
     const writer = new Runner(target.storage);
     try {
       const made = await new Replay(sessionOf(file), writer, memory, comm, options).run();
-      await target.storage.close();
-      await onAll(comm, async () => {
+      await onAllRanksAsync(comm, () => target.storage.close());
+      await onAllRanksAsync(comm, async () => {
         signal?.throwIfAborted();
         target.publish(false);
       });
       return { ...made, seconds: (performance.now() - began) / 1000 };
     } catch (error) {
       await writer.settle();
-      await target.storage.close();
-      target.discard();
+      await giveUp(target);
       throw inFile(error, sessionOf(file).storage.name);
     } finally {
       target.release();
@@ -73,24 +76,25 @@ export async function replay(
   }
 }
 
-/** Does something on every rank; when it fails on one, the same error is thrown on all. */
-async function onAll<T>(comm: Communicator, work: () => Promise<T>): Promise<T> {
-  if (comm.size === 1) return work();
-  let outcome: Attempt<T>;
-  try {
-    outcome = { result: await work() };
-  } catch (error) {
-    outcome = { error };
-  }
-  return agreeOn(comm, outcome);
-}
-
-/** The first rank makes the new file, the others write into it as well. */
+/** Rank 0 creates the output; the other ranks open it to write their part. */
 async function outputFor(comm: Communicator, output: string | URL, force: boolean): Promise<WriteTarget> {
-  const made = await onAll(comm, async () => (comm.rank === 0 ? createTarget(output, !force) : null));
+  const made = await onAllRanksAsync(comm, async () => (comm.rank === 0 ? createTarget(output, !force) : null));
   if (comm.size === 1) return made as WriteTarget;
   const at = new TextDecoder().decode(comm.bcast(made ? new TextEncoder().encode(made.at) : null, 0));
-  return onAll(comm, async () => made ?? plainTarget(nodeStorage(at, 'r+', String(output))));
+  return onAllRanksAsync(
+    comm,
+    async () => made ?? plainTarget(nodeStorage(at, 'r+', String(output))),
+    async (target) => {
+      await giveUp(target);
+      target.release();
+    },
+  );
+}
+
+/** Removes the unfinished output; only the rank that created it does. */
+async function giveUp(target: WriteTarget): Promise<void> {
+  await target.storage.close();
+  target.discard();
 }
 
 class Replay {
@@ -116,7 +120,7 @@ class Replay {
 
   async run(): Promise<Omit<ReplayResult, 'seconds'>> {
     const comm = this.#comm;
-    const objects = await onAll(comm, async () => {
+    const objects = await onAllRanksAsync(comm, async () => {
       this.#session.log?.mustHoldData();
       return this.#reader.run(inputObjects(this.#session));
     });
@@ -125,17 +129,17 @@ class Replay {
     // One dataset after the other, so that only one index is in memory. All ranks plan the same places.
     for (const dataset of datasets) {
       const planning = planData(this.#session, dataset, this.#memory, this.#output);
-      const data = await onAll(comm, () => this.#reader.run(about(dataset.path, planning)));
+      const data = await onAllRanksAsync(comm, () => this.#reader.run(about(dataset.path, planning)));
       this.#total += data.total;
       await this.#write(dataset.path, data);
       layouts.set(dataset, data.layout());
       data.release();
     }
-    await onAll(comm, async () => {
+    await onAllRanksAsync(comm, async () => {
       await this.#writer.run(this.#output.flush());
       await this.#writer.finish();
     });
-    const bytes = await onAll(comm, async () => (comm.rank === 0 ? this.#finish(objects, layouts) : 0));
+    const bytes = await onAllRanksAsync(comm, async () => (comm.rank === 0 ? this.#finish(objects, layouts) : 0));
     const [written, end] = comm.allreduce(Float64Array.of(this.#output.written, bytes), 'sum');
     return {
       groups: objects.filter(({ node }) => node.kind === 'group').length,
@@ -164,17 +168,17 @@ class Replay {
     const comm = this.#comm;
     for (const round of inRounds(data.pieces(), comm.size)) {
       const mine = round[comm.rank];
-      const made = await onAll(comm, async () => {
+      const made = await onAllRanksAsync(comm, async () => {
         signal?.throwIfAborted();
         return mine ? this.#reader.run(about(path, data.make(mine, this.#buffers))) : [];
       });
       const places = this.#places(data, made);
-      await onAll(comm, async () => {
+      await onAllRanksAsync(comm, async () => {
         for (const [i, { bytes }] of made.entries())
           await this.#writer.run(this.#output.write(bytes, places[i] as number));
+        for (const { bytes } of round) this.#done += bytes;
+        progress?.({ bytes: this.#done, total: this.#total, dataset: path });
       });
-      for (const { bytes } of round) this.#done += bytes;
-      progress?.({ bytes: this.#done, total: this.#total, dataset: path });
     }
   }
 

@@ -1,3 +1,4 @@
+import { withoutRank } from '../../comm/agreement.ts';
 import { rankModule, runThreads } from '../../comm/threads/run.ts';
 import { LEAST_MEMORY } from '../options.ts';
 import type { ReplayOptions, ReplayResult } from './options.ts';
@@ -15,7 +16,7 @@ export interface ReplayTask {
   readonly state: Float64Array;
 }
 
-/** The same work on several threads of this process. */
+/** Replays on several threads of this process. */
 export async function replayOnThreads(
   threads: number,
   input: string | URL,
@@ -40,7 +41,7 @@ export async function replayOnThreads(
     return result as ReplayResult;
   } catch (error) {
     signal?.throwIfAborted();
-    throw error;
+    throw withoutRank(error);
   } finally {
     clearInterval(timer);
   }
