@@ -17,7 +17,7 @@ import { findIn, storedIn, storedPath } from './find.ts';
 import type { Ranks } from './ranks.ts';
 import {
   addLog,
-  commitOf,
+  commitsOf,
   createState,
   type FileState,
   newestState,
@@ -244,7 +244,10 @@ export class Session implements FileSession {
     const { log, comm } = this;
     if (!log) return this.#commitStructure();
     const plan = planFlush(log, comm, this.#next, Date.now());
-    return plan && this.#flushJob(log, plan, this.#next++);
+    if (plan) return this.#flushJob(log, plan, this.#next++);
+    // The caller gets the last commit, whose bytes in subfiles are not counted yet if an earlier session made it.
+    if (log.hasSubfiles) this.commits();
+    return undefined;
   }
 
   #flushJob(log: Log, plan: FlushPlan, sequence: number): Job<Commit> {
@@ -296,8 +299,10 @@ export class Session implements FileSession {
 
   commits(): Commit[] {
     this.catchUp();
-    const list = (this.log?.main.history() ?? []).map(commitOf);
-    if (list.length > 0 && (list[list.length - 1] as Commit).sequence < this.last.sequence) list.push(this.last);
+    const list = this.log ? commitsOf(this.log) : [];
+    const newest = list[list.length - 1];
+    if (newest?.sequence === this.last.sequence) this.last = newest;
+    else if (newest && newest.sequence < this.last.sequence) list.push(this.last);
     return list;
   }
 

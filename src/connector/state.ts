@@ -10,7 +10,7 @@ import type { Structure } from '../hdf5/write/structure.ts';
 import { flushDone, planFlush, writeFlush } from '../log/flush/flush.ts';
 import type { CommitRecord } from '../log/format/commit-record.ts';
 import { beginLog, CONFIG, type LogCounts, readCounts } from '../log/format/log-group.ts';
-import type { LogOptions } from '../log/log.ts';
+import type { Log, LogOptions } from '../log/log.ts';
 import { LogStore } from '../log/store.ts';
 import type { Io } from '../storage/io.ts';
 import type { ByteStorage, Source } from '../storage/storage.ts';
@@ -229,8 +229,19 @@ function rootOf({ storage }: SessionOptions, { last, structure, log }: FileState
   throw new H5LogError('NOT_FOUND', `there is no commit ${sequence}`, { file: storage.name });
 }
 
-export function commitOf({ sequence, time, requests, start, end }: CommitRecord): Commit {
+function commitOf({ sequence, time, requests, start, end }: CommitRecord): Commit {
   return { sequence, time: new Date(time), bytes: end - start, requests };
+}
+
+/** Every commit on record, oldest first. Bytes include those of subfiles, if the subfiles can be reached. */
+export function commitsOf({ main, stores, hasSubfiles: isSplit }: Log): Commit[] {
+  const commits = main.history().map(commitOf);
+  if (!isSplit) return commits;
+  const inSubfiles = new Map<number, number>();
+  for (const store of stores)
+    for (const { sequence, start, end } of store.history())
+      inSubfiles.set(sequence, (inSubfiles.get(sequence) ?? 0) + end - start);
+  return commits.map((commit) => ({ ...commit, bytes: commit.bytes + (inSubfiles.get(commit.sequence) ?? 0) }));
 }
 
 // ---------------------------------------------------------------- parts

@@ -9,6 +9,7 @@ import { pythonSync, withOracle } from '../oracles.ts';
 import { full, repeats, seed } from '../seed.ts';
 import { canDropRights, withoutRights } from '../storage/scratch.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import type { Seen } from './commits-rank.ts';
 import { runRanks } from './run-ranks.ts';
 import type { Program, Session, States } from './sessions-rank.ts';
 
@@ -219,5 +220,33 @@ print(json.dumps([show(p) for p in sys.argv[1:]]))
         if (sections.length > 0) expect(counts[0]).toBe(1);
       }
     });
+  });
+});
+
+describe('commits', () => {
+  const listing = new URL('./commits-rank.ts', import.meta.url);
+
+  test.each([
+    [1, 0],
+    [1, 1],
+    [3, 0],
+    [3, 2],
+  ])('of %i ranks with %i subfiles: flush() and commits() say the same of each', async (ranks, subfiles) => {
+    const path = at(`commits-${ranks}-${subfiles}`);
+    const size = (name: string): number => statSync(name).size;
+    for (const { flushed, listed, idle, again } of await runRanks<Seen>(ranks, listing, { path, subfiles })) {
+      expect(listed).toEqual(flushed);
+      expect(again).toEqual(flushed);
+      expect(idle).toEqual(flushed.at(-1));
+      const files = subfiles === 0 ? [] : readdirSync(`${path}.subfiles`).map((name) => join(`${path}.subfiles`, name));
+      const total = [path, ...files].reduce((sum, name) => sum + size(name), 0);
+      const counted = flushed.reduce((sum, { bytes }) => sum + bytes, 0);
+      // All but superblocks and what a new subfile holds before its first commit.
+      expect(total - counted).toBeGreaterThanOrEqual(0);
+      expect(total - counted).toBeLessThan(2048 * (1 + subfiles));
+    }
+    const file = File.openSync(path);
+    expect(file.commits()).toHaveLength(41);
+    file.closeSync();
   });
 });
