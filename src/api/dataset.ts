@@ -59,6 +59,8 @@ export class Dataset<D extends DType = DType> {
   #logged: LogDataset | null = null;
   /** The node that was found not to be in the log. */
   #ordinary: ObjectNode | null = null;
+  /** When these two were found. */
+  #generation = -1;
 
   /** @internal */
   constructor(session: FileSession, file: File, path: string, node: ObjectNode) {
@@ -79,13 +81,16 @@ export class Dataset<D extends DType = DType> {
     return regularDataset(session.direct ? session.regular(node, this.path).parts : session.structure.dataset(node));
   }
 
-  /** The dataset's place in the log, kept as long as it is the same object of the file; undefined for an ordinary dataset. */
+  /** The dataset's place in the log, kept as long as it is the same object of the same commit; undefined for an ordinary dataset. */
   get #log(): LogDataset | undefined {
-    const { node } = this[handle];
-    if (this.#logged?.node === node) return this.#logged;
-    if (this.#ordinary === node) return undefined;
-    this.#logged = this.#session.logDataset(node, this.path) ?? null;
+    const { node, session } = this[handle];
+    if (this.#generation === session.generation) {
+      if (this.#logged?.node === node) return this.#logged;
+      if (this.#ordinary === node) return undefined;
+    }
+    this.#logged = session.logDataset(node, this.path) ?? null;
     this.#ordinary = this.#logged ? null : node;
+    this.#generation = session.generation;
     return this.#logged ?? undefined;
   }
 

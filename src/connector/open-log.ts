@@ -164,22 +164,23 @@ export function createSubfiles(options: SubfileOptions, wanted: number | 'node')
   return NewSubfiles.create(options, wanted);
 }
 
-function storesOf(count: number, mine: number, group: Communicator): LogStore[] {
-  return Array.from({ length: count }, (_, g) => new LogStore(g, g === mine ? group : solo()));
+function storesOf(count: number, mine: number, group: Communicator, known: readonly LogStore[] = []): LogStore[] {
+  return Array.from({ length: count }, (_, g) => new LogStore(g, g === mine ? group : solo(), known[g]));
 }
 
-/** What there is in a file and its subfiles. */
+/** What there is in a file and its subfiles. `known` are the stores of an earlier state. */
 export function* openSubfiled(
   structure: Structure,
   main: LogStore,
   group: Communicator | null,
   options: SubfileOptions,
+  known?: readonly LogStore[],
 ): Io<SubfiledLog> {
   const { ranks, writing } = options;
   const { subfiles: count } = main.counts;
   const token = yield* readToken(structure);
   const { mine } = groupingOf(ranks.comm, count);
-  const stores = storesOf(count, mine, group ?? solo());
+  const stores = storesOf(count, mine, group ?? solo(), known);
   const log = new Log(structure, main, stores, mine, options.log);
   const states = (main.commit()?.ranks ?? []).map(subfileState);
   log.states = states;

@@ -310,7 +310,7 @@ export class Session implements FileSession {
   *refresh(): Io<boolean> {
     const isNew = yield* this.#ranks.collectiveIo(this.#hasChanged());
     if (!this.onAnyRank(isNew)) return false;
-    this.#use(yield* newestState(this.#options));
+    this.#use(yield* newestState(this.#options, this.#state));
     this.#changes++;
     this.generation++;
     return true;

@@ -135,27 +135,60 @@ export function* openState(options: SessionOptions): Io<FileState> {
   return yield* agreedState(options, state);
 }
 
-/** The newest state, the same for all ranks. */
-export function* newestState(options: SessionOptions): Io<FileState> {
-  return yield* agreedState(options, yield* readState(options));
+/** For readers: the newest state, the same for all ranks. What `known` has read already is not read again. */
+export function* newestState(options: SessionOptions, known: FileState): Io<FileState> {
+  return yield* agreedState(options, yield* laterState(options, known));
 }
 
-/** Opens the newest state, or the one whose root group is at `root`. Collective calls come between work that may fail. */
-export function* readState(options: SessionOptions, root?: number): Io<FileState> {
+function* laterState(options: SessionOptions, known: FileState): Io<FileState> {
+  const { ranks } = options;
+  const isChanged = !(yield* ranks.collectiveIo(isStillThere(known)));
+  if (ranks.onAny(isChanged)) return yield* readState(options);
+  const state = yield* readState(options, undefined, known);
+  if (ranks.onAny(!continues(known, state))) return yield* readState(options);
+  if (known.log) state.log?.log.takeOver(known.log.log);
+  return state;
+}
+
+/** Whether the bytes of a state are where they were: of the last commit record, which has the time and the checksums of its commit. */
+function* isStillThere({ log }: FileState): Io<boolean> {
+  const known = log?.log.main.lastRecord();
+  if (!known) return false;
+  const bytes = new Uint8Array(known.bytes.length);
+  const count = yield { op: 'read', into: bytes, offset: known.offset };
+  return count === bytes.length && bytes.every((byte, i) => byte === known.bytes[i]);
+}
+
+/**
+ * Whether h5log alone made the commits between two states: it only appends. Other software leaves a gap in the numbers, or between
+ * the bytes of two commits.
+ */
+function continues(known: FileState, { log, last }: FileState): boolean {
+  const { sequence } = known.last;
+  const commits = log?.log.main.commitsAfter(sequence - 1) ?? [];
+  if (commits.length !== last.sequence - sequence + 1) return false;
+  return commits.every(({ start }, i) => i === commits.length - 1 || start === commits[i + 1]?.end);
+}
+
+/**
+ * Opens the newest state, or the one whose root group is at `root`. `known` is an earlier state that the file still contains.
+ * Collective calls come between work that may fail.
+ */
+export function* readState(options: SessionOptions, root?: number, known?: FileState): Io<FileState> {
   const { ranks, target } = options;
-  const found = yield* ranks.collectiveIo(readStructure(options, root));
+  const found = yield* ranks.collectiveIo(readStructure(options, root, known?.structure));
   const { counts } = found;
   const group = counts && target && hasSubfiles(counts) ? ranks.groupFor(counts.subfiles) : null;
-  return yield* ranks.collectiveIo(withLog(options, found, group));
+  return yield* ranks.collectiveIo(withLog(options, found, group, known?.log?.log));
 }
 
 interface FoundStructure extends Pick<FileState, 'structure' | 'committer' | 'superblock'> {
   readonly counts: LogCounts | undefined;
 }
 
-function* readStructure(options: SessionOptions, root?: number): Io<FoundStructure> {
+function* readStructure(options: SessionOptions, root?: number, known?: Structure): Io<FoundStructure> {
   const { target, ranks, storage } = options;
-  const opened = yield* openStructure(root);
+  const opened = yield* openStructure(root, known);
   const { structure, superblock, extension } = opened;
   let committer: Committer | null = null;
   if (target) {
@@ -168,13 +201,18 @@ function* readStructure(options: SessionOptions, root?: number): Io<FoundStructu
   return { structure, committer, counts, superblock: superblock.bytes };
 }
 
-function* withLog(options: SessionOptions, found: FoundStructure, group: Communicator | null): Io<FileState> {
+function* withLog(
+  options: SessionOptions,
+  found: FoundStructure,
+  group: Communicator | null,
+  known?: Log,
+): Io<FileState> {
   const { structure, committer, counts } = found;
   let log: OpenLog | null = null;
   if (counts) {
-    const main = mainStore(options, structure, committer, counts);
+    const main = mainStore(options, structure, committer, counts, known?.main);
     yield* main.load();
-    log = yield* openLog(options, structure, main, group);
+    log = yield* openLog(options, structure, main, group, known?.stores);
   }
   const state = numbered({ ...found, log });
   if (committer) yield* committer.appender.begin();
@@ -187,6 +225,7 @@ function* openLog(
   structure: Structure,
   main: LogStore,
   group: Communicator | null,
+  known?: readonly LogStore[],
 ): Io<OpenLog> {
   const stores = storeOptions(options);
   const { subfiles, writing } = stores;
@@ -194,7 +233,7 @@ function* openLog(
   if (!subfiles && writing)
     throw new H5LogError('UNSUPPORTED', 'a file with subfiles can only be written when it is opened by its path');
   if (!subfiles) return OpenLog.unreachable(structure, main, stores);
-  return yield* openSubfiled(structure, main, group, { ...stores, subfiles });
+  return yield* openSubfiled(structure, main, group, { ...stores, subfiles }, known);
 }
 
 /** Continues the numbering of commits. A state that other software made counts as a commit of its own. */
@@ -255,8 +294,9 @@ function mainStore(
   structure: Structure,
   committer: Committer | null,
   counts: LogCounts,
+  known?: LogStore,
 ): LogStore {
-  const main = new LogStore(0, ranks.comm);
+  const main = new LogStore(0, ranks.comm, known);
   main.committer = committer;
   main.attach({ storage: null, structure, counts });
   return main;

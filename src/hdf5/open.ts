@@ -11,6 +11,7 @@ import { type BtreeK, DEFAULT_K, readSuperblock, SUPERBLOCK_SIZE, type Superbloc
 import { attributeParts } from './graph/attribute-value.ts';
 import { ObjectLoader } from './graph/object-loader.ts';
 import { HeaderMessage, ObjectNode } from './graph/object-node.ts';
+import type { ObjectTree } from './graph/object-tree.ts';
 import { trackReferences } from './graph/references.ts';
 import type { RawReferences } from './layouts/raw-references.ts';
 import * as MESSAGE from './messages/message-types.ts';
@@ -31,9 +32,13 @@ interface Extension {
   readonly shared: RawMessage | null;
 }
 
-/** Opens the structure for reading. `root` is the address of the root group of an earlier commit, to open that one. */
-export function* openStructure(root?: number): Io<OpenedStructure> {
+/**
+ * Opens the structure for reading. `root` is the address of the root group of an earlier commit, to open that one. `known` is an
+ * earlier state of a file that was only appended to since: objects that did not move are not read again.
+ */
+export function* openStructure(root?: number, known?: ObjectTree): Io<OpenedStructure> {
   const superblock = yield* readSuperblock();
+  if (known) return yield* reopened(superblock, root, known);
   const file = new FileBytes(superblock.base, superblock.end, superblock.addressSize, superblock.lengthSize);
   const extension = yield* readExtension(file, superblock.extension);
   const shared = extension.shared
@@ -47,11 +52,21 @@ export function* openStructure(root?: number): Io<OpenedStructure> {
   return { structure, superblock, extension: newExtension(extension, superblock) };
 }
 
+function* reopened(superblock: Superblock, root: number | undefined, known: ObjectTree): Io<OpenedStructure> {
+  const { loader, heap } = known;
+  loader.reopen(superblock.end);
+  const node = yield* loader.node(root ?? superblock.root);
+  if (node.kind !== 'group') throw formatError('the root is not a group', loader.file.base + node.address);
+  loader.forgetOthers(node);
+  return { structure: new Structure(loader, node, heap), superblock, extension: null };
+}
+
 /** Loads all objects and the heap collections of their attributes, for storages that can only be read asynchronously. */
 export function* loadEverything(structure: Structure): Io<void> {
   const { loader, heap, root } = structure;
   const all = new Set<ObjectNode>([root]);
   for (const node of all) {
+    if (loader.complete.has(node)) continue;
     for (const attribute of node.attributes.values()) {
       const { dtype, data, count } = attributeParts(attribute, loader.file.lengthSize);
       yield* heap.load(dtype, data, count);
@@ -61,6 +76,7 @@ export function* loadEverything(structure: Structure): Io<void> {
       if (target) all.add(target);
     }
   }
+  for (const node of all) loader.complete.add(node);
 }
 
 /**

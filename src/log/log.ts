@@ -8,7 +8,7 @@ import { CONFIG } from './format/log-group.ts';
 import { logNames } from './format/names.ts';
 import type { TableOptions } from './format/table.ts';
 import { ArenaPool } from './post/arena.ts';
-import { LogDataset } from './post/dataset.ts';
+import { type KnownBlocks, LogDataset } from './post/dataset.ts';
 import { DatasetStage, Stage } from './post/stage.ts';
 import type { LogData } from './read/boxes.ts';
 import { Tables } from './read/tables.ts';
@@ -56,6 +56,8 @@ export class Log {
   /** Anchors of new datasets: parsing them again would cost more than creating them. */
   readonly #made = new WeakMap<ObjectNode, Anchor>();
   readonly #byId = new Map<number, LogDataset>();
+  /** Indexes of datasets of an earlier state that nobody has asked for in this one, by ID. */
+  #earlier = new Map<number, KnownBlocks>();
   /** IDs below this that are not in `#byId` belong to deleted datasets. */
   #searched = 0;
   /** Bytes in arenas, for the buffer limit. */
@@ -84,6 +86,16 @@ export class Log {
       if (id instanceof Int32Array) datasets = Math.max(datasets, (id[0] ?? -1) + 1);
     }
     return datasets;
+  }
+
+  /** Takes over what an earlier state of the same file knows of its tables and blocks: the next read adds what is new. */
+  takeOver(earlier: Log): void {
+    this.tables.share(earlier.tables);
+    this.#earlier = earlier.#earlier;
+    for (const [id, dataset] of earlier.#byId) {
+      const known = dataset.giveBlocks();
+      if (known) this.#earlier.set(id, known);
+    }
   }
 
   get files(): readonly LogData[] {
@@ -117,11 +129,14 @@ export class Log {
 
   /** The dataset of the log at a node; undefined for a dataset of another kind. */
   *dataset(node: ObjectNode, path: string): Io<LogDataset | undefined> {
-    const known = this.#datasets.get(node);
-    if (known) return known;
+    const open = this.#datasets.get(node);
+    if (open) return open;
     const anchor = this.#made.get(node) ?? (yield* readAnchor(this.structure, node));
     if (!anchor) return undefined;
     const dataset = new LogDataset(this, node, path, anchor);
+    const known = this.#earlier.get(dataset.id);
+    if (known) dataset.takeBlocks(known);
+    this.#earlier.delete(dataset.id);
     this.#datasets.set(node, dataset);
     this.#byId.set(dataset.id, dataset);
     return dataset;

@@ -6,7 +6,7 @@ import type { Committer } from '../hdf5/write/commit.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { type Io, onStorage } from '../storage/io.ts';
 import type { ByteStorage } from '../storage/storage.ts';
-import { type CommitRecord, parseRecords, type SubfileState } from './format/commit-record.ts';
+import { type CommitRecord, parseRecords, recordSize, type SubfileState } from './format/commit-record.ts';
 import { CONFIG, LOG_GROUP, type LogCounts, logGroup, readCounts, recordsGroup, SERIES } from './format/log-group.ts';
 import { LogData } from './read/boxes.ts';
 
@@ -61,12 +61,17 @@ export class LogStore {
   /** The address of the root group of what is in the file, and where that ends. */
   root = -1;
   end = 0;
+  #earlierData: LogData | null = null;
   #file: { structure: Structure; counts: LogCounts; data: LogData } | null = null;
   #history: { of: readonly TierItem[]; records: readonly CommitRecord[] } | null = null;
 
-  constructor(index: number, comm: Communicator) {
+  /** `earlier` is the same store in an earlier state: what was known of it is not read again. */
+  constructor(index: number, comm: Communicator, earlier?: LogStore) {
     this.index = index;
     this.comm = comm;
+    if (!earlier?.isOpen) return;
+    this.committed = earlier.committed;
+    this.#earlierData = earlier.data;
   }
 
   /** The file is open; {@link load} finds what is in it. */
@@ -76,7 +81,7 @@ export class LogStore {
     this.root = structure.root.address;
     this.end = base + end;
     // Entries name file offsets, not addresses. Pages that were read stay valid: nothing is ever overwritten.
-    const data = this.#file?.data ?? new LogData(0, this.end, storage);
+    const data = this.#file?.data ?? this.#earlierData ?? new LogData(0, this.end, storage);
     data.file.end = Math.max(data.file.end, this.end);
     this.#file = { structure, counts, data };
   }
@@ -209,6 +214,29 @@ export class LogStore {
   #historyOf(records: readonly TierItem[]): readonly CommitRecord[] {
     if (this.#history?.of !== records) this.#history = { of: records, records: records.flatMap(recordsIn) };
     return this.#history.records;
+  }
+
+  /** Bytes of the last commit record, and where they are in the file. */
+  lastRecord(): { bytes: Uint8Array; offset: number } | undefined {
+    const item = this.committed.records.at(-1);
+    const record = item && recordsIn(item).at(-1);
+    if (!item?.bytes || !record) return undefined;
+    const size = recordSize(record.ranks.length);
+    return { bytes: item.bytes.subarray(item.size - size), offset: item.address + item.size - size };
+  }
+
+  /** Commits with numbers above `sequence`, newest first, without a look at all of them. */
+  commitsAfter(sequence: number): CommitRecord[] {
+    const found: CommitRecord[] = [];
+    for (let i = this.committed.records.length - 1; i >= 0; i--) {
+      const records = recordsIn(this.committed.records[i] as TierItem);
+      for (let k = records.length - 1; k >= 0; k--) {
+        const record = records[k] as CommitRecord;
+        if (record.sequence <= sequence) return found;
+        found.push(record);
+      }
+    }
+    return found;
   }
 
   /** The last commit, or the one with that number, without a look at all of them. */

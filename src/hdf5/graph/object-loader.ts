@@ -38,8 +38,12 @@ export class ObjectLoader {
   readonly file: FileBytes;
   readonly shared: SharedTable | null;
   readonly nodes = new Map<number, ObjectNode>();
+  /** Objects that were loaded with everything behind them. */
+  readonly complete = new WeakSet<ObjectNode>();
+  /** How many objects there were when those out of reach were last forgotten. */
+  #kept = 0;
   /** Bound on the bytes of headers, trees and heaps of all objects. */
-  readonly #budget: Budget;
+  #budget: Budget;
   /** How many objects are being loaded because another one shares a message of theirs. */
   #depth = 0;
 
@@ -79,6 +83,21 @@ export class ObjectLoader {
     if (address === UNDEFINED) throw formatError(`link ${link.name} leads to no object`, link.message.offset);
     link.node = yield* this.node(address);
     return link.node;
+  }
+
+  /** The file has grown: objects of its new state are loaded beside those of earlier ones. */
+  reopen(end: number): void {
+    this.file.end = Math.max(this.file.end, end);
+    this.#budget = new Budget(this.file);
+  }
+
+  /** Forgets objects that cannot be reached from a root: those of earlier states, once they are many. */
+  forgetOthers(root: ObjectNode): void {
+    if (this.nodes.size < 2 * this.#kept + 64) return;
+    const reached = new Set([root]);
+    for (const { links } of reached) for (const { node } of links.values()) if (node) reached.add(node);
+    for (const [address, node] of this.nodes) if (!reached.has(node)) this.nodes.delete(address);
+    this.#kept = this.nodes.size;
   }
 
   *#fill(node: ObjectNode, header: RawHeader): Io<void> {

@@ -21,9 +21,9 @@ export class ObjectTree {
     shown: (path) => path,
   };
 
-  constructor(loader: ObjectLoader, root: ObjectNode) {
+  constructor(loader: ObjectLoader, root: ObjectNode, heap = new GlobalHeap(loader.file)) {
     this.loader = loader;
-    this.heap = new GlobalHeap(loader.file);
+    this.heap = heap;
     this.root = root;
   }
 

@@ -21,6 +21,13 @@ export interface PostOptions {
   readonly memory?: MemoryLayout;
 }
 
+/** What reading has found out about the committed blocks of a dataset. */
+export interface KnownBlocks {
+  readonly index: BlockIndex;
+  readonly isDeflated: boolean;
+  readonly elementSize: number;
+}
+
 /** A dataset of the log while the file is open: everything a post or a read needs without looking into the structure. */
 export class LogDataset {
   readonly log: Log;
@@ -43,6 +50,8 @@ export class LogDataset {
   validExtent: readonly number[] | null = null;
   /** Committed blocks; null until the first read. */
   index: BlockIndex | null = null;
+  /** The original deflated its data, which only the data tells. */
+  isDeflated = false;
   #stage: DatasetStage | null = null;
   // A view of the stage's current chunk as the dataset's own number type, for small posts.
   #chunk: Uint8Array | null = null;
@@ -61,6 +70,20 @@ export class LogDataset {
     this.filters = filterEntries(anchor.filters, this.elements.size);
     this.fill = anchor.fill === undefined ? null : encodeFillValue(anchor.dtype, anchor.fill);
     this.records = anchor.maxShape.length > 0 && anchor.maxShape[0] === null;
+  }
+
+  /** Gives the index away, to the same dataset in a newer state: two must not add to it. */
+  giveBlocks(): KnownBlocks | null {
+    const { index, isDeflated, elements } = this;
+    this.index = null;
+    return index && { index, isDeflated, elementSize: elements.size };
+  }
+
+  /** Takes the index of the same dataset in an earlier state; the next read adds what is new. */
+  takeBlocks({ index, isDeflated, elementSize }: KnownBlocks): void {
+    if (elementSize !== this.elements.size || index.rank !== this.shape.length) return;
+    this.index = index;
+    this.isDeflated = isDeflated;
   }
 
   /** Whether the last link to it is gone. */

@@ -34,26 +34,53 @@ export interface Committed {
   readonly coverage: Coverage;
 }
 
+/** Tables that were read. A table never changes, so that the states of a file share them. */
+class TableCache {
+  readonly #open = new Map<TierItem, OpenTable>();
+  readonly #large = new WeakMap<TierItem, WeakRef<OpenTable>>();
+  /** Tables of the original's merge mode that were found to be readable. */
+  readonly decoded = new WeakSet<TierItem>();
+  readonly selections = new SelectionCache();
+  #bytes = 0;
+
+  get(item: TierItem): OpenTable | undefined {
+    return this.#open.get(item) ?? this.#large.get(item)?.deref();
+  }
+
+  /** Keeps small tables; a large one only as long as the garbage collector leaves it. */
+  add(item: TierItem, opened: OpenTable): void {
+    if (item.size > TABLE_CACHE / 4) {
+      this.#large.set(item, new WeakRef(opened));
+      return;
+    }
+    for (const [oldest, { size }] of this.#open) {
+      if (this.#bytes + item.size <= TABLE_CACHE) break;
+      this.#open.delete(oldest);
+      this.#bytes -= size;
+    }
+    this.#open.set(item, opened);
+    this.#bytes += item.size;
+  }
+}
+
 /** The metadata tables of a file, read when they are first needed. */
 export class Tables {
   readonly #stores: readonly { readonly data: LogData }[];
   /** The newest committed state. */
   committed: Committed = { items: [], ends: [], order: null, coverage: { ends: [] } };
-  readonly #open = new Map<TierItem, OpenTable>();
-  readonly #large = new WeakMap<TierItem, WeakRef<OpenTable>>();
-  /** Tables of the original's merge mode that were found to be readable. */
-  readonly #decoded = new WeakSet<TierItem>();
-  /** Datasets whose data the original deflated. */
-  readonly #deflated = new WeakSet<LogDataset>();
-  readonly #shared = new SelectionCache();
-  #bytes = 0;
+  #cache = new TableCache();
 
   constructor(stores: readonly { readonly data: LogData }[]) {
     this.#stores = stores;
   }
 
+  /** Uses what was read of the tables of another state of the same file. */
+  share(other: Tables): void {
+    this.#cache = other.#cache;
+  }
+
   *#table(item: TierItem): Io<OpenTable> {
-    const known = this.#open.get(item) ?? this.#large.get(item)?.deref();
+    const known = this.#cache.get(item);
     if (known) return known;
     let { bytes } = item;
     if (!bytes) {
@@ -68,27 +95,12 @@ export class Tables {
       else entries.set(id, [at]);
     }
     const opened = { table, size: item.size, entries };
-    this.#cache(item, opened);
+    this.#cache.add(item, opened);
     return opened;
   }
 
   #data(store: number): LogData {
     return (this.#stores[store] as { data: LogData }).data;
-  }
-
-  /** Caches small tables; a large one only as long as the garbage collector leaves it. */
-  #cache(item: TierItem, opened: OpenTable): void {
-    if (item.size > TABLE_CACHE / 4) {
-      this.#large.set(item, new WeakRef(opened));
-      return;
-    }
-    for (const [oldest, { size }] of this.#open) {
-      if (this.#bytes + item.size <= TABLE_CACHE) break;
-      this.#open.delete(oldest);
-      this.#bytes -= size;
-    }
-    this.#open.set(item, opened);
-    this.#bytes += item.size;
   }
 
   /**
@@ -105,7 +117,7 @@ export class Tables {
     const rank = dataset.shape.length;
     const index = new BlockIndex(rank);
     const several = this.#stores.length > 1;
-    const known = this.#deflated.has(dataset);
+    const known = dataset.isDeflated;
     for (const item of items) {
       const floor = covered.ends[item.store] ?? 0;
       // A table from before the covered offset holds nothing new. One that was merged since may hold old and new entries.
@@ -127,7 +139,7 @@ export class Tables {
       }
     }
     // The dataset turned out to be deflated: entries before the first stream have to be decoded again.
-    if (!known && this.#deflated.has(dataset)) return yield* this.index(dataset, box, state, covered);
+    if (!known && dataset.isDeflated) return yield* this.index(dataset, box, state, covered);
     index.sort();
     order?.mustTell(index, dataset.path);
     index.orders = null;
@@ -140,7 +152,7 @@ export class Tables {
     index.reserve(entry.count);
     const fit = { elements: entry.size / dataset.elements.size, limits: dataset.maxShape };
     const sink = { rank, starts: index.starts, counts: index.counts, at: length * rank };
-    this.#shared.blocks(item, table, entry, sink, item.merged ? fit : undefined);
+    this.#cache.selections.blocks(item, table, entry, sink, item.merged ? fit : undefined);
     const bytes = addEntry(entry, dataset, index);
     if (dataset.filters.length > 0) table.checkSize(entry, entry.size, true);
     else if (yield* this.#isStream(item.store, entry, dataset, bytes)) {
@@ -151,13 +163,13 @@ export class Tables {
 
   /** A table of the original's merge mode is read only if every entry of it, whoever asks, can be read in exactly one way. */
   *#mustDecode(item: TierItem, table: Table, log: Log): Io<void> {
-    if (this.#decoded.has(item)) return;
+    if (this.#cache.decoded.has(item)) return;
     const datasets = yield* log.everyDataset();
     for (const entry of table.entries()) {
       const dataset = datasets.get(entry.id);
       if (dataset) yield* this.#add(item, table, entry, dataset, new BlockIndex(dataset.shape.length, entry.count));
     }
-    this.#decoded.add(item);
+    this.#cache.decoded.add(item);
   }
 
   /**
@@ -165,12 +177,12 @@ export class Tables {
    * Once it is known of a dataset, a stream that happens to be as long as what is in it is found by its own checksum.
    */
   *#isStream(store: number, entry: RawEntry, dataset: LogDataset, bytes: number): Io<boolean> {
-    if (entry.size === bytes && !this.#deflated.has(dataset)) return false;
+    if (entry.size === bytes && !dataset.isDeflated) return false;
     if (entry.size < 2) return false;
     const [first, second] = yield* this.#data(store).file.read(entry.offset, 2, 'data of the log');
     if (first !== 0x78 || ((first << 8) | (second as number)) % 31 !== 0) return false;
     if (entry.size === bytes) return inflatesTo(yield* this.#data(store).file.read(entry.offset, bytes, 'data'), bytes);
-    this.#deflated.add(dataset);
+    dataset.isDeflated = true;
     return true;
   }
 
