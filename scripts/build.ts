@@ -1,6 +1,6 @@
 // Builds dist/: bundled entry points for Node and for browsers, and the declarations of every module.
 // Loading one file takes Node half a millisecond, and `src` has hundreds: bundled, `import 'h5log'` is four times as fast.
-import { readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
@@ -105,6 +105,21 @@ function fewChunks({ inputs }: Metafile): Plugin {
 function declarations(outDir: string): void {
   const { ok, output } = tsc(['-p', 'tsconfig.build.json', '--outDir', outDir]);
   if (!ok) throw new Error(`tsc cannot emit the declarations:\n${output}`);
+  for (const name of readdirSync(outDir, { recursive: true, encoding: 'utf8' })) {
+    if (name.endsWith('.d.ts')) forOlderCompilers(join(outDir, name));
+  }
+}
+
+/**
+ * Typed arrays are generic since TypeScript 5.7. What their `slice` returns is `Uint8Array<ArrayBuffer>` for newer compilers and
+ * plain `Uint8Array` for older ones, from 5.4 on.
+ */
+function forOlderCompilers(path: string): void {
+  const text = readFileSync(path, 'utf8');
+  const plain = text
+    .replaceAll(/\b(\w+Array)<ArrayBuffer>/g, "ReturnType<$1['slice']>")
+    .replaceAll(/\b(\w+Array)<ArrayBufferLike>/g, '$1');
+  if (plain !== text) writeFileSync(path, plain);
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {

@@ -1,4 +1,4 @@
-// A smoke test of the packed tarball on the runtimes that users have. They weigh 600 MB, so that they are no development dependencies:
+// A smoke test of the packed tarball on the runtimes that users have, and its declarations with the oldest TypeScript. They weigh 600 MB, so that they are no development dependencies:
 // they are installed into .runtimes/, and stay there. Usage: tsx scripts/runtimes.ts [tarball]
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,6 +24,8 @@ const runtimes: readonly Runtime[] = [
   { name: 'deno', from: 'deno@2', scope: '@deno', program: 'deno', run: ['run', '--allow-all'] },
   { name: 'bun', from: 'bun@1', scope: '@oven', program: 'bin/bun', run: [] },
 ];
+/** The oldest TypeScript whose users can compile with our declarations. */
+const compiler = { name: 'typescript5.4', from: 'typescript@~5.4', program: 'bin/tsc' };
 const folder = join(root, '.runtimes');
 
 install();
@@ -41,22 +43,28 @@ try {
     if (!/^run +Group$/.test(listed)) throw new Error(`h5log ls printed on ${runtime.name}:\n${listed}`);
     process.stdout.write(`runtimes: ${runtime.name} (${version}): ${printed}\n`);
   }
+  cpSync(join(root, 'scripts', 'consumer'), project.folder, { recursive: true });
+  for (const target of ['node', 'web']) {
+    const args = [programOf(compiler), '--noEmit', '-p', `tsconfig.${target}.json`];
+    execute(process.execPath, args, { cwd: project.folder });
+    process.stdout.write(`runtimes: ${compiler.name} compiles for ${target}, strict, declarations checked\n`);
+  }
 } finally {
   project.discard();
 }
 
 /** Installs what is missing. Install scripts are not run: the programs are in the packages. */
 function install(): void {
-  if (runtimes.every((runtime) => existsSync(programOf(runtime)))) return;
+  if ([...runtimes, compiler].every((installed) => existsSync(programOf(installed)))) return;
   mkdirSync(folder, { recursive: true });
-  const dependencies = Object.fromEntries(runtimes.map(({ name, from }) => [name, `npm:${from}`]));
+  const dependencies = Object.fromEntries([...runtimes, compiler].map(({ name, from }) => [name, `npm:${from}`]));
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies }));
   const flags = ['--silent', '--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock'];
   execute('npm', ['install', ...flags], { cwd: folder });
   for (const runtime of runtimes) chmodSync(programOf(runtime), 0o755);
 }
 
-function programOf({ name, scope, program }: Runtime): string {
+function programOf({ name, scope, program }: Pick<Runtime, 'name' | 'scope' | 'program'>): string {
   const modules = join(folder, 'node_modules');
   if (scope === undefined) return join(modules, name, program);
   const scoped = join(modules, scope);

@@ -35,6 +35,17 @@ describe.each(['node', 'browser'])('dist/%s', (platform) => {
   });
 });
 
+test('dist/types names no type that TypeScript 5.4 does not know', () => {
+  const folder = join(root, 'dist', 'types');
+  const declarations = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.d.ts'),
+  );
+  expect(declarations.length).toBeGreaterThan(100);
+  // Typed arrays are generic since 5.7. `npm run runtimes` compiles a program with the real 5.4.
+  const generic = declarations.filter((name) => /Array<ArrayBuffer/.test(readFileSync(join(folder, name), 'utf8')));
+  expect(generic).toEqual([]);
+});
+
 test('the modules that threads and the command line start are in dist/node', () => {
   const names = readdirSync(join(root, 'dist', 'node'));
   const started = ['cli', 'worker', 'demo-rank', 'replay-rank', 'e3sm-rank', 'small-heap'].map((name) => `${name}.js`);
