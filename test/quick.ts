@@ -15,7 +15,7 @@ export const LEFT_OUT: readonly string[] = [
   'comm/mpi/**',
   'comm/threads/{conformance,failures,run,work}',
   'connector/native/**',
-  'hostile/{fields,flip,fuzz,sealed,truncation,work}',
+  'hostile/{fields,flip,fuzz,logs,sealed,truncation,work}',
   'log/flush/tiers',
   'log/format/oracle',
   'log/large',

@@ -1,3 +1,4 @@
+import { formatError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
@@ -11,6 +12,7 @@ import {
   findSubfile,
   groupingOf,
   loadSubfile,
+  MOST_SUBFILES,
   newGrouping,
   newToken,
   openSubfile,
@@ -178,6 +180,7 @@ export function* openSubfiled(
 ): Io<SubfiledLog> {
   const { ranks, writing } = options;
   const { subfiles: count } = main.counts;
+  if (count < 1 || count > MOST_SUBFILES) throw formatError(`log in ${count} subfiles`, main.root);
   const token = yield* readToken(structure);
   const { mine } = groupingOf(ranks.comm, count);
   const stores = storesOf(count, mine, group ?? solo(), known);

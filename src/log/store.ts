@@ -168,7 +168,7 @@ export class LogStore {
       }
       let bytes: Uint8Array | null = null;
       if (read && (series === 'records' || layout.size <= SMALL)) {
-        bytes = (yield* this.data.file.read(address, layout.size, 'table')).slice();
+        bytes = yield* this.data.file.readCopy(address, layout.size, 'table');
       }
       items.push({ store: this.index, address, size: layout.size, weight: layout.size, bytes });
     }
@@ -194,7 +194,7 @@ export class LogStore {
         tables.push(item); // it has no references
         continue;
       }
-      const bytes = item.bytes ?? (yield* this.data.file.read(item.address, item.size, 'metadata table')).slice();
+      const bytes = item.bytes ?? (yield* this.data.file.readCopy(item.address, item.size, 'metadata table'));
       tables.push({ ...item, bytes });
     }
     this.state = { ...this.state, tables };

@@ -47,6 +47,9 @@ function tokenOfSubfile(token: Token, g: number): Token {
   return own;
 }
 
+/** More subfiles than any file has: a number that is damaged. */
+export const MOST_SUBFILES = 2 ** 16;
+
 /** How many subfiles there are, and which of them is this rank's. */
 interface Grouping {
   readonly count: number;

@@ -46,6 +46,16 @@ export function hostName(): string {
   return '';
 }
 
+/** The largest typed array of any browser. */
+export function mostBytes(): number {
+  return 2 ** 33;
+}
+
+/** What strings, objects and plain arrays may take: pointers of 32 bits. */
+export function mostHeap(): number {
+  return 2 ** 32;
+}
+
 export const inflate = inflateZlib;
 
 /** Browsers have no synchronous compression. The zlib stream stores the bytes uncompressed, which every reader accepts. */

@@ -1,4 +1,4 @@
-import { hostname } from 'node:os';
+import { hostname, totalmem } from 'node:os';
 import { formatError } from '../base/errors.ts';
 import { readEnvironment } from './environment.ts';
 
@@ -25,15 +25,31 @@ export function remoteUrl(source: string | URL): string | undefined {
 const zlib = () => process.getBuiltinModule('node:zlib');
 const crypto = () => process.getBuiltinModule('node:crypto');
 
-/** zlib compresses by a factor of at most about a thousand. */
-const MAX_RATIO = 1040;
+/** The largest buffer that there can be: a typed array has a limit, and so has the machine or the container. */
+let most = 0;
+export function mostBytes(): number {
+  if (most > 0) return most;
+  const { MAX_LENGTH } = process.getBuiltinModule('node:buffer').constants;
+  most = Math.min(MAX_LENGTH, totalmem(), process.constrainedMemory?.() || Infinity);
+  return most;
+}
+
+/** What strings, objects and plain arrays may take. Beyond it V8 ends the process. */
+export function mostHeap(): number {
+  return process.getBuiltinModule('node:v8').getHeapStatistics().heap_size_limit;
+}
+
+/** Data is seldom compressed by more than this factor. Where it is, up to a thousand, zlib's result comes in pieces. */
+const USUAL_RATIO = 16;
+const LEAST_ROOM = 32 * 1024;
 
 /** Inflates a zlib stream of at most `limit` bytes. */
 export function inflate(bytes: Uint8Array, limit: number): Uint8Array {
-  // Room for the whole result, and a little more so that zlib sees the end: otherwise it returns chunks, which are then joined by copying.
-  const chunkSize = 1024 + Math.min(limit, bytes.length * MAX_RATIO);
+  // Room for the whole result, and a little more so that zlib sees the end: otherwise it returns chunks, which are then joined by
+  // copying. But not for more than the stream may well hold: `limit` is what the file claims.
+  const chunkSize = 1024 + Math.min(limit, Math.max(LEAST_ROOM, bytes.length * USUAL_RATIO));
   try {
-    return zlib().inflateSync(bytes, { maxOutputLength: Math.max(1, limit), chunkSize });
+    return zlib().inflateSync(bytes, { maxOutputLength: Math.min(Math.max(1, limit), mostBytes()), chunkSize });
   } catch (error) {
     throw formatError(`compressed data is damaged: ${(error as Error).message}`);
   }

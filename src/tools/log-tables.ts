@@ -21,8 +21,7 @@ export interface LogTable {
 export async function* tablesOf(file: File, log: Log): AsyncGenerator<LogTable, void, undefined> {
   for (const store of log.stores) {
     for (const [number, item] of store.committed.tables.entries()) {
-      const bytes = new Uint8Array(item.size);
-      await drive(file, store.data.file.readInto(bytes, item.address, 'metadata table'));
+      const bytes = await drive(file, store.data.file.readCopy(item.address, item.size, 'metadata table'));
       yield { store, number, item, table: new Table(bytes, item.address), view: new DataView(bytes.buffer) };
     }
   }

@@ -1,8 +1,17 @@
 /** The largest and the sum of the buffers asked for since the last reset. */
 export const allocations = { largest: 0, total: 0 };
 
+/** More is refused instead of allocated, so that a fault does not end the tests. */
+const REFUSED = 2 ** 30;
+
 export function resetAllocations(): void {
   allocations.largest = allocations.total = 0;
+}
+
+function asked(bytes: number): void {
+  allocations.largest = Math.max(allocations.largest, bytes);
+  allocations.total += bytes;
+  if (bytes > REFUSED) throw new Error(`${bytes} bytes were asked for at once`);
 }
 
 type BufferConstructor = new (...args: never[]) => ArrayBufferView | ArrayBuffer;
@@ -21,7 +30,7 @@ const WATCHED = [
   'BigUint64Array',
 ] as const;
 
-/** Counts every buffer that is made from here on, before memory is asked for. */
+/** Counts every buffer that is made from here on, before memory is asked for: also lists with a length, and those of zlib. */
 export function watchAllocations(): void {
   for (const name of WATCHED) {
     const original = globalThis[name] as unknown as BufferConstructor & { BYTES_PER_ELEMENT?: number };
@@ -35,11 +44,30 @@ export function watchAllocations(): void {
             : first instanceof ArrayBuffer
               ? 0
               : ((first as ArrayLike<number>)?.length ?? 0);
-        allocations.largest = Math.max(allocations.largest, length * width);
-        allocations.total += length * width;
+        asked(length * width);
         return Reflect.construct(target, args);
       },
     });
     Object.defineProperty(globalThis, name, { value: watched, writable: true, configurable: true });
   }
+  const { from } = Array;
+  Array.from = ((...args: Parameters<typeof from>) => {
+    asked(8 * Number((args[0] as ArrayLike<unknown>)?.length ?? 0));
+    return from.apply(Array, args);
+  }) as typeof from;
+  const { allocUnsafe, concat } = Buffer;
+  let joining = false;
+  Buffer.allocUnsafe = (size) => {
+    if (!joining) asked(size);
+    return allocUnsafe(size);
+  };
+  // What zlib joins was in memory before: it is what the file holds, not what it claims.
+  Buffer.concat = (...args) => {
+    joining = true;
+    try {
+      return concat(...args);
+    } finally {
+      joining = false;
+    }
+  };
 }

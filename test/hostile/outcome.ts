@@ -1,11 +1,15 @@
 import { File } from '../../src/api/file.ts';
 import { isH5LogError } from '../../src/base/errors.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
+import { dump } from '../../src/tools/dump/dump.ts';
+import { stat } from '../../src/tools/stat/stat.ts';
+import { verify } from '../../src/tools/verify/verify.ts';
 import { count } from '../counts.ts';
 import { keepInput } from '../failures.ts';
 import { full } from '../seed.ts';
 import { allocations, resetAllocations, watchAllocations } from './allocations.ts';
 import { Walk } from './walk.ts';
+import { watchCase } from './watchdog.ts';
 
 watchAllocations();
 
@@ -17,22 +21,47 @@ const MOST_MS = 1000;
 /** For a test of many cases: eight bits of a byte take eight times as long as one. */
 export const PATIENCE = { timeout: full ? 3_600_000 : 180_000 };
 
-export type Use = 'read' | 'append';
+/** `read` looks at the structure, `data` also reads every dataset; `later` does so without blocking. */
+export type Use = 'read' | 'data' | 'append' | 'later' | 'tools';
 export type Ending = 'opened' | 'FORMAT' | 'UNSUPPORTED' | 'LOCKED';
 
+/** How a case went: what was thrown, and how many bytes the results have that were asked for. */
+interface Outcome {
+  readonly errors: readonly unknown[];
+  readonly asked: { readonly largest: number; readonly total: number };
+}
+
+const NOTHING_ASKED = { largest: 0, total: 0 };
+
 /** Opens a damaged file and looks at everything in it; or opens it for writing and commits a small change. */
-function errorsOf(bytes: Uint8Array, use: Use): unknown[] {
+function outcomeOf(bytes: Uint8Array, use: Use): Outcome {
   try {
-    if (use === 'read') return new Walk().of(File.openSync(memoryStorage(bytes))).errors;
+    if (use === 'read') return new Walk().of(File.openSync(memoryStorage(bytes)));
+    if (use === 'data') return new Walk().of(File.openSync(memoryStorage(bytes))).data();
     const storage = memoryStorage(bytes);
     const file = File.openSync(storage, { mode: 'r+' });
     file.attributes.set('h5log', 1);
     file.closeSync();
     checkCommitted(storage.bytes());
-    return [];
+    return { errors: [], asked: NOTHING_ASKED };
   } catch (error) {
-    return [error];
+    return { errors: [error], asked: NOTHING_ASKED };
   }
+}
+
+/** The same for uses that do not block: reading, and the tools that only look. */
+async function laterOutcomeOf(bytes: Uint8Array, use: Use): Promise<Outcome> {
+  const errors: unknown[] = [];
+  const storage = (): ReturnType<typeof memoryStorage> => memoryStorage(bytes);
+  try {
+    if (use === 'later') return await new Walk().of(await File.open(storage())).dataLater();
+  } catch (error) {
+    errors.push(error);
+  }
+  if (use === 'tools') {
+    for (const tool of [verify, stat, dump]) await tool(storage()).catch((error: unknown) => errors.push(error));
+  }
+  return { errors, asked: NOTHING_ASKED };
 }
 
 /** A file good enough to be appended to must not be worse afterwards. */
@@ -69,27 +98,45 @@ export class Cases {
   #largest = 0;
 
   run(file: string, what: string, bytes: Uint8Array, use: Use = 'read'): Ending {
+    const from = this.#begin(file, what, bytes, use);
+    return this.#end(`${file}, ${what}, ${use}`, from, outcomeOf(bytes, use), use);
+  }
+
+  /** The same for `later` and `tools`, which do not block. */
+  async runLater(file: string, what: string, bytes: Uint8Array, use: Use): Promise<Ending> {
+    const from = this.#begin(file, what, bytes, use);
+    return this.#end(`${file}, ${what}, ${use}`, from, await laterOutcomeOf(bytes, use), use);
+  }
+
+  #begin(file: string, what: string, bytes: Uint8Array, use: Use): number {
     this.#files.add(file);
     this.#cases++;
     this.#bytes = bytes;
+    watchCase(`${file}, ${what}, ${use}`, bytes);
     resetAllocations();
-    // Of the processor: what others do meanwhile does not count.
-    const from = process.cpuUsage();
-    const errors = errorsOf(bytes, use);
-    const { user, system } = process.cpuUsage(from);
-    const ms = (user + system) / 1000;
+    return performance.now();
+  }
+
+  #end(name: string, from: number, { errors, asked }: Outcome, use: Use): Ending {
+    const ms = performance.now() - from;
     const { largest, total } = allocations;
     this.#slowest = Math.max(this.#slowest, ms);
-    if (use === 'read') this.#largest = Math.max(this.#largest, largest);
-    const name = `${file}, ${what}, ${use}`;
+    if (use !== 'append') this.#largest = Math.max(this.#largest, largest);
     for (const error of errors) {
       const problem = problemOf(error, use);
       if (problem) this.#note(name, problem, problem);
     }
-    if (ms > MOST_MS) this.#note(name, `took ${ms.toFixed(0)} ms`);
-    const most = use === 'append' ? GROWTH : Math.max(PAGE, 4 * bytes.length);
-    if (largest > most) this.#note(name, `asked for ${largest} bytes at once`);
-    if (total > 16 * most) this.#note(name, `asked for ${total} bytes in all`);
+    if (ms > MOST_MS && use !== 'later' && use !== 'tools') {
+      // Again, by the time of the processor: what others do meanwhile does not count. To measure every case so takes longer than most cases.
+      const before = process.cpuUsage();
+      outcomeOf(this.#bytes, use);
+      const { user, system } = process.cpuUsage(before);
+      if (user + system > 1000 * MOST_MS) this.#note(name, `took ${(user + system) / 1000} ms`);
+    }
+    const multiple = use === 'read' ? 4 : 16;
+    const most = use === 'append' ? GROWTH : Math.max(PAGE, multiple * this.#bytes.length);
+    if (largest > most + 2 * asked.largest) this.#note(name, `asked for ${largest} bytes at once`);
+    if (total > 16 * most + 8 * asked.total) this.#note(name, `asked for ${total} bytes in all`);
     const codes = new Set(errors.map((error) => (isH5LogError(error) ? error.code : 'FORMAT')));
     const ending = (['FORMAT', 'UNSUPPORTED', 'LOCKED'] as const).find((code) => codes.has(code)) ?? 'opened';
     this.#counts[ending]++;

@@ -1,12 +1,26 @@
+import { existsSync } from 'node:fs';
 import type { Dataset } from '../../src/api/dataset.ts';
 import type { File } from '../../src/api/file.ts';
 import { Group } from '../../src/api/group.ts';
 import { handleOf, sessionOf } from '../../src/api/handle.ts';
+import { fullType } from '../../src/dtype/model.ts';
+import type { Where } from '../../src/space/select.ts';
+import { logDatasetOf } from '../../src/tools/inside.ts';
+
+/** A dataset up to this size is read whole. A larger one is legal without data: of it a corner is read, and the whole if nobody can hold it. */
+const WHOLE = 2 ** 20;
+const NOBODY = 2 ** 45;
+
+/** h5wasm reads ordinary data, in memory of its own: there is nothing of ours to test until another reader takes its place. */
+const READS_ORDINARY = !existsSync(new URL('../../src/connector/native/library.ts', import.meta.url));
 
 /** Looks at everything in a file. What throws is noted and the walk goes on, so that one damage does not hide another. */
 export class Walk {
   readonly errors: unknown[] = [];
+  /** Bytes of the largest result that was asked for, of all of them, and their number. */
+  readonly asked = { largest: 0, total: 0, reads: 0 };
   readonly #seen = new Set<object>();
+  readonly #readable: Dataset[] = [];
 
   of(file: File): this {
     this.#attributes(file);
@@ -21,6 +35,55 @@ export class Walk {
       }
     }
     return this;
+  }
+
+  /** Reads the data of every dataset that was found. */
+  data(): this {
+    for (const dataset of this.#readable) {
+      for (const where of this.#selections(dataset)) this.#try(() => dataset.readSync(where));
+    }
+    return this;
+  }
+
+  /** The same without blocking. */
+  async dataLater(): Promise<this> {
+    for (const dataset of this.#readable) {
+      for (const where of this.#selections(dataset)) {
+        try {
+          await dataset.read(where);
+        } catch (error) {
+          this.errors.push(error);
+        }
+      }
+    }
+    return this;
+  }
+
+  /** Everything; the first and the last corner. */
+  #selections(dataset: Dataset): (Where | undefined)[] {
+    const found = this.#try(() => {
+      const logged = logDatasetOf(dataset);
+      if (!logged && !READS_ORDINARY) return null;
+      return { shape: dataset.shape, width: fullType(dataset.dtype).size };
+    });
+    if (!found) return [];
+    const { shape, width } = found;
+    const count = shape.map((size) => Math.min(2, size));
+    const corner = width * count.reduce((a, b) => a * b, 1);
+    const whole = width * shape.reduce((a, b) => a * b, 1);
+    const list: (Where | undefined)[] = [];
+    const ask = (bytes: number, where: Where | undefined): void => {
+      list.push(where);
+      this.asked.largest = Math.max(this.asked.largest, bytes);
+      this.asked.total += bytes;
+      this.asked.reads++;
+    };
+    if (whole <= WHOLE) ask(whole, undefined);
+    else if (whole > NOBODY) ask(0, undefined);
+    if (corner > WHOLE) return list;
+    ask(corner, { start: shape.map(() => 0), count });
+    ask(corner, { start: shape.map((size) => Math.max(0, size - 2)), count });
+    return list;
   }
 
   #try<T>(work: () => T): T | undefined {
@@ -51,10 +114,13 @@ export class Walk {
   }
 
   #dataset(dataset: Dataset): void {
+    const { node } = handleOf(dataset);
+    if (!this.#seen.has(node)) this.#readable.push(dataset);
+    this.#seen.add(node);
     this.#try(() => [dataset.shape, dataset.maxShape, dataset.size, dataset.chunks, dataset.filters]);
-    this.#try(() => [dataset.dtype, dataset.is('int32')]);
+    this.#try(() => dataset.is('int32'));
     this.#try(() => dataset.fill);
     // Parts that no public property shows yet.
-    this.#try(() => sessionOf(dataset).structure.dataset(handleOf(dataset).node));
+    this.#try(() => sessionOf(dataset).structure.dataset(node));
   }
 }

@@ -54,7 +54,7 @@ export class FileBytes {
 
   /** The bytes [address, address + length), which must lie inside the file. Do not write into them. */
   *read(address: number, length: number, what: string): Io<Uint8Array> {
-    this.#check(address, length, what);
+    this.mustHold(address, length, what);
     const PAGE = this.#paging.size;
     const first = Math.floor(address / PAGE);
     const last = Math.floor((address + Math.max(length, 1) - 1) / PAGE);
@@ -78,13 +78,22 @@ export class FileBytes {
     return Math.floor(address / this.#paging.size) * this.#paging.size;
   }
 
+  /** The same in a buffer of its own, which is not allocated unless the file holds that much. */
+  *readCopy(address: number, length: number, what: string): Io<Uint8Array<ArrayBuffer>> {
+    this.mustHold(address, length, what);
+    const copy = new Uint8Array(length);
+    yield* this.#direct(copy, address);
+    return copy;
+  }
+
   /** Fills `into` from the file, not from pages: for large reads. */
   *readInto(into: Uint8Array, address: number, what: string): Io<void> {
-    this.#check(address, into.length, what);
+    this.mustHold(address, into.length, what);
     yield* this.#direct(into, address);
   }
 
-  #check(address: number, length: number, what: string): void {
+  /** Throws unless [address, address + length) lies inside the file; to be called before room is made for it. */
+  mustHold(address: number, length: number, what: string): void {
     if (address === UNDEFINED) throw formatError(`${what} has no address`);
     if (!Number.isSafeInteger(address + length) || address < 0 || address + length > this.end) {
       throw formatError(

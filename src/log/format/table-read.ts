@@ -138,6 +138,18 @@ export class Table {
     return { holder, count, record, body: { flags, at: cursor.at, end: at + size } };
   }
 
+  /**
+   * Throws if the selection of an entry cannot have that many blocks of `rank` dimensions; to be called before room is made for
+   * them.
+   */
+  checkRoom(entry: RawEntry, rank: number): void {
+    const { flags, at, end } = entry.body;
+    const needed = selectionBytes(entry, rank);
+    if (needed <= (end - at) * (flags & ENTRY.compressed ? MOST_RATIO : 1)) return;
+    const text = `selection of ${entry.count} blocks of ${rank} dimensions in ${end - at} bytes`;
+    throw formatError(text, this.#base + entry.at);
+  }
+
   /** Works out the blocks of an entry for a dataset of a rank; with `merged` for one of the original's merge mode. */
   blocks(entry: RawEntry, sink: BlockSink, merged?: MergedFit): void {
     if (merged && this.#isMerged(entry, sink.rank)) this.#blocksOfMerged(entry, sink, merged);
@@ -168,7 +180,7 @@ export class Table {
     let to = end;
     const encoded = (flags & ENTRY.encoded) !== 0;
     if (encoded && (flags & ENTRY.multi) === 0) throw formatError('encoded entry of one block', this.#base + entry.at);
-    const needed = encoded ? Math.max(0, dims - 1) * 8 + entry.count * 16 : entry.count * dims * 16;
+    const needed = selectionBytes(entry, rank);
     // In merge mode the flag is set for a scalar as well, which leaves nothing to compress.
     if (flags & ENTRY.compressed && at < end) {
       bytes = inflate(bytes.subarray(at, end), needed);
@@ -238,12 +250,21 @@ export class Table {
   }
 }
 
+/** zlib makes nothing more than about a thousand times smaller. */
+const MOST_RATIO = 1040;
+
+/** How many bytes the blocks of an entry take for a dataset of a rank, before compression. */
+function selectionBytes({ record, count, body }: RawEntry, rank: number): number {
+  const dims = rank - (record >= 0 ? 1 : 0);
+  return body.flags & ENTRY.encoded ? Math.max(0, dims - 1) * 8 + count * 16 : count * dims * 16;
+}
+
 function blockCount(cursor: Cursor, flags: number): number {
   if ((flags & ENTRY.multi) === 0) return 1;
   const count = cursor.i32();
   if (count > 0 && cursor.left === 0) return count; // all the same, and counted as one
-  // A block takes at least 16 bytes unless compressed, and zlib makes nothing more than about a thousand times smaller.
-  if (count < 0 || count > cursor.left * (flags & ENTRY.compressed ? 100 : 1))
+  // A block takes at least 16 bytes unless compressed.
+  if (count < 0 || 16 * count > cursor.left * (flags & ENTRY.compressed ? MOST_RATIO : 1))
     cursor.fail(`entry of ${count} blocks in ${cursor.left} bytes`);
   return count;
 }

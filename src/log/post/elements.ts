@@ -73,6 +73,14 @@ export class Elements {
     return decodeValues(this.dtype, bytes, count, { heap: () => undefined, path: () => '' });
   }
 
+  /** The least that {@link decode} takes besides typed arrays; Infinity for more values than a plain array can have. */
+  heapBytes(count: number): number {
+    if (this.native !== undefined) return 0;
+    const number = storedNumber(this.dtype);
+    if (number && numberName(number)) return 0;
+    return count > MOST_VALUES ? Infinity : count * valueBytes(fullType(this.dtype));
+  }
+
   /** Converts into a caller's array. */
   decodeInto(bytes: Uint8Array, count: number, into: TypedArray): void {
     if (!this.#isNumber) {
@@ -80,6 +88,15 @@ export class Elements {
     }
     unpackNumbers(bytes, 0, count, this.dtype, into, 0);
   }
+}
+
+/** V8 ends the process where a plain array grows beyond 2^27 values; it grows by half at a time. */
+const MOST_VALUES = 2 ** 26;
+
+/** The least that a value in a plain array takes: the element, the string or object, and what that holds. */
+function valueBytes(type: FullType): number {
+  if (type.class === 'compound') return type.fields.reduce((sum, field) => sum + valueBytes(fullType(field.dtype)), 24);
+  return type.class === 'opaque' || type.class === 'array' ? 100 : 8;
 }
 
 function isNumbers(data: unknown): data is TypedArray | ArrayLike<number | bigint> {

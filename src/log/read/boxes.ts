@@ -1,4 +1,5 @@
 import { inflate } from '#platform';
+import { atOffset } from '../../base/errors.ts';
 import { type FilterStep, unfilter } from '../../filter/pipeline.ts';
 import { FileBytes } from '../../hdf5/format/file-bytes.ts';
 import { endOf, halves, intersectInto, isContiguous, positionIn } from '../../space/box.ts';
@@ -189,6 +190,7 @@ export class BoxReader {
 
   *fetch(file: FileBytes, from: number, length: number): Io<Uint8Array> {
     if (length <= CACHED) return yield* file.read(from, length, 'data of the log');
+    file.mustHold(from, length, 'data of the log');
     if (this.#window.length < length)
       this.#window = new Uint8Array(Math.max(length, Math.min(WINDOW, this.#window.length * 2)));
     const window = this.#window.subarray(0, length);
@@ -245,7 +247,12 @@ export class BoxReader {
     const { size, filters } = this.#layout;
     const whole = this.index.whole?.[block] ?? 0;
     const length = whole > 0 ? whole : size * sizeOf(this.#shape);
-    const data = unfilter(bytes, whole > 0 ? DEFLATED : filters, 0, length, inflate);
+    let data: Uint8Array;
+    try {
+      data = unfilter(bytes, whole > 0 ? DEFLATED : filters, 0, length, inflate);
+    } catch (error) {
+      throw atOffset(error, offsets[block] as number);
+    }
     const from = this.index.inner?.[block] ?? 0;
     copyBox(data, from, this.#shape, this.#inBlock, out, at, count, this.#inBox, this.#part, size);
   }

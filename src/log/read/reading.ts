@@ -1,4 +1,5 @@
-import { H5LogError } from '../../base/errors.ts';
+import { mostBytes, mostHeap } from '#platform';
+import { atOffset, H5LogError } from '../../base/errors.ts';
 import { arrayKind } from '../../dtype/convert.ts';
 import type { TypedArray } from '../../dtype/model.ts';
 import { boxAt, endOf } from '../../space/box.ts';
@@ -54,9 +55,11 @@ export class Reading {
       );
     }
     const direct = request.into && elements.isNative(request.into) && !this.#memory && !blocks.elementOf;
+    const values = request.raw || request.into ? 0 : elements.heapBytes(total);
+    if (values > 0 && values > mostHeap()) throw tooLarge(dataset, total * elements.size);
     this.#packed = direct
       ? (bytesOf(request.into) as Uint8Array<ArrayBuffer>)
-      : new Uint8Array(blocks.size * elements.size);
+      : room(dataset, blocks.size * elements.size);
     this.#tables = dataset.log.tables.committed;
     this.#index = dataset.index?.covered === this.#tables.coverage ? dataset.index : null;
     this.#limit = this.#index?.length ?? 0;
@@ -146,9 +149,19 @@ export class Reading {
     const memory = this.#memory;
     if (memory) return this.#scatter(bytes, memory);
     if (raw) return bytes;
-    if (!into) return elements.decode(bytes, count);
+    if (!into) return this.#decoded(bytes, count);
     if (bytes !== this.#packed || bytes.buffer !== into.buffer) elements.decodeInto(bytes, count, into);
     return into;
+  }
+
+  /** The values; an unsound datatype is noticed here, and is in the dataset's header. */
+  #decoded(bytes: Uint8Array<ArrayBuffer>, count: number): unknown {
+    const { elements, node, log } = this.#dataset;
+    try {
+      return elements.decode(bytes, count);
+    } catch (error) {
+      throw atOffset(error, log.main.base + node.address);
+    }
   }
 
   /** Puts the elements where the memory selection says; the rest of the caller's array stays as it is. */
@@ -157,7 +170,6 @@ export class Reading {
     const { into, raw } = this.#request;
     const { blocks, shape } = memory;
     const ordered = blocks.itemOf ? reordered(bytes, blocks.itemOf, elements.size) : bytes;
-    const target = new Uint8Array(sizeOf(shape) * elements.size);
     if (into) {
       const same: boolean = elements.isNative(into as unknown);
       if (!same) {
@@ -169,7 +181,24 @@ export class Reading {
     }
     if (blocks.size > sizeOf(shape))
       throw new H5LogError('SELECTION', `${path}: more elements than the memory holds`, { object: path });
+    const target = room(this.#dataset, sizeOf(shape) * elements.size);
     putInto(target, memory, ordered, elements.size);
-    return raw ? target : elements.decode(target, sizeOf(shape));
+    return raw ? target : this.#decoded(target, sizeOf(shape));
   }
+}
+
+/** Zeroed bytes for a result. */
+function room(dataset: LogDataset, bytes: number): Uint8Array<ArrayBuffer> {
+  if (bytes > mostBytes()) throw tooLarge(dataset, bytes);
+  try {
+    return new Uint8Array(bytes);
+  } catch (cause) {
+    throw tooLarge(dataset, bytes, cause);
+  }
+}
+
+/** A dataset may be larger than any memory: a file of a few KiB can declare it and hold no data. */
+function tooLarge({ path, elements }: LogDataset, bytes: number, cause?: unknown): H5LogError {
+  const text = `${path}: ${bytes / elements.size} elements are more than can be held at once; read it in parts`;
+  return new H5LogError('UNSUPPORTED', text, { object: path, cause });
 }

@@ -1,4 +1,5 @@
 import { inflate } from '#platform';
+import { Budget } from '../../hdf5/format/file-bytes.ts';
 import { boxSize } from '../../space/box.ts';
 import type { Io } from '../../storage/io.ts';
 import type { MergedFit } from '../format/original.ts';
@@ -82,11 +83,8 @@ export class Tables {
   *#table(item: TierItem): Io<OpenTable> {
     const known = this.#cache.get(item);
     if (known) return known;
-    let { bytes } = item;
-    if (!bytes) {
-      bytes = new Uint8Array(item.size);
-      yield* this.#data(item.store).file.readInto(bytes, item.address, 'metadata table');
-    }
+    const { file } = this.#data(item.store);
+    const bytes = item.bytes ?? (yield* file.readCopy(item.address, item.size, 'metadata table'));
     const table = new Table(bytes, item.address);
     const entries = new Map<number, number[]>();
     for (const { id, at } of table.entries()) {
@@ -117,6 +115,8 @@ export class Tables {
     const rank = dataset.shape.length;
     const index = new BlockIndex(rank);
     const several = this.#stores.length > 1;
+    // No data belongs to two entries. Where references repeat a selection without end, this bounds the index by the file.
+    const budgets = this.#stores.map(({ data }) => new Budget(data.file));
     const known = dataset.isDeflated;
     for (const item of items) {
       const floor = covered.ends[item.store] ?? 0;
@@ -129,6 +129,8 @@ export class Tables {
         if (entry.offset < floor) continue;
         const part = box || several ? new BlockIndex(rank, entry.count) : index;
         yield* this.#add(item, table, entry, dataset, part);
+        const blocks = part.whole ? 0 : entry.count; // a stream may hold more blocks than it has bytes
+        budgets[item.store]?.spend(Math.max(entry.size, blocks), item.address + at, 'entries of a table');
         if (part === index) continue;
         const found = box ? part.query(box.low, box.high) : everyBlock(part);
         for (const block of found) {
@@ -149,6 +151,7 @@ export class Tables {
 
   *#add(item: TierItem, table: Table, entry: RawEntry, dataset: LogDataset, index: BlockIndex): Io<void> {
     const { rank, length } = index;
+    table.checkRoom(entry, rank);
     index.reserve(entry.count);
     const fit = { elements: entry.size / dataset.elements.size, limits: dataset.maxShape };
     const sink = { rank, starts: index.starts, counts: index.counts, at: length * rank };

@@ -1,6 +1,6 @@
 import { BlockFilter } from '../../log/flush/filtered-pieces.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
-import { BoxReader } from '../../log/read/boxes.ts';
+import { BoxReader, type LogData } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
 import { boxAt, halves } from '../../space/box.ts';
 import { sizeOf } from '../../space/shape.ts';
@@ -103,9 +103,8 @@ class DatasetCopy {
   /** A stream as it is stored. */
   *#keep(index: BlockIndex, block: number): Io<void> {
     const { offsets, stored, stores } = index;
-    const bytes = new Uint8Array(stored?.[block] ?? 0);
-    const { file } = this.#dataset.log.files[stores?.[block] ?? 0] as { file: { readInto: ReadInto } };
-    yield* file.readInto(bytes, offsets[block] as number, 'data of the log');
+    const { file } = this.#dataset.log.files[stores?.[block] ?? 0] as LogData;
+    const bytes = yield* file.readCopy(offsets[block] as number, stored?.[block] ?? 0, 'data of the log');
     const { start, count } = boxAt(index, block);
     yield* this.#output.stream(this.#target, start, count, bytes);
     this.kept++;
@@ -137,8 +136,6 @@ class DatasetCopy {
     this.#done(size);
   }
 }
-
-type ReadInto = (into: Uint8Array, address: number, what: string) => Io<void>;
 
 function* livePieces(
   index: BlockIndex,

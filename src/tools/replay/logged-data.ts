@@ -317,9 +317,9 @@ export class LoggedData implements RawData {
       if (index.starts[k + d] !== start[d] || index.counts[k + d] !== chunk[d]) return null;
     // A piece of the block may have been cut off when the dataset was made smaller; an edge chunk is never kept like that.
     if (high.some((h, d) => h > (this.#dataset.shape[d] as number))) return null;
-    const bytes = new Uint8Array(index.stored[block] as number);
-    const data = this.#dataset.log.files[index.stores?.[block] ?? 0] as LogData;
-    yield* data.file.readInto(bytes, index.offsets[block] as number, 'data of the log');
+    const { file } = this.#dataset.log.files[index.stores?.[block] ?? 0] as LogData;
+    const [at, size] = [index.offsets[block] as number, index.stored[block] as number];
+    const bytes = yield* file.readCopy(at, size, 'data of the log');
     // Only to see that it is sound: damage must not be handed on as if nothing were wrong. Still far less work than to deflate.
     unfilter(bytes, this.#dataset.filters, 0, this.#chunkBytes, inflate);
     return bytes;

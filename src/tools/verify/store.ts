@@ -235,8 +235,7 @@ class CheckedTables {
     const data = new Map<number, Range[]>();
     let trouble: Problem | null = null;
     try {
-      const bytes = item.bytes ?? new Uint8Array(item.size);
-      if (!item.bytes) yield* store.data.file.readInto(bytes, item.address, 'metadata table');
+      const bytes = item.bytes ?? (yield* store.data.file.readCopy(item.address, item.size, 'metadata table'));
       for (const { id, offset, size } of new Table(bytes, item.address).entries()) {
         const ranges = data.get(id);
         const last = ranges?.at(-1);

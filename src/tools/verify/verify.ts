@@ -1,7 +1,7 @@
 import { openForReading, realFile, subfilesOf } from '#platform';
 import { H5LogError, isH5LogError } from '../../base/errors.ts';
 import { hasSubfiles } from '../../connector/open-log.ts';
-import { readToken, tokenText } from '../../log/subfiles.ts';
+import { MOST_SUBFILES, readToken, tokenText } from '../../log/subfiles.ts';
 import { httpStorage } from '../../storage/http.ts';
 import type { ByteStorage, Subfiles } from '../../storage/storage.ts';
 import { checkOptions } from '../options.ts';
@@ -111,9 +111,6 @@ async function mayWrite(to: string | URL, force: boolean, from: string | URL | n
   }
   throw new H5LogError('EXISTS', `${String(to)} exists already`, { file: String(to) });
 }
-
-/** More subfiles than any file has: a number that is damaged. */
-const MOST_SUBFILES = 2 ** 17;
 
 async function openStores(storage: ByteStorage, beside: Subfiles | null, opened: ByteStorage[]): Promise<Stores> {
   const main = await VerifiedStore.open(storage);
