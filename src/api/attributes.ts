@@ -1,4 +1,5 @@
 import { addContext, H5LogError } from '../base/errors.ts';
+import { checkNames } from '../base/options.ts';
 import { checkType } from '../dtype/check.ts';
 import { T } from '../dtype/construct.ts';
 import { arrayKind } from '../dtype/convert.ts';
@@ -83,6 +84,7 @@ export class ObjectAttributes implements Attributes {
     const { session, path } = this.#owner;
     session.writable();
     session.sameCall('attributes.set', () => ({ path, name, value, ...options }));
+    checkNames('attributes.set', options, { dtype: true, shape: true });
     this.put(name, value, options);
   }
 

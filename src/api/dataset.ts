@@ -1,5 +1,6 @@
 import { loadLibrary } from '#native';
 import { H5LogError } from '../base/errors.ts';
+import { checkNames } from '../base/options.ts';
 import { anchorMaker } from '../connector/deferred.ts';
 import type { FileSession, NewDatasetOptions, RegularDataset } from '../connector/file-session.ts';
 import { checkType } from '../dtype/check.ts';
@@ -47,6 +48,25 @@ export interface DatasetOptions<D extends DType> {
   /** In a log there is no dataset if one of them cannot be set. Several ranks agree on all of them at once, which is faster than one after the other. */
   attributes?: Readonly<Record<string, AttributeValue>>;
 }
+
+// The options of the calls below; what they may be is checked where they are used.
+const WRITE_MANY = { copy: true };
+const WRITE = { ...WRITE_MANY, memory: true };
+const READ: Required<Record<keyof ReadRequest | keyof ReadOptions, true>> = {
+  memory: true,
+  signal: true,
+  into: true,
+  raw: true,
+};
+const CREATE: Required<Record<keyof DatasetOptions<DType>, true>> = {
+  dtype: true,
+  shape: true,
+  maxShape: true,
+  fill: true,
+  chunks: true,
+  filters: true,
+  attributes: true,
+};
 
 /** An n-dimensional array in a file. */
 export class Dataset<D extends DType = DType> {
@@ -179,6 +199,7 @@ export class Dataset<D extends DType = DType> {
     where?: Where,
     options?: { copy?: boolean; memory?: Memory },
   ): void {
+    if (options !== undefined) checkNames('write', options, WRITE);
     const dataset = this.#writable();
     if (dataset) dataset.post(data, where, options);
     else this.#regular.write(data, where, options);
@@ -191,6 +212,7 @@ export class Dataset<D extends DType = DType> {
     counts: Coordinates,
     options?: { copy?: boolean },
   ): void {
+    if (options !== undefined) checkNames('writeMany', options, WRITE_MANY);
     const dataset = this.#writable();
     if (dataset) dataset.postMany(data, starts, counts, options?.copy !== false);
     else this.#regular.writeMany(data, starts, counts);
@@ -201,6 +223,7 @@ export class Dataset<D extends DType = DType> {
   read<B extends TypedArray>(where: Where | undefined, options: ReadOptions & { into: B }): Promise<B>;
   read(where: Where | undefined, options: ReadOptions & { raw: true }): Promise<Uint8Array<ArrayBuffer>>;
   async read(where?: Where, options: ReadOptions & ReadRequest = {}): Promise<unknown> {
+    checkNames('read', options, READ);
     options.signal?.throwIfAborted();
     const dataset = this.#readable;
     if (dataset) return this.#finish(Reading.of(dataset, where, options, true), options.signal);
@@ -211,6 +234,7 @@ export class Dataset<D extends DType = DType> {
   readSync<B extends TypedArray>(where: Where | undefined, options: { memory?: Memory; into: B }): B;
   readSync(where: Where | undefined, options: { memory?: Memory; raw: true }): Uint8Array<ArrayBuffer>;
   readSync(where?: Where, options: ReadRequest = {}): unknown {
+    checkNames('readSync', options, READ);
     const dataset = this.#readable;
     if (dataset) return this.#finishSync(Reading.of(dataset, where, options, false));
     return this.#regular.read(where, options);
@@ -218,6 +242,7 @@ export class Dataset<D extends DType = DType> {
 
   /** The blocks one after the other. */
   async readMany(starts: Coordinates, counts: Coordinates, options: ReadOptions = {}): Promise<ArrayOf<D>> {
+    checkNames('readMany', options, READ);
     const { signal } = options;
     signal?.throwIfAborted();
     const dataset = this.#readable;
@@ -266,6 +291,7 @@ export function defineDataset<D extends DType>(
 ): { options: NewDatasetOptions; create(session: FileSession, parent: ObjectNode, name: string): ObjectNode } {
   if (typeof options !== 'object' || options === null)
     throw new H5LogError('OPTION', `${path}: { dtype, shape } are needed`, { object: path });
+  checkNames('createDataset', options, CREATE);
   const dtype = checkType(options.dtype);
   if (isLogged && (containsVlen(dtype) || containsReference(dtype))) {
     throw new H5LogError(

@@ -1,6 +1,7 @@
 import { createNative, loadLibrary, openNative, readyLibrary } from '#native';
 import { registerExitHooks } from '#platform';
 import { H5LogError } from '../base/errors.ts';
+import { checkNames } from '../base/options.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import type { Commit, FileSession } from '../connector/file-session.ts';
 import { beginCreate, beginOpen, type Opening, wantsNative } from '../connector/opening.ts';
@@ -140,13 +141,9 @@ export class File extends Group {
   }
 
   /** Commits as another process makes them: the file is looked at again and again, every `interval` milliseconds. */
-  async *watch({
-    signal,
-    interval = 100,
-  }: {
-    signal?: AbortSignal;
-    interval?: number;
-  } = {}): AsyncIterableIterator<Commit> {
+  async *watch(options: { signal?: AbortSignal; interval?: number } = {}): AsyncIterableIterator<Commit> {
+    checkNames('watch', options, { signal: true, interval: true });
+    const { signal, interval = 100 } = options;
     let seen = this.sequence;
     // On several ranks it ends for all of them when one has had enough: the others would wait for it.
     while (!this.#session.onAnyRank(this.closed || signal?.aborted === true)) {

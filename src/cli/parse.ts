@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { H5LogError } from '../base/errors.ts';
+import { nearest } from '../base/options.ts';
 import type { Command, Option, Options, Positional, Values } from './command.ts';
 
 /** Options of every command. */
@@ -106,34 +107,4 @@ function near(text: string, names: readonly string[]): string {
 
 function list(words: readonly string[], last: string): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`;
-}
-
-/** The name that a misspelt word most likely means; undefined if none is close. */
-export function nearest(word: string, names: readonly string[]): string | undefined {
-  let best: string | undefined;
-  // A third of the letters may be wrong; in short words, one.
-  let least = Math.max(1, Math.floor(word.length / 3)) + 1;
-  for (const name of names) {
-    const distance = editDistance(word, name);
-    if (distance < least) [best, least] = [name, distance];
-  }
-  return best ?? names.find((name) => word.length > 1 && name.startsWith(word));
-}
-
-/** Edit distance: letters to add, remove, replace or swap with their neighbour (Damerau-Levenshtein). */
-function editDistance(a: string, b: string): number {
-  let before: number[] = [];
-  let last = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const isSame = a[i - 1] === b[j - 1];
-      let cost = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + (isSame ? 0 : 1));
-      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      if (isSwap) cost = Math.min(cost, (before[j - 2] ?? 0) + 1);
-      row.push(cost);
-    }
-    [before, last] = [last, row];
-  }
-  return last[b.length] ?? 0;
 }

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { H5LogError } from '../base/errors.ts';
+import { nearest } from '../base/options.ts';
 import type { Command, ExitCode } from './command.ts';
 import { commands } from './commands.ts';
 import { findContext, launcherOfSeveral } from './context.ts';
 import { helpOf, helpOfAll } from './help.ts';
-import { nearest, parse } from './parse.ts';
+import { parse } from './parse.ts';
 import { failureText } from './print.ts';
 
 /** Milliseconds that the other ranks leave the first one to report an error. */

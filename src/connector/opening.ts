@@ -9,7 +9,8 @@ import { type ByteStorage, bytesError, checkStorage, isPath, plainTarget, type S
 import {
   type CommonOptions,
   type CreateOptions,
-  checkOptions,
+  checkCreateOptions,
+  checkOpenOptions,
   indexLimit,
   type OpenOptions,
   subfileCount,
@@ -100,7 +101,7 @@ export function beginCreate(target: string | URL | ByteStorage, options: CreateO
   const ranks = ranksFor(options, true);
   const effective = () => ({ table: tableOptions(options), subfiles: subfileCount(options) });
   return ranks.begin('File.create', target, { options, effective }, () => {
-    checkOptions(options);
+    checkCreateOptions(options);
     const subfiles = subfileCount(options);
     const choices = choicesOf(options, subfiles);
     if (isPath(target))
@@ -125,7 +126,7 @@ export function beginOpen(source: Openable, options: OpenOptions): Opening {
   const ranks = ranksFor(options, writing);
   const effective = () => (writing ? { table: tableOptions(options) } : {});
   return ranks.begin('File.open', source, { options, effective }, () => {
-    checkOptions(options);
+    checkOpenOptions(options);
     const { asOf } = options;
     if (writing && asOf !== undefined) throw new H5LogError('OPTION', 'an earlier state (asOf) can only be read');
     if (asOf !== undefined && !Number.isInteger(asOf))

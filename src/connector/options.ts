@@ -1,5 +1,6 @@
 import { environmentOptions } from '#platform';
 import { H5LogError } from '../base/errors.ts';
+import { AMOUNT, ANY, checkOptions, FLAG, type Kinds, oneOf } from '../base/options.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import type { TableOptions } from '../log/format/table.ts';
 
@@ -29,43 +30,40 @@ export interface OpenOptions extends CommonOptions {
   asOf?: number;
 }
 
-const CHOICES: Readonly<Record<string, readonly unknown[]>> = {
-  connector: ['log', 'native'],
-  durability: ['process', 'power'],
-  onBufferFull: ['error', 'flush'],
-  storage: ['node', 'mpi-io'],
-  mode: ['r', 'r+'],
-  checksum: [true, false],
-  commitOnSignal: [true, false],
-  exclusive: [true, false],
+const COMMON: Kinds<CommonOptions> = {
+  comm: ANY,
+  connector: oneOf('log', 'native'),
+  durability: oneOf('process', 'power'),
+  checksum: FLAG,
+  bufferLimit: AMOUNT,
+  onBufferFull: oneOf('error', 'flush'),
+  indexLimit: AMOUNT,
+  storage: oneOf('node', 'mpi-io'),
+  timeout: ['a number of milliseconds above 0', (value) => typeof value === 'number' && value > 0],
+  commitOnSignal: FLAG,
+};
+const CREATE: Kinds<CreateOptions> = { ...COMMON, exclusive: FLAG, table: ANY, subfiles: ANY };
+const OPEN: Kinds<OpenOptions> = { ...COMMON, mode: oneOf('r', 'r+'), asOf: ANY };
+const TABLE: Kinds<NonNullable<CreateOptions['table']>> = {
+  merge: FLAG,
+  encode: FLAG,
+  share: FLAG,
+  compress: ['true, false or a number', (value) => typeof value === 'boolean' || AMOUNT[1](value)],
 };
 
-/** Refuses values that an option cannot have. */
-export function checkOptions(options: CommonOptions & { mode?: unknown; exclusive?: unknown }): void {
-  if (typeof options !== 'object' || options === null)
-    throw new H5LogError('OPTION', `options must be an object, got ${String(options)}`);
-  for (const [name, allowed] of Object.entries(CHOICES)) {
-    const value = (options as Readonly<Record<string, unknown>>)[name];
-    if (value !== undefined && !allowed.includes(value)) {
-      throw new H5LogError(
-        'OPTION',
-        `${name} must be ${allowed.map((choice) => JSON.stringify(choice)).join(' or ')}, got ${show(value)}`,
-      );
-    }
-  }
-  const { timeout } = options as { readonly timeout?: unknown };
-  if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0))
-    throw new H5LogError('OPTION', `timeout must be a number of milliseconds above 0, got ${show(timeout)}`);
-  for (const name of ['bufferLimit', 'indexLimit'] as const) {
-    const value: unknown = options[name];
-    if (value !== undefined && !(typeof value === 'number' && value >= 0)) {
-      throw new H5LogError('OPTION', `${name} must be a number that is not negative, got ${show(value)}`);
-    }
-  }
+/** Refuses options that there are not, and values that an option cannot have. */
+export function checkCreateOptions(options: CreateOptions): void {
+  checkOptions('File.create', options, CREATE);
 }
 
-function show(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+export function checkOpenOptions(options: OpenOptions): void {
+  const { mode } = (options ?? {}) as { mode?: unknown };
+  if (mode === 'w' || mode === 'w-' || mode === 'x')
+    throw new H5LogError(
+      'OPTION',
+      `mode ${JSON.stringify(mode)} is File.create${mode === 'w' ? '' : ' with exclusive: true'}`,
+    );
+  checkOptions('File.open', options, OPEN);
 }
 
 /** Entries from this many blocks on are compressed by default. */
@@ -73,17 +71,7 @@ const COMPRESS_FROM = 128;
 
 /** How tables are written: options first, then the environment, then the defaults. */
 export function tableOptions(options: CreateOptions): TableOptions {
-  const table = options.table ?? {};
-  if (typeof table !== 'object') throw new H5LogError('OPTION', `table must be an object, got ${String(table)}`);
-  for (const [name, value] of Object.entries(table)) {
-    const right =
-      name === 'compress'
-        ? typeof value === 'boolean' || (typeof value === 'number' && value >= 0)
-        : typeof value === 'boolean';
-    if (!['merge', 'encode', 'share', 'compress'].includes(name) || (value !== undefined && !right)) {
-      throw new H5LogError('OPTION', `table.${name} cannot be ${String(value)}`);
-    }
-  }
+  const table = checkOptions('table', options.table ?? {}, TABLE);
   const compress = table.compress ?? environmentOptions.compress ?? true;
   return {
     merge: table.merge ?? environmentOptions.merge ?? true,

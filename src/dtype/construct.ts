@@ -1,6 +1,7 @@
 // T, with which callers describe element types that have no name of their own.
 
 import { H5LogError } from '../base/errors.ts';
+import { checkNames } from '../base/options.ts';
 import { checkType } from './check.ts';
 import { describeType, describeValue } from './describe.ts';
 import {
@@ -52,6 +53,7 @@ function makeNumber(of: NumberType, order: ByteOrder): Described {
 }
 
 function makeString(options: { length?: number; pad?: StringPad; charset?: Charset } = {}): StringType {
+  checkNames('T.string', options, { length: true, pad: true, charset: true });
   const { length, charset = 'utf8' } = options;
   const variable = length === undefined;
   // Fixed strings are filled with NULs, as h5py writes them: all `length` bytes may be used.
@@ -95,6 +97,7 @@ function makeCompound(
   fields: Readonly<Record<string, DType>>,
   layout?: { offsets: Readonly<Record<string, number>>; size: number },
 ): Described {
+  if (layout !== undefined) checkNames('the layout of T.compound', layout, { offsets: true, size: true });
   const list: CompoundField[] = [];
   let end = 0;
   for (const [name, dtype] of Object.entries(fields)) {

@@ -26,8 +26,17 @@ export function isPlainBox(where: Where | undefined): where is PlainBox {
     (where as Slab).start !== undefined &&
     (where as Slab).count !== undefined &&
     (where as Slab).stride === undefined &&
-    (where as Slab).block === undefined
+    (where as Slab).block === undefined &&
+    hasOnlyParts(where)
   );
+}
+
+/** Compared name by name: a post must not pay for a set or a list of names. */
+function hasOnlyParts(slab: object): boolean {
+  for (const name in slab) {
+    if (name !== 'start' && name !== 'count' && name !== 'stride' && name !== 'block') return false;
+  }
+  return true;
 }
 
 /**

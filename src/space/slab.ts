@@ -1,3 +1,4 @@
+import { checkNames } from '../base/options.ts';
 import { BoxList, tooMany } from './box-list.ts';
 import { checkCoordinates, describe, outside, type Slab, selectionError, sizeOf, wrongRank } from './shape.ts';
 
@@ -20,12 +21,14 @@ export interface RegularSlab {
 }
 
 const PARTS = ['start', 'count', 'stride', 'block'] as const;
+const NAMES: Required<Slab> = { start: [], count: [], stride: [], block: [] };
 
 /** Checks a slab and copies it: the caller may change it afterwards. */
 export function checkSlab(slab: Slab): CheckedSlab {
   if (typeof slab !== 'object' || slab === null || Array.isArray(slab) || ArrayBuffer.isView(slab)) {
     throw selectionError(`a selection is an object with start and count, or made by select, not ${String(slab)}`);
   }
+  checkNames('a slab', slab, NAMES);
   const parts = PARTS.map((name) => (slab[name] === undefined ? null : checkCoordinates(slab[name], name)));
   const [start, count, stride, block] = parts as [
     CheckedSlab['start'],
@@ -33,11 +36,6 @@ export function checkSlab(slab: Slab): CheckedSlab {
     CheckedSlab['stride'],
     CheckedSlab['block'],
   ];
-  // Without a count everything up to the end is selected; a misspelt `count` must not do that.
-  if (count === null) {
-    const unknown = Object.keys(slab).find((key) => !(PARTS as readonly string[]).includes(key));
-    if (unknown !== undefined) throw selectionError(`a slab has start, count, stride and block, but no '${unknown}'`);
-  }
   let rank = -1;
   for (let i = 0; i < PARTS.length; i++) {
     const part = parts[i];

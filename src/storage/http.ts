@@ -1,5 +1,6 @@
 import { concatBytes } from '../base/buffers.ts';
 import { H5LogError } from '../base/errors.ts';
+import { checkNames } from '../base/options.ts';
 import { BLOCK_SIZE, BlockCache } from './block-cache.ts';
 import { type ByteStorage, checkPosition, closedError, storageFailure } from './storage.ts';
 
@@ -14,6 +15,7 @@ const MAX_WHOLE_FILE = 64 * 2 ** 20;
 
 /** A file behind a URL, read by range requests; read only, and only asynchronously. The first use finds out the size. */
 export function httpStorage(url: string | URL, options: HttpOptions = {}): ByteStorage {
+  checkNames('httpStorage', options, { fetch: true, headers: true });
   const file = new RemoteFile(String(url), options);
   return {
     name: file.name,

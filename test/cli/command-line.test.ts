@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { H5LogError } from '../../src/base/errors.ts';
+import { nearest } from '../../src/base/options.ts';
 import { type Command, command, type ExitCode } from '../../src/cli/command.ts';
 import { commands } from '../../src/cli/commands.ts';
 import { helpOf, helpOfAll } from '../../src/cli/help.ts';
-import { nearest, parse } from '../../src/cli/parse.ts';
+import { parse } from '../../src/cli/parse.ts';
 import { counted, failureLine, progressOn, scaled, several } from '../../src/cli/print.ts';
 import { runMpi, withEachMpi } from '../comm/mpi/job.ts';
 import { type Ended, runNode } from '../process.ts';

@@ -351,19 +351,22 @@ describe('what is outside is refused', () => {
   });
 
   test('things that are no selection', () => {
-    for (const bad of [
-      null,
-      3,
-      'all',
-      [0, 0],
-      new Float64Array(2),
-      { starts: [0, 0] },
-      { start: [0, 0], counts: [1, 1] },
-      { start: 0, count: 1 },
-    ]) {
+    for (const bad of [null, 3, 'all', [0, 0], new Float64Array(2), { start: 0, count: 1 }]) {
       refused(bad as unknown as Where, [4, 4]);
     }
     refused({ count: [1], stride: [0] }, [4], 'stride');
+  });
+
+  test('slabs with misspelt parts, which are unknown options', () => {
+    for (const bad of [{ starts: [0, 0] }, { start: [0, 0], counts: [1, 1] }]) {
+      let thrown: unknown;
+      try {
+        resolve(bad as Where, [4, 4]);
+      } catch (error) {
+        thrown = error;
+      }
+      expect(isH5LogError(thrown, 'OPTION'), String(thrown)).toBe(true);
+    }
   });
 
   test('what would fall apart into far too many blocks', () => {

@@ -1,11 +1,11 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
+import { nearest } from '../../base/options.ts';
 import type { Figure } from '../../bench/workload.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { command, json } from '../command.ts';
 import { makeFolder, sharedFolder } from '../folders.ts';
-import { nearest } from '../parse.ts';
 import { columns, counted, seconds } from '../print.ts';
 import { benchE3sm, checkE3sm, E3SM_HEADLINE, type E3smOutcome, e3smOptions } from './bench-e3sm.ts';
 

@@ -1,6 +1,7 @@
 import { fstatSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 import { H5LogError } from '../../base/errors.ts';
+import { checkNames } from '../../base/options.ts';
 import type { Communicator } from '../communicator.ts';
 import { findLauncher, type Launcher } from '../launcher.ts';
 import { type Binding, type Handle, loadBinding } from './binding.ts';
@@ -17,6 +18,7 @@ let world: MpiCommunicator | undefined;
  * @example const file = await File.create('run.h5', { comm: mpi() });   // mpiexec -n 4 node program.js
  */
 export function mpi(options: { library?: string } = {}): Communicator {
+  checkNames('mpi', options, { library: true });
   const { library } = options;
   if (world) {
     const { library: loaded } = world.job.binding;

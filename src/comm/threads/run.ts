@@ -4,6 +4,7 @@ import { isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { H5LogError } from '../../base/errors.ts';
+import { checkNames } from '../../base/options.ts';
 import { problemOfTimeout } from '../communicator.ts';
 import { restoreError } from '../error.ts';
 import { findLauncher } from '../launcher.ts';
@@ -27,6 +28,7 @@ export async function runThreads<R = unknown>(
   data?: unknown,
   options: { timeout?: number } = {},
 ): Promise<R[]> {
+  checkNames('runThreads', options, { timeout: true });
   const timeout = options.timeout ?? Number.POSITIVE_INFINITY;
   const problem = problemOfRanks(ranks) ?? problemOfModule(module) ?? problemOfTimeout(timeout);
   if (problem) throw new H5LogError('OPTION', `runThreads: ${problem}`);

@@ -5,7 +5,13 @@ import { solo } from '../../comm/solo.ts';
 import { bytesOf, memoryStorage } from '../../storage/memory.ts';
 import { type ByteStorage, bytesError, checkStorage, isPath } from '../../storage/storage.ts';
 import type { Openable } from '../opening.ts';
-import { type CommonOptions, type CreateOptions, checkOptions, type OpenOptions } from '../options.ts';
+import {
+  type CommonOptions,
+  type CreateOptions,
+  checkCreateOptions,
+  checkOpenOptions,
+  type OpenOptions,
+} from '../options.ts';
 import type { Library } from './library.ts';
 import { NativeFile } from './native-file.ts';
 import { NativeSession } from './native-session.ts';
@@ -17,14 +23,14 @@ interface OpenNative {
 }
 
 export function createNative(library: Library, target: string | URL | ByteStorage, options: CreateOptions): OpenNative {
-  checkOptions(options);
+  checkCreateOptions(options);
   const comm = commOf(options, true);
   if (options.subfiles) throw new H5LogError('OPTION', 'the native connector has no subfiles');
   return { session: sessionOf(NativeFile.create(library, sourceOf(target), options.exclusive), options), comm };
 }
 
 export function openNative(library: Library, source: Openable, options: OpenOptions): OpenNative {
-  checkOptions(options);
+  checkOpenOptions(options);
   const mode = options.mode ?? 'r';
   const comm = commOf(options, mode === 'r+');
   if (options.asOf !== undefined)

@@ -1,4 +1,5 @@
 import { atOffset, H5LogError } from '../../base/errors.ts';
+import { checkNames } from '../../base/options.ts';
 import { decodeOne } from '../../dtype/decode.ts';
 import { encodeValues } from '../../dtype/encode.ts';
 import { type DType, fullType } from '../../dtype/model.ts';
@@ -22,6 +23,8 @@ export function checkFilters(path: string, filters: readonly Filter[]): Filter[]
   if (!Array.isArray(filters)) throw new H5LogError('OPTION', `${path}: filters must be a list`, { object: path });
   return filters.map((filter: unknown) => {
     if (filter === 'shuffle' || filter === 'fletcher32') return filter;
+    if (typeof filter === 'object' && filter !== null && 'deflate' in filter)
+      checkNames(`${path}: a filter`, filter, { deflate: true });
     const level = typeof filter === 'object' && filter !== null ? (filter as { deflate?: unknown }).deflate : undefined;
     if (typeof level === 'number' && Number.isInteger(level) && level >= 0 && level <= 9) return { deflate: level };
     throw new H5LogError(

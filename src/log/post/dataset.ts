@@ -103,7 +103,8 @@ export class LogDataset {
 
   /** Posts one request. */
   post(data: unknown, where: Where | undefined, options: PostOptions | undefined): void {
-    if (options === undefined && isPlainBox(where) && this.elements.isNative(data)) {
+    const isCopied = options === undefined || (options.copy !== false && options.memory === undefined);
+    if (isCopied && isPlainBox(where) && this.elements.isNative(data)) {
       this.#postBox(data, where);
       return;
     }

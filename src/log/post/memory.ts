@@ -1,4 +1,5 @@
 import { H5LogError } from '../../base/errors.ts';
+import { checkNames } from '../../base/options.ts';
 import { gather, scatter } from '../../space/copy.ts';
 import { type Blocks, dataLength, resolve, type Where } from '../../space/select.ts';
 import { checkShape } from '../../space/shape.ts';
@@ -16,7 +17,9 @@ export interface InMemory {
 }
 
 /** Works a memory selection out; it must hold as many elements as the selection in the dataset at `path`. */
-export function memoryBlocks(path: string, { shape, where }: MemoryLayout, wanted: number): InMemory {
+export function memoryBlocks(path: string, memory: MemoryLayout, wanted: number): InMemory {
+  checkNames('memory', memory, { shape: true, where: true });
+  const { shape, where } = memory;
   const blocks = resolve(where, checkShape(shape));
   if (dataLength(blocks) !== wanted) {
     throw new H5LogError(

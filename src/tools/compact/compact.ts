@@ -2,6 +2,7 @@ import { createTarget, realFile, subfilesOf } from '#platform';
 import { File } from '../../api/file.ts';
 import { sessionOf } from '../../api/handle.ts';
 import { H5LogError, inFile } from '../../base/errors.ts';
+import { ANY, CALLBACK, checkOptions, FLAG, type Kinds } from '../../base/options.ts';
 import { tableOptions } from '../../connector/options.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
@@ -13,14 +14,12 @@ import type { LogDataset } from '../../log/post/dataset.ts';
 import { TOKEN } from '../../log/subfiles.ts';
 import { type Io, runInMemory } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
-import { checkOptions, MEMORY } from '../options.ts';
+import { MEMORY, MEMORY_OPTION } from '../options.ts';
 import { Runner } from '../run.ts';
 import { copyDataset } from './dataset.ts';
 import { MovedStructure } from './moved-structure.ts';
 import { copyOrdinary } from './ordinary-data.ts';
 import { CompactOutput } from './output.ts';
-
-const OPTIONS = { memory: 'memory', force: 'flag', checksum: 'flag', progress: 'callback' } as const;
 
 export interface CompactProgress {
   /** Datasets that are done, of how many. */
@@ -42,6 +41,14 @@ export interface CompactOptions {
   progress?: (done: CompactProgress) => void;
   signal?: AbortSignal;
 }
+
+const OPTIONS: Kinds<CompactOptions> = {
+  memory: MEMORY_OPTION,
+  force: FLAG,
+  checksum: FLAG,
+  progress: CALLBACK,
+  signal: ANY,
+};
 
 export interface CompactResult {
   readonly datasets: number;
@@ -71,7 +78,7 @@ export async function compact(
   output: string | URL,
   options: CompactOptions = {},
 ): Promise<CompactResult> {
-  const { memory = MEMORY, force = false, signal } = checkOptions(options, OPTIONS);
+  const { memory = MEMORY, force = false, signal } = checkOptions('compact', options, OPTIONS);
   const began = performance.now();
   signal?.throwIfAborted();
   const file = await File.open(input, { connector: 'log', indexLimit: Math.floor(memory / 4) });

@@ -1,4 +1,5 @@
 import { H5LogError } from '../../base/errors.ts';
+import { ANY, CALLBACK, checkOptions, FLAG, type Kinds } from '../../base/options.ts';
 import { onAllRanks } from '../../comm/agreement.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { sameCall } from '../../comm/same-call.ts';
@@ -27,6 +28,17 @@ export interface DemoOptions {
   onProgress?: (done: number, of: number) => void;
 }
 
+const OPTIONS: Kinds<DemoOptions> = {
+  comm: ANY,
+  ranks: ANY,
+  size: ANY,
+  steps: ANY,
+  subfiles: ANY,
+  storage: ANY,
+  check: FLAG,
+  onProgress: CALLBACK,
+};
+
 /** Milliseconds between two looks at what threads have done. */
 const INTERVAL = 50;
 
@@ -45,8 +57,9 @@ export async function demo(path: string, options: DemoOptions = {}): Promise<Dem
     storage = 'node',
     check = false,
     onProgress = () => {},
-  } = options;
+  } = options ?? {};
   onAllRanks(comm ?? solo(), () => {
+    checkOptions('demo', options, OPTIONS);
     for (const [name, value] of Object.entries({ size, steps })) {
       if (!Number.isSafeInteger(value) || value < 1)
         throw new H5LogError('OPTION', `${name} is a whole number from 1 up, not ${value}`);

@@ -2,6 +2,7 @@ import { Dataset } from '../../api/dataset.ts';
 import { File } from '../../api/file.ts';
 import { Group } from '../../api/group.ts';
 import { H5LogError } from '../../base/errors.ts';
+import { AMOUNT, ANY, checkOptions, type Kinds } from '../../base/options.ts';
 import { describeType, sameType } from '../../dtype/describe.ts';
 import type { LinkTarget } from '../../hdf5/messages/link.ts';
 import { cellOf } from '../../space/grid.ts';
@@ -29,6 +30,15 @@ export interface DiffOptions extends Tolerance {
   /** The most values that are listed of an object; 100 unless it is said. All of them are counted. */
   listed?: number;
 }
+
+const OPTIONS: Kinds<DiffOptions> = {
+  delta: ANY,
+  relative: ANY,
+  excludePaths: ANY,
+  object: ANY,
+  otherObject: ANY,
+  listed: AMOUNT,
+};
 
 export type ComparedKind = 'group' | 'dataset' | 'attribute' | 'datatype' | 'link';
 
@@ -98,7 +108,7 @@ interface Pair {
  * @example const { same } = await diff('log.h5', 'replayed.h5');
  */
 export async function diff(a: Source, b: Source, options: DiffOptions = {}): Promise<Diff> {
-  const { listed = 100 } = options;
+  const { listed = 100 } = checkOptions('diff', options, OPTIONS);
   const objects: ObjectDifference[] = [];
   const only: Record<'a' | 'b', string[]> = { a: [], b: [] };
   let [differences, compared] = [0, 0];
@@ -139,7 +149,7 @@ export async function* differencesOf(
   options: DiffOptions = {},
   names: [string, string] = ['', ''],
 ): AsyncGenerator<DiffEvent, void, undefined> {
-  checkTolerance(options);
+  checkTolerance(checkOptions('differencesOf', options, OPTIONS));
   const first = await sayingKind(a, () => File.open(a));
   try {
     const second = await sayingKind(b, () => File.open(b));

@@ -1,5 +1,6 @@
 import type { Dataset } from '../../api/dataset.ts';
 import { File } from '../../api/file.ts';
+import { ANY, checkOptions, FLAG } from '../../base/options.ts';
 import { describeType } from '../../dtype/describe.ts';
 import type { DType } from '../../dtype/model.ts';
 import { type Slab, sizeOf } from '../../space/shape.ts';
@@ -18,7 +19,7 @@ export interface DatasetDumpOptions {
 
 /** Type, shape, values and attributes of datasets as h5dump prints them, line by line. */
 export function datasetLines(source: Source, options: DatasetDumpOptions): AsyncGenerator<string, void, undefined> {
-  return opened(source, options, async function* (file, datasets) {
+  return opened(source, 'datasetLines', options, async function* (file, datasets) {
     yield `HDF5 ${quotedText(nameOf(file))} {`;
     for (const { dataset, slab } of datasets) {
       yield `DATASET ${quotedText(dataset.path)} {`;
@@ -42,7 +43,7 @@ export function datasetLines(source: Source, options: DatasetDumpOptions): Async
 
 /** The same facts as JSON, in parts of a text that is whole when they are put together. */
 export function datasetJson(source: Source, options: DatasetDumpOptions): AsyncGenerator<string, void, undefined> {
-  return opened(source, options, async function* (file, datasets) {
+  return opened(source, 'datasetJson', options, async function* (file, datasets) {
     yield `{"file": ${JSON.stringify(nameOf(file))}, "datasets": [`;
     for (const [i, { dataset, slab }] of datasets.entries()) {
       const { path, dtype, maxShape } = dataset;
@@ -78,9 +79,11 @@ interface Chosen {
 /** Finds all datasets, and what is wrong with the selection, before anything is printed. */
 async function* opened(
   source: Source,
-  { datasets, slab = {} }: DatasetDumpOptions,
+  call: string,
+  options: DatasetDumpOptions,
   print: (file: File, datasets: readonly Chosen[]) => AsyncGenerator<string, void, undefined>,
 ): AsyncGenerator<string, void, undefined> {
+  const { datasets, slab = {} } = checkOptions(call, options, { datasets: ANY, slab: ANY, header: FLAG });
   const file = await sayingKind(source, () => File.open(source));
   try {
     const chosen = datasets.map((path) => {

@@ -1,5 +1,6 @@
 import type { File } from '../../api/file.ts';
 import { isH5LogError } from '../../base/errors.ts';
+import { AMOUNT, CALLBACK, checkOptions, FLAG } from '../../base/options.ts';
 import { CONFIG } from '../../log/format/log-group.ts';
 import type { RawEntry } from '../../log/format/table-read.ts';
 import type { Log } from '../../log/log.ts';
@@ -93,7 +94,8 @@ export interface Dump {
  *
  * @example const { configuration, tables } = await dump('run.h5');
  */
-export function dump(source: Source, options: DumpOptions = {}): Promise<Dump> {
+export async function dump(source: Source, options: DumpOptions = {}): Promise<Dump> {
+  checkOptions('dump', options, { header: FLAG, blocks: AMOUNT, onEntry: CALLBACK });
   return sayingKind(source, () => reading(source, (file) => dumpFile(file, options)));
 }
 

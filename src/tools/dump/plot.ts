@@ -1,5 +1,6 @@
 import type { File } from '../../api/file.ts';
 import { H5LogError } from '../../base/errors.ts';
+import { ANY, checkOptions, oneOf } from '../../base/options.ts';
 import type { Log } from '../../log/log.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
 import { drive, logDatasetOf, nameOf, reading, type Source, sayingKind } from '../inside.ts';
@@ -25,7 +26,8 @@ export interface BlockPlot {
  *
  * @example writeFileSync('blocks.svg', (await plotBlocks('run.h5', { dataset: '/T', by: 'rank' })).svg);
  */
-export function plotBlocks(source: Source, options: PlotOptions = {}): Promise<BlockPlot> {
+export async function plotBlocks(source: Source, options: PlotOptions = {}): Promise<BlockPlot> {
+  checkOptions('plotBlocks', options, { dataset: ANY, by: oneOf('rank', 'flush') });
   return sayingKind(source, () => reading(source, (file) => plot(file, options)));
 }
 

@@ -2,6 +2,7 @@ import { Dataset, type Filter } from '../../api/dataset.ts';
 import type { File } from '../../api/file.ts';
 import { Group } from '../../api/group.ts';
 import { H5LogError } from '../../base/errors.ts';
+import { ANY, checkOptions, FLAG } from '../../base/options.ts';
 import { describeType } from '../../dtype/describe.ts';
 import {
   damage,
@@ -90,7 +91,8 @@ export interface Listing {
  *
  * @example for (const { path, shape } of (await list('run.h5', { recursive: true })).objects) console.log(path, shape);
  */
-export function list(source: Source, options: ListOptions = {}): Promise<Listing> {
+export async function list(source: Source, options: ListOptions = {}): Promise<Listing> {
+  checkOptions('list', options, { object: ANY, recursive: FLAG, verbose: FLAG });
   return sayingKind(source, () =>
     reading(source, async (file) => {
       const { object: path = '/' } = options;

@@ -2,6 +2,7 @@ import { createTarget, nodeStorage, realFile } from '#platform';
 import { File } from '../../api/file.ts';
 import { sessionOf } from '../../api/handle.ts';
 import { H5LogError, inFile, inObject } from '../../base/errors.ts';
+import { ANY, CALLBACK, COUNT, checkOptions, FLAG, type Kinds } from '../../base/options.ts';
 import { onAllRanksAsync } from '../../comm/agreement.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { sameCall } from '../../comm/same-call.ts';
@@ -15,7 +16,7 @@ import { Committer } from '../../hdf5/write/commit.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { plainTarget, type WriteTarget } from '../../storage/storage.ts';
-import { checkOptions, MEMORY } from '../options.ts';
+import { MEMORY, MEMORY_OPTION } from '../options.ts';
 import { Output } from '../output.ts';
 import { Runner } from '../run.ts';
 import { type InputObject, inputObjects, refuseUncopyable } from './input-objects.ts';
@@ -26,7 +27,14 @@ import { StoredData } from './stored-data.ts';
 import { outputStructure } from './structure.ts';
 import { replayOnThreads } from './threads.ts';
 
-const OPTIONS = { memory: 'memory', force: 'flag', threads: 'count', progress: 'callback' } as const;
+const OPTIONS: Kinds<ReplayOptions> = {
+  memory: MEMORY_OPTION,
+  force: FLAG,
+  threads: COUNT,
+  comm: ANY,
+  progress: CALLBACK,
+  signal: ANY,
+};
 
 /**
  * Writes what a log file holds as ordinary HDF5: contiguous datasets, or chunked ones with their filters, with all groups,
@@ -44,7 +52,7 @@ export async function replay(
   const began = performance.now();
   const { comm = solo(), threads = 1, memory = MEMORY, force = false, signal } = options ?? {};
   await onAllRanksAsync(comm, async () => {
-    checkOptions(options, OPTIONS);
+    checkOptions('replay', options, OPTIONS);
     signal?.throwIfAborted();
     refuseSame(input, output);
   });

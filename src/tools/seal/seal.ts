@@ -2,6 +2,7 @@ import { createTarget, openTarget, realFile } from '#platform';
 import { File } from '../../api/file.ts';
 import { sessionOf } from '../../api/handle.ts';
 import { H5LogError, inFile, inObject } from '../../base/errors.ts';
+import { ANY, CALLBACK, checkOptions, FLAG, PATH } from '../../base/options.ts';
 import { solo } from '../../comm/solo.ts';
 import { hasSubfiles } from '../../connector/open-log.ts';
 import { readSuperblock } from '../../hdf5/format/superblock.ts';
@@ -19,7 +20,6 @@ import { LogStore } from '../../log/store.ts';
 import { type Io, onStorage } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import { logOf, readingLog } from '../inside.ts';
-import { checkOptions } from '../options.ts';
 import { copyBytes, Output } from '../output.ts';
 import { Runner } from '../run.ts';
 import { removeLog, sealAnchor, showNames } from './structure.ts';
@@ -73,7 +73,16 @@ export interface SealProgress {
  * ```
  */
 export async function seal(path: string | URL, options: SealOptions = {}): Promise<SealResult> {
-  const { to, force = false, signal } = checkOptions(options, { to: 'path', force: 'flag', progress: 'callback' });
+  const {
+    to,
+    force = false,
+    signal,
+  } = checkOptions('seal', options, {
+    to: PATH,
+    force: FLAG,
+    progress: CALLBACK,
+    signal: ANY,
+  });
   signal?.throwIfAborted();
   if (to !== undefined && realFile(path) === realFile(to))
     throw new H5LogError('OPTION', `${String(to)} is the file itself; without 'to' it is sealed in place`);

@@ -1,5 +1,6 @@
 import type { File } from '../../api/file.ts';
 import { H5LogError } from '../../base/errors.ts';
+import { ANY, checkOptions } from '../../base/options.ts';
 import { describeType } from '../../dtype/describe.ts';
 import { ENTRY } from '../../log/format/table.ts';
 import type { Log } from '../../log/log.ts';
@@ -79,7 +80,8 @@ export interface Stat {
  *
  * @example const { data } = await stat('run.h5'); console.log(`${data.dead} of ${data.bytes} bytes are dead`);
  */
-export function stat(source: Source, options: StatOptions = {}): Promise<Stat> {
+export async function stat(source: Source, options: StatOptions = {}): Promise<Stat> {
+  checkOptions('stat', options, { dataset: ANY });
   return sayingKind(source, () => reading(source, (file) => statOf(file, options)));
 }
 

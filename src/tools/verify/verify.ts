@@ -1,10 +1,10 @@
 import { openForReading, realFile, subfilesOf } from '#platform';
 import { H5LogError, isH5LogError } from '../../base/errors.ts';
+import { ANY, CALLBACK, checkOptions, FLAG, PATH } from '../../base/options.ts';
 import { hasSubfiles } from '../../connector/open-log.ts';
 import { MOST_SUBFILES, readToken, tokenText } from '../../log/subfiles.ts';
 import { httpStorage } from '../../storage/http.ts';
 import type { ByteStorage, Subfiles } from '../../storage/storage.ts';
-import { checkOptions } from '../options.ts';
 import type { Problem } from './checked-objects.ts';
 import { mustBeDamage } from './commit-history.ts';
 import type { Damage } from './commit-sums.ts';
@@ -69,7 +69,7 @@ export async function verify(source: string | URL | ByteStorage, options: Verify
     signal,
     repairTo,
     force = false,
-  } = checkOptions(options, { force: 'flag', progress: 'callback', repairTo: 'path' });
+  } = checkOptions('verify', options, { repairTo: PATH, force: FLAG, progress: CALLBACK, signal: ANY });
   signal?.throwIfAborted();
   const isWeb = /^https?:\/\//i.test(String(source));
   const isPath = typeof source === 'string' || source instanceof URL;
