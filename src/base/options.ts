@@ -54,7 +54,7 @@ const HINTS: Readonly<Record<string, readonly [option: string, use: string]>> = 
 };
 
 /** The error for an option that does not exist. */
-export function unknownOption(call: string, name: string, known: readonly string[]): H5LogError {
+function unknownOption(call: string, name: string, known: readonly string[]): H5LogError {
   const plain = name.toLowerCase().replaceAll('_', '');
   const [option, use] = (Object.hasOwn(HINTS, plain) && HINTS[plain]) || [];
   const hint = option !== undefined && known.includes(option) ? use : undefined;
