@@ -53,7 +53,7 @@ export class ObjectAttributes implements Attributes {
   *keys(): IterableIterator<string> {
     const { session, node } = this.#owner;
     for (const stored of [...node.attributes.keys()]) {
-      const name = session.names.shown(stored);
+      const name = session.names.shownAttribute(stored);
       if (name !== undefined) yield name;
     }
   }
@@ -118,7 +118,7 @@ export class ObjectAttributes implements Attributes {
   #stored(name: string): string {
     if (typeof name !== 'string' || name === '' || name.includes('\0'))
       throw new H5LogError('OPTION', `${JSON.stringify(name)} is not a name for an attribute`);
-    return this.#owner.session.names.stored(name);
+    return this.#owner.session.names.storedAttribute(name, this.#owner.node.attributes);
   }
 }
 

@@ -8,6 +8,7 @@ import { NULL_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { setPlainAttribute } from '../../hdf5/write/attributes.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
+import { ID } from './names.ts';
 import {
   type DatasetShape,
   encodeFillValue,
@@ -19,7 +20,6 @@ import {
 
 const DIMS = '_dims';
 const MAX_DIMS = '_mdims';
-export const ID = '_ID';
 /** Chunk shape and filters. The original has no such attributes, and cannot read a dataset with a filter message. */
 const CHUNKS = '_chunks';
 const FILTERS = '_filters';

@@ -5,7 +5,7 @@ import type { LinkTarget } from '../../hdf5/messages/link.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
 import { COUNTS_ATTRIBUTE, LOG_GROUP, recordsGroup } from '../../log/format/log-group.ts';
-import type { Names } from '../../log/format/names.ts';
+import { freedAttribute } from '../../log/format/names.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { TOKEN } from '../../log/subfiles.ts';
 import type { Io } from '../../storage/io.ts';
@@ -42,7 +42,7 @@ export function* inputObjects(session: FileSession): Io<InputObject[]> {
   }
   yield* meet(root, '/');
   for (const group of found.values()) {
-    const names = shownNames(session.names, group.node.links.keys());
+    const names = shownNames(group.node.links.keys(), session.names.shownInside);
     for (const link of group.node.links.values()) {
       if (log && group.node === root && [LOG_GROUP, recordsGroup(log.main.counts)].includes(link.name)) continue;
       const name = names.get(link.name) ?? link.name;
@@ -58,26 +58,24 @@ export function* inputObjects(session: FileSession): Io<InputObject[]> {
 }
 
 /** Names without the underscore that the log adds. A name that another one has already stays as it is in the file. */
-function shownNames(names: Names, stored: Iterable<string>): Map<string, string> {
+function shownNames(stored: Iterable<string>, shownOf: (name: string) => string): Map<string, string> {
   const all = new Set(stored);
   const shown = new Map<string, string>();
   for (const name of all) {
-    const plain = names.shownInside(name);
+    const plain = shownOf(name);
     shown.set(name, plain !== name && all.has(plain) ? name : plain);
   }
   return shown;
 }
 
 function attributesOf(session: FileSession, node: ObjectNode, isAnchor: boolean): ReadonlyMap<string, Attribute> {
-  const { log, names, structure } = session;
+  const { log, structure } = session;
   const isOwn = (name: string): boolean =>
     (isAnchor && ANCHOR_ATTRIBUTES.has(name)) ||
     (log !== null && node === structure.root && [COUNTS_ATTRIBUTE, TOKEN].includes(name));
   const stored = [...node.attributes.values()].filter(({ name }) => !isOwn(name));
-  const shown = shownNames(
-    names,
-    stored.map(({ name }) => name),
-  );
+  const names = stored.map(({ name }) => name);
+  const shown = shownNames(names, log ? freedAttribute : (name) => name);
   return new Map(stored.map((attribute) => [shown.get(attribute.name) ?? attribute.name, attribute]));
 }
 

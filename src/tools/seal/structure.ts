@@ -5,7 +5,7 @@ import { renameAttribute, renameLink, rewriteDataset } from '../../hdf5/write/re
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
 import { CONFIG, COUNTS_ATTRIBUTE, LOG_GROUP, type LogCounts, recordsGroup } from '../../log/format/log-group.ts';
-import { logNames } from '../../log/format/names.ts';
+import { freedAttribute, logNames } from '../../log/format/names.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { PublishedData } from '../../log/publish/layouts.ts';
 
@@ -47,20 +47,19 @@ export function showNames(structure: Structure): void {
     for (const link of [...node.links.values()]) {
       if (link.node) all.add(link.node);
       const path = link.target.kind === 'soft' ? shownPath(link.target.path) : null;
-      const name = shownName(link.name, node.links);
+      const name = free(link.name, logNames.shownInside(link.name), node.links);
       if (name === link.name && (path === null || link.target.kind !== 'soft' || path === link.target.path)) continue;
       renameLink(structure, node, link.name, name, path);
     }
     for (const stored of [...node.attributes.keys()]) {
-      const name = shownName(stored, node.attributes);
+      const name = free(stored, freedAttribute(stored), node.attributes);
       if (name !== stored) renameAttribute(structure, node, stored, name);
     }
   }
 }
 
 /** A name that another one has already, in a file of the original, stays as it is. */
-function shownName(stored: string, taken: ReadonlyMap<string, unknown>): string {
-  const name = logNames.shownInside(stored);
+function free(stored: string, name: string, taken: ReadonlyMap<string, unknown>): string {
   return taken.has(name) ? stored : name;
 }
 
