@@ -3,6 +3,7 @@ import { checkNames } from '../base/options.ts';
 import { checkType } from '../dtype/check.ts';
 import { T } from '../dtype/construct.ts';
 import { arrayKind } from '../dtype/convert.ts';
+import { describeValue } from '../dtype/describe.ts';
 import { type DType, fullType, type TypedArray } from '../dtype/model.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute, setAttribute } from '../hdf5/write/attributes.ts';
@@ -149,7 +150,8 @@ function typeOf(name: string, value: unknown): DType {
   }
   throw new H5LogError(
     'DTYPE',
-    `attribute ${name}: a type for ${Array.isArray(value) ? 'this array' : `this ${typeof value}`} must be given as { dtype }`,
+    `attribute ${name}: expected a number, bigint, boolean, string, typed array or list of one kind, ` +
+      `or a { dtype } for it; got ${describeValue(value)}`,
   );
 }
 

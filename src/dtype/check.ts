@@ -35,7 +35,7 @@ export function checkType(dtype: unknown): DType {
   }
   throw new H5LogError(
     'DTYPE',
-    `expected an element type such as 'float64' or one made by T, got ${describeValue(dtype)}`,
+    `expected an element type such as 'float64', T.bool or T.string({ length: 8 }), got ${describeValue(dtype)}`,
   );
 }
 

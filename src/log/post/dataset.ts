@@ -159,7 +159,7 @@ export class LogDataset {
     const memory = options.memory && memoryBlocks(this.path, options.memory, wanted);
     const have = this.elements.count(given);
     const expected = memory ? sizeOf(memory.shape) : wanted;
-    if (have !== expected) throw wrongLength(this.path, have, expected);
+    if (have !== expected) throw wrongLength(this.path, have, expected, given);
     if (blocks.size === 0) return;
     const bytes = blocks.size * this.elements.size;
     const lent = options.copy === false && this.elements.canWait(given);
@@ -254,7 +254,7 @@ export class LogDataset {
     if (Number.isInteger(n)) stage.reserve(n);
     const { length, size } = manyInto(starts, counts, this.shape, stage.starts, stage.counts, stage.length * rank);
     const have = this.elements.count(data);
-    if (have !== size) throw wrongLength(this.path, have, size);
+    if (have !== size) throw wrongLength(this.path, have, size, data);
     if (size === 0) return;
     const bytes = size * this.elements.size;
     const lent = !copy && this.elements.canWait(data);

@@ -117,8 +117,10 @@ function overBytes(dtype: DType, bytes: Uint8Array<ArrayBuffer>, count: number):
   return new make(bytes.buffer, bytes.byteOffset, count);
 }
 
-export function wrongLength(path: string, got: number, expected: number): H5LogError {
-  return new H5LogError('SHAPE', `${path}: ${got} values for a selection of ${expected} elements`, { object: path });
+export function wrongLength(path: string, got: number, expected: number, data?: unknown): H5LogError {
+  const isNested = Array.isArray(data) && Array.isArray(data[0]);
+  const what = `${got} ${isNested ? 'lists' : 'values'} for a selection of ${expected} elements`;
+  return new H5LogError('SHAPE', `${path}: ${what}${isNested ? '; data is flat: use .flat()' : ''}`, { object: path });
 }
 
 export function notData(path: string, data: unknown): H5LogError {
