@@ -1,3 +1,5 @@
+// Declarations of [Symbol.dispose] compile in projects that do not name this library themselves.
+/// <reference lib="esnext.disposable" preserve="true" />
 import { createNative, loadLibrary, openNative, readyLibrary } from '#native';
 import { registerExitHooks } from '#platform';
 import { H5LogError } from '../base/errors.ts';
