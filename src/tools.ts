@@ -11,7 +11,7 @@ export {
   type ObjectDifference,
   type ValueDifference,
 } from './tools/diff/diff.ts';
-export { type DatasetDumpOptions, datasetJson, datasetLines } from './tools/dump/dataset.ts';
+export { type DatasetDumpOptions, datasetJson, datasetLines } from './tools/dump/contents.ts';
 export {
   type Dump,
   type DumpedConfiguration,

@@ -40,7 +40,7 @@ export class ObjectHandle {
 }
 
 /** A group or a dataset. */
-interface Handled {
+export interface Handled {
   readonly [handle]: ObjectHandle;
 }
 

@@ -1,14 +1,21 @@
 import { openForReading, remoteUrl } from '#platform';
+import { type Attributes, ObjectAttributes } from '../api/attributes.ts';
 import { Dataset } from '../api/dataset.ts';
 import { File } from '../api/file.ts';
 import type { Group } from '../api/group.ts';
-import { handleOf, sessionOf } from '../api/handle.ts';
+import { type Handled, handle, handleOf, ObjectHandle, sessionOf } from '../api/handle.ts';
 import { H5LogError, isH5LogError } from '../base/errors.ts';
+import type { FileSession } from '../connector/file-session.ts';
 import type { DType } from '../dtype/model.ts';
+import { Cursor } from '../hdf5/format/cursor.ts';
 import { committedType } from '../hdf5/graph/dataset-header.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
+import { parseAttribute } from '../hdf5/messages/attribute.ts';
 import type { Layout } from '../hdf5/messages/layout.ts';
 import type { LinkTarget } from '../hdf5/messages/link.ts';
+import * as MESSAGE_FLAG from '../hdf5/messages/message-flags.ts';
+import * as MESSAGE from '../hdf5/messages/message-types.ts';
+import { parseShared } from '../hdf5/read/shared-messages.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { Log, type LogOptions } from '../log/log.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
@@ -83,6 +90,36 @@ export function layoutOf(dataset: Dataset): Layout | null {
   return sessionOf(dataset).structure.dataset(handleOf(dataset).node).layout;
 }
 
+/** A committed datatype. */
+interface CommittedDatatype extends Handled {
+  readonly node: ObjectNode;
+  readonly dtype: DType;
+  readonly attributes: Attributes;
+}
+
+/** The committed datatype that a dataset, or an attribute of an object, uses; undefined for a type of its own. */
+export function committedTypeOf(object: Handled, attribute?: string): ObjectNode | undefined {
+  const { session, node } = handleOf(object);
+  const { loader } = session.structure;
+  const record = attribute === undefined ? sharedType(node) : sharedTypeOfAttribute(session, node, attribute);
+  const shared = record && parseShared(record, loader.file);
+  return shared?.kind === 'object' ? loader.nodes.get(shared.address) : undefined;
+}
+
+function sharedType(node: ObjectNode): Cursor | undefined {
+  const message = node.message(MESSAGE.datatype);
+  return message && message.flags & MESSAGE_FLAG.shared ? new Cursor(message.bytes, message.offset) : undefined;
+}
+
+function sharedTypeOfAttribute({ names, structure }: FileSession, node: ObjectNode, name: string): Cursor | undefined {
+  const message = node.attributes.get(names.stored(name))?.message;
+  if (!message) return undefined;
+  const { content, offset } = message;
+  const { type } = parseAttribute(new Cursor(content, offset), structure.loader.file.lengthSize);
+  if (!('sharedAt' in type)) return undefined;
+  return new Cursor(content, offset, type.sharedAt, type.sharedAt + type.sharedSize);
+}
+
 /** A name in a group, and what it leads to. */
 export interface Member {
   readonly name: string;
@@ -90,8 +127,7 @@ export interface Member {
   readonly link: LinkTarget;
   /** What a hard link leads to, unless that is a committed datatype. */
   readonly object: Group | Dataset | undefined;
-  /** Of a committed datatype. */
-  readonly dtype: DType | undefined;
+  readonly datatype: CommittedDatatype | undefined;
   /** Why nobody can say what it leads to. */
   readonly problem: H5LogError | undefined;
 }
@@ -105,20 +141,23 @@ export function* membersOf(group: Group): Iterable<Member> {
     const path = `${group.path === '/' ? '' : group.path}/${name}`;
     const { target } = link;
     const shown = target.kind === 'soft' ? { ...target, path: session.structure.paths.shown(target.path) } : target;
-    yield { name, path, link: shown, ...(target.kind === 'hard' ? behind(group, name, link) : NOTHING) };
+    yield { name, path, link: shown, ...(target.kind === 'hard' ? behind(group, path, name, link) : NOTHING) };
   }
 }
 
-const NOTHING = { object: undefined, dtype: undefined, problem: undefined };
+const NOTHING = { object: undefined, datatype: undefined, problem: undefined };
 
 /** One damaged object must not hide the others. */
-function behind(group: Group, name: string, link: Link): Pick<Member, 'object' | 'dtype' | 'problem'> {
+function behind(group: Group, path: string, name: string, link: Link): Pick<Member, keyof typeof NOTHING> {
   try {
     const object = group.get(name);
     if (object) return { ...NOTHING, object };
     const { session, node } = handleOf(group);
     const leaf = session.now(session.structure.target(node, link));
-    return { ...NOTHING, dtype: leaf?.kind === 'datatype' ? committedType(leaf) : undefined };
+    if (leaf?.kind !== 'datatype') return NOTHING;
+    const own = new ObjectHandle(session, path, leaf);
+    const attributes = new ObjectAttributes(own);
+    return { ...NOTHING, datatype: { [handle]: own, node: leaf, dtype: committedType(leaf), attributes } };
   } catch (error) {
     return { ...NOTHING, problem: damage(error) };
   }

@@ -5,15 +5,33 @@ import { type DType, type EnumType, type FullType, fullType, storedNumber } from
 /** Prints one element of a type, as often as it is called: what can be found out from the type is found out once. */
 type ValuePrinter = (value: unknown) => string;
 
-export function valuePrinter(dtype: DType): ValuePrinter {
+/**
+ * The printer of a type. With `indent`, the column of the first line, compounds and arrays of several dimensions take several
+ * lines; without it every element is one line.
+ */
+export function valuePrinter(dtype: DType, indent?: number): ValuePrinter {
+  return printerOf(dtype, indent === undefined ? null : indent + 3);
+}
+
+/** Whether an element of the type takes several lines. */
+export function isTall(dtype: DType): boolean {
   const type = fullType(dtype);
+  if (type.class === 'compound') return true;
+  if (type.class === 'array') return type.shape.length > 1 || isTall(type.base);
+  return type.class === 'vlen' && isTall(type.base);
+}
+
+/** `column` is that of the closing brace of a compound; its fields are three columns further. null: everything is one line. */
+function printerOf(dtype: DType, column: number | null): ValuePrinter {
+  const type = fullType(dtype);
+  const inner = column === null ? null : column + 3;
   switch (type.class) {
     case 'integer':
       return String;
     case 'float':
       return floatPrinter(type.mantissaBits);
     case 'bitfield':
-      return (value) => `0x${(value as number | bigint).toString(16).padStart(type.size * 2, '0')}`;
+      return (value) => bitsText(value as number | bigint, type.size);
     case 'enum':
       return enumPrinter(type);
     case 'string':
@@ -26,43 +44,76 @@ export function valuePrinter(dtype: DType): ValuePrinter {
         return value === '' ? 'NULL' : shownText(value);
       };
     case 'compound': {
-      const fields = type.fields.map(({ name, dtype: inner }) => [name, valuePrinter(inner)] as const);
+      const fields = type.fields.map(({ name, dtype: field }) => [name, printerOf(field, inner)] as const);
+      const [open, close] = [lineBreak(inner, ' '), lineBreak(column, ' ')];
       return (value) => {
         const record = value as Record<string, unknown>;
-        return `{ ${fields.map(([name, print]) => print(record[name])).join(', ')} }`;
+        return `{${open}${fields.map(([name, print]) => print(record[name])).join(`,${open}`)}${close}}`;
       };
     }
     case 'array': {
-      const print = valuePrinter(type.base);
-      return (value) => `[ ${Array.from(value as ArrayLike<unknown>, print).join(', ')} ]`;
+      const print = printerOf(type.base, inner);
+      const row = type.shape.length > 1 ? (type.shape.at(-1) as number) : Infinity;
+      const rowBreak = lineBreak(inner, ' ');
+      return (value) => {
+        let text = '';
+        Array.from(value as ArrayLike<unknown>).forEach((element, i) => {
+          text += `${i === 0 ? '' : i % row === 0 ? `,${rowBreak}` : ', '}${print(element)}`;
+        });
+        return `[ ${text} ]`;
+      };
     }
     case 'vlen': {
-      const print = valuePrinter(type.base);
+      const print = printerOf(type.base, inner);
       return (value) => `(${Array.from(value as ArrayLike<unknown>, print).join(', ')})`;
     }
   }
 }
 
+const lineBreak = (column: number | null, otherwise: string): string =>
+  column === null ? otherwise : `\n${' '.repeat(column)}`;
+
+/** Bytes in hexadecimal; a single one with 0x in front. */
 function bytesText(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join(':');
+  const texts = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0'));
+  return texts.length === 1 ? `0x${texts[0]}` : texts.join(':');
 }
 
+/** The bytes of a whole number, the lowest first. */
+function bitsText(value: number | bigint, size: number): string {
+  const bits = BigInt.asUintN(size * 8, BigInt(value));
+  return bytesText(Uint8Array.from({ length: size }, (_, i) => Number((bits >> BigInt(8 * i)) & 0xffn)));
+}
+
+/** Digits that h5dump prints (%g), and those that tell all numbers of a type apart. */
+const USUAL_DIGITS = 6;
+const [HALF_DIGITS, SINGLE_DIGITS, DOUBLE_DIGITS] = [5, 9, 17];
+
 function floatPrinter(mantissaBits: number): ValuePrinter {
-  // So many digits tell all numbers of the type apart; fewer are enough for most.
-  const round = mantissaBits <= 10 ? nearestHalf : mantissaBits <= 23 ? Math.fround : null;
-  const [least, most] = mantissaBits <= 10 ? [3, 5] : [6, 9];
+  const round = mantissaBits <= 10 ? nearestHalf : mantissaBits <= 23 ? Math.fround : (value: number) => value;
+  const most = mantissaBits <= 10 ? HALF_DIGITS : mantissaBits <= 23 ? SINGLE_DIGITS : DOUBLE_DIGITS;
+  // Of the few digits that half precision has, six are too many.
+  const least = mantissaBits <= 10 ? 3 : USUAL_DIGITS;
   return (given) => {
     const value = given as number;
+    if (Number.isInteger(value) && value > -1e6 && value < 1e6) return Object.is(value, -0) ? '-0' : String(value);
     if (!Number.isFinite(value)) return Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf';
-    if (Object.is(value, -0)) return '-0';
-    if (!round || (Number.isInteger(value) && Math.abs(value) < 2 ** 24)) return String(value);
-    for (let digits = least; digits < most; digits++) {
-      const short = Number(value.toPrecision(digits));
-      if (round(short) === value) return String(short);
-    }
-    return String(Number(value.toPrecision(most)));
+    let digits = least;
+    while (digits < most && round(Number(value.toPrecision(digits))) !== value) digits++;
+    return generalText(value, digits);
   };
 }
+
+/** A number with so many significant digits, as C prints it (%g): an exponent if it is below -4 or not below `digits`. */
+function generalText(value: number, digits: number): string {
+  const [mantissa = '', power = ''] = value.toExponential(digits - 1).split('e');
+  const exponent = Number(power);
+  if (exponent >= -4 && exponent < digits) return withoutZeros(value.toFixed(digits - 1 - exponent));
+  const sign = exponent < 0 ? '-' : '+';
+  return `${withoutZeros(mantissa)}e${sign}${String(Math.abs(exponent)).padStart(2, '0')}`;
+}
+
+const withoutZeros = (text: string): string => (text.includes('.') ? text.replace(/\.?0+$/, '') : text);
 
 /** The number of 11 significant bits next to a value, in the range of half precision. */
 function nearestHalf(value: number): number {
@@ -76,7 +127,7 @@ function enumPrinter(type: EnumType): ValuePrinter {
   return (value) => {
     // A boolean inside a compound is one in JavaScript as well.
     const number = typeof value === 'boolean' ? (value ? '1' : '0') : String(value);
-    return names.get(number) ?? number;
+    return names.get(number) ?? bitsText(BigInt(number), type.size);
   };
 }
 
@@ -123,14 +174,15 @@ export function typeLines(dtype: DType): string[] {
         '}',
       ];
     case 'array':
-      return nested(`H5T_ARRAY { ${type.shape.map((size) => `[${size}]`).join('')} `, typeLines(type.base));
+      return nested(`H5T_ARRAY { ${type.shape.map((size) => `[${size}]`).join('')} `, typeLines(type.base), ' }');
     case 'vlen':
-      return nested('H5T_VLEN { ', typeLines(type.base));
+      // Without a space at the end, as h5dump has it.
+      return nested('H5T_VLEN { ', typeLines(type.base), '}');
   }
 }
 
-function nested(before: string, lines: readonly string[]): string[] {
-  return ended([`${before}${lines[0]}`, ...lines.slice(1)], ' }');
+function nested(before: string, lines: readonly string[], end: string): string[] {
+  return ended([`${before}${lines[0]}`, ...lines.slice(1)], end);
 }
 
 function ended(lines: readonly string[], end: string): string[] {

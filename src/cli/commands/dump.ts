@@ -9,22 +9,17 @@ const SHOWN_BLOCKS = 4;
 
 export default command({
   name: 'dump',
-  summary: 'print the internals of a log, or the values of a dataset',
+  summary: 'print the contents of a file as h5dump does, or the internals of its log',
   details: [
-    'Without -d: the configuration of the log and its tables with their sections and entries, like h5ldump of the original log VOL. With -d: type, shape, values and attributes of a dataset, ' +
-      'like h5dump; of a log, the newest values. Compounds are printed on one line, and numbers with as many digits as they need. Large datasets are read in parts.',
+    'Prints all groups, links, attributes and values like h5dump; of a log, what is visible now. Numbers have as many digits as it takes to read the same number back. Large datasets are read ' +
+      'in parts. An object that cannot be read gets a line ERROR; the exit code is then 1.',
+    '--log prints the configuration of the log and its tables with their sections and entries, like h5ldump of the original log VOL.',
     'LIST is a number for each dimension, separated by commas.',
   ],
   positionals: [{ name: 'FILE', help: 'a file' }],
   options: {
-    header: { type: 'flag', short: 'H', help: 'print no table entries; with -d no values' },
-    kind: {
-      type: 'flag',
-      short: 'k',
-      help: 'print only the kind of file: HDF5, HDF5-LogVOL, NetCDF-4, NetCDF classic ...',
-    },
-    verbose: { type: 'flag', short: 'v', help: `print all blocks of an entry, not only the first ${SHOWN_BLOCKS}` },
-    dataset: { type: 'text', short: 'd', value: 'PATH', many: true, help: 'print this dataset' },
+    header: { type: 'flag', short: 'H', help: 'print no values; with --log no table entries' },
+    dataset: { type: 'text', short: 'd', value: 'PATH', many: true, help: 'print only this dataset' },
     start: { type: 'text', short: 's', value: 'LIST', otherwise: 'the beginning', help: 'start of the selection' },
     stride: {
       type: 'text',
@@ -35,39 +30,72 @@ export default command({
     },
     count: { type: 'text', short: 'c', value: 'LIST', otherwise: 'up to the end', help: 'number of blocks' },
     block: { type: 'text', value: 'LIST', otherwise: '1', help: 'size of a block' },
+    log: { type: 'flag', help: 'print the log: its configuration, tables and entries' },
+    verbose: {
+      type: 'flag',
+      short: 'v',
+      help: `with --log: print all blocks of an entry, not only the first ${SHOWN_BLOCKS}`,
+    },
+    kind: {
+      type: 'flag',
+      short: 'k',
+      help: 'print only the kind of file: HDF5, HDF5-LogVOL, NetCDF-4, NetCDF classic ...',
+    },
     json,
   },
   examples: [
-    { command: 'dump -H run.h5', says: 'configuration and sizes of the log' },
-    { command: 'dump -v run.h5', says: 'every entry of every table, with all blocks' },
+    { command: 'dump run.h5', says: 'everything' },
+    { command: 'dump -H run.h5', says: 'types, shapes and names only' },
     { command: 'dump -d /atm/T -s 0,0,0 -c 1,1,10 run.h5', says: 'the first ten values' },
+    { command: 'dump --log -v run.h5', says: 'every entry of every table, with all blocks' },
     { command: 'dump -k run.h5', says: 'the kind of file' },
   ],
   async run({ values, positionals, context }) {
     if (context.comm.rank > 0) return 0;
     const path = positionals[0] as string;
     const slab = slabFrom(values);
-    if (values.dataset.length === 0 && Object.keys(slab).length > 0)
-      throw new H5LogError('OPTION', `--${Object.keys(slab)[0]} needs a dataset: -d PATH`);
+    checkCombination(values, slab);
     if (values.kind) {
       const { fileKind } = await import('../../tools/inside.ts');
       const kind = await fileKind(path);
       if (values.json) context.printJson({ file: path, kind });
       else context.print(kind);
-    } else if (values.dataset.length > 0) {
-      const { datasetJson, datasetLines } = await import('../../tools/dump/dataset.ts');
-      const options = { datasets: values.dataset, slab, header: values.header };
-      const printer = new LinePrinter(context);
-      for await (const line of values.json ? datasetJson(path, options) : datasetLines(path, options))
-        await printer.print(line);
-      await printer.flush();
-    } else if (values.json) {
-      const { dump } = await import('../../tools/dump/dump.ts');
-      context.printJson(await dump(path, { header: values.header }));
-    } else await printLog(path, values.header, values.verbose ? Infinity : SHOWN_BLOCKS, context);
-    return 0;
+      return 0;
+    }
+    if (values.log) {
+      if (!values.json) await printLog(path, values.header, values.verbose ? Infinity : SHOWN_BLOCKS, context);
+      else {
+        const { dump } = await import('../../tools/dump/dump.ts');
+        context.printJson(await dump(path, { header: values.header }));
+      }
+      return 0;
+    }
+    const { datasetJson, datasetLines } = await import('../../tools/dump/contents.ts');
+    const { dataset: datasets, header } = values;
+    const options = { slab, header, ...(datasets.length > 0 && { datasets }) };
+    const printer = new LinePrinter(context);
+    const lines = values.json ? datasetJson(path, options) : datasetLines(path, options);
+    for (;;) {
+      const { done, value } = await lines.next();
+      if (done) {
+        await printer.flush();
+        return value > 0 ? 1 : 0;
+      }
+      await printer.print(value);
+    }
   },
 });
+
+function checkCombination(
+  { dataset, log, verbose }: { readonly dataset: readonly string[]; readonly log: boolean; readonly verbose: boolean },
+  slab: object,
+): void {
+  const [part] = Object.keys(slab);
+  if (dataset.length === 0 && part !== undefined) throw new H5LogError('OPTION', `--${part} needs a dataset: -d PATH`);
+  if (log && dataset.length > 0)
+    throw new H5LogError('OPTION', '--log prints the log, --dataset prints values: give one of them');
+  if (verbose && !log) throw new H5LogError('OPTION', '--verbose is for --log');
+}
 
 type Lists = Readonly<Record<'start' | 'stride' | 'count' | 'block', string | undefined>>;
 
@@ -108,7 +136,7 @@ async function printLog(path: string, header: boolean, blocks: number, context: 
 function* headerLines({ file, kind, sequence, configuration, stores }: Dump): Iterable<string> {
   yield `${file}: ${kind}`;
   if (!configuration) {
-    yield 'no log in this file; -d PATH prints a dataset';
+    yield 'no log in this file';
     return;
   }
   const { config, bits, datasets, subfiles } = configuration;

@@ -236,10 +236,10 @@ class Walk {
 
   /** Links, committed types, and what is an object in one file only. */
   async *#others(a: Member, b: Member): Events {
-    const isType = a.dtype !== undefined && b.dtype !== undefined;
+    const isType = a.datatype !== undefined && b.datatype !== undefined;
     const pair: Pair = { kind: isType ? 'datatype' : 'link', path: a.path, otherPath: b.path };
     const [x, y] = [memberText(a), memberText(b)];
-    const same = a.dtype !== undefined && b.dtype !== undefined ? sameType(a.dtype, b.dtype) : x === y;
+    const same = a.datatype && b.datatype ? sameType(a.datatype.dtype, b.datatype.dtype) : x === y;
     yield* this.#notes(pair, same ? [] : [`${x} and ${y}`]);
   }
 
@@ -305,9 +305,9 @@ function membersByName(group: Group): ReadonlyMap<string, Member> {
   return new Map([...membersOf(group)].map((member) => [member.name, member]));
 }
 
-function memberText({ object, dtype, link }: Member): string {
+function memberText({ object, datatype, link }: Member): string {
   if (object) return `a ${object.kind}`;
-  return dtype === undefined ? linkText(link) : `the type ${describeType(dtype)}`;
+  return datatype ? `the type ${describeType(datatype.dtype)}` : linkText(link);
 }
 
 function linkText(link: LinkTarget): string {

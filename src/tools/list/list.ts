@@ -1,3 +1,4 @@
+import type { Attributes } from '../../api/attributes.ts';
 import { Dataset, type Filter } from '../../api/dataset.ts';
 import type { File } from '../../api/file.ts';
 import { Group } from '../../api/group.ts';
@@ -166,11 +167,11 @@ class Walk {
     }
   }
 
-  #member({ name, path, link, object, dtype, problem }: Member, depth: number): ListedObject {
+  #member({ name, path, link, object, datatype, problem }: Member, depth: number): ListedObject {
     const place = { name, path, depth };
     if (link.kind === 'soft') return { ...place, kind: 'soft link', target: link.path };
     if (link.kind === 'external') return { ...place, kind: 'external link', target: link.path, targetFile: link.file };
-    if (dtype !== undefined) return { ...place, kind: 'datatype', dtype: describeType(dtype) };
+    if (datatype) return { ...place, kind: 'datatype', dtype: describeType(datatype.dtype) };
     if (!object) return { ...place, kind: 'other link', ...(problem && { problem: problem.message }) };
     const sameAs = this.#seen.get(identityOf(object));
     if (sameAs !== undefined) return { ...place, kind: object.kind, sameAs };
@@ -214,7 +215,7 @@ function storedAs(dataset: Dataset): { layout: string; bytes?: number } {
   return { layout: layout.kind };
 }
 
-export function attributesOf({ attributes }: Group | Dataset): ListedAttribute[] {
+export function attributesOf({ attributes }: { readonly attributes: Attributes }): ListedAttribute[] {
   return [...attributes.keys()].map((name) => {
     const { dtype = 'int8', shape = null } = attributes.describe(name) ?? {};
     return { name, dtype: describeType(dtype), shape, value: plainValue(attributes.get(name)) };
