@@ -1,48 +1,279 @@
+import { deflate, inflate } from '#platform';
 import { formatError, H5LogError } from '../base/errors.ts';
+import { type Codecs, codecError, type FilterCodec, type FilterInfo, findCodec } from './codecs.ts';
 import { checkFletcher32, fletcher32 } from './fletcher32.ts';
+import { decodeLzf, encodeLzf } from './lzf.ts';
+import { decodeNbit, encodeNbit } from './nbit.ts';
+import { decodeScaleOffset, encodeScaleOffset } from './scale-offset.ts';
 import { shuffle, unshuffle } from './shuffle.ts';
+import { decodeSzip } from './szip.ts';
 
-/** A filter as HDF5 numbers it: 1 deflate, 2 shuffle, 3 fletcher32. */
+/** A filter of a dataset, as its header message has it. */
 export interface FilterStep {
   readonly id: number;
+  readonly name?: string;
+  /** Bit 0: the filter is optional and may be left out for a chunk. */
   readonly flags: number;
+  /** Its parameters. */
   readonly values: readonly number[];
 }
 
-/** Inflates a zlib stream into at most `limit` bytes; provided by the platform. */
-type Inflate = (bytes: Uint8Array, limit: number) => Uint8Array;
-/** Compresses into a zlib stream; provided by the platform. */
-type Deflate = (bytes: Uint8Array, level: number) => Uint8Array;
+/** The chunk that filters work on, without them. */
+export interface FilteredChunk {
+  /** Bytes of the chunk. */
+  readonly size: number;
+  readonly elementSize: number;
+  readonly shape: ArrayLike<number>;
+}
 
-/** Undoes the filters of a chunk of `size` bytes, the last one first. Bit i of `mask` says that filter i was skipped. */
+/** Bytes that a codec promised. Only asynchronous calls can wait for them. */
+export class PendingBytes {
+  readonly promise: Promise<Uint8Array>;
+  readonly #why: string;
+
+  constructor(promise: Promise<Uint8Array>, why: string) {
+    this.promise = promise;
+    this.#why = why;
+    // Whoever does not wait has got another error already.
+    promise.catch(() => {});
+  }
+
+  /** The error of a call that cannot wait. */
+  blocked(): Error {
+    return new H5LogError('UNSUPPORTED', this.#why);
+  }
+}
+
+/** For calls that cannot wait. */
+export function withoutWaiting(bytes: Uint8Array | PendingBytes): Uint8Array {
+  if (bytes instanceof PendingBytes) throw bytes.blocked();
+  return bytes;
+}
+
+/** Undoes the filters of a chunk, the last one first. Bit i of `mask` says that filter i was skipped. */
 export function unfilter(
   bytes: Uint8Array,
   filters: readonly FilterStep[],
   mask: number,
-  size: number,
-  inflate: Inflate,
-): Uint8Array {
+  chunk: FilteredChunk,
+  codecs?: Codecs,
+): Uint8Array | PendingBytes {
+  return undo(bytes, filters, filters.length - 1, mask, chunk, codecs);
+}
+
+function undo(
+  bytes: Uint8Array,
+  filters: readonly FilterStep[],
+  last: number,
+  mask: number,
+  chunk: FilteredChunk,
+  codecs: Codecs | undefined,
+): Uint8Array | PendingBytes {
   let data = bytes;
-  for (let i = filters.length - 1; i >= 0; i--) {
-    const filter = filters[i] as FilterStep;
+  for (let i = last; i >= 0; i--) {
     if (mask & (1 << i)) continue;
-    if (filter.id === 1) data = inflate(data, size + 4 * filters.length);
-    else if (filter.id === 2) data = unshuffle(data, filter.values[0] ?? 1);
-    else if (filter.id === 3) data = checkFletcher32(data);
-    else throw new H5LogError('UNSUPPORTED', `filter ${filter.id} is not supported`);
+    const filter = filters[i] as FilterStep;
+    const codec = findCodec(filter.id, codecs);
+    if (!codec) {
+      data = decode(data, filter, boundOf(filters, i, chunk.size));
+      continue;
+    }
+    const decoded = runCodec('decode', filter, codec, data, chunk);
+    if (decoded instanceof PendingBytes) {
+      const rest = decoded.promise.then((result) => {
+        const next = undo(result, filters, i - 1, mask, chunk, codecs);
+        return next instanceof PendingBytes ? next.promise : next;
+      });
+      return new PendingBytes(rest, decoded.blocked().message);
+    }
+    data = decoded;
   }
-  if (data.length !== size) throw formatError(`a chunk of ${data.length} bytes where ${size} were expected`);
+  if (data.length !== chunk.size)
+    throw formatError(`a chunk of ${data.length} bytes where ${chunk.size} were expected`);
   return data;
 }
 
-/** Applies filters to a chunk, in their order. */
-export function applyFilters(bytes: Uint8Array, filters: readonly FilterStep[], deflate: Deflate): Uint8Array {
+function decode(bytes: Uint8Array, filter: FilterStep, limit: number): Uint8Array {
+  switch (filter.id) {
+    case 1:
+      return inflate(bytes, limit);
+    case 2:
+      return unshuffle(bytes, filter.values[0] ?? 1);
+    case 3:
+      return checkFletcher32(bytes);
+    case 4:
+      return decodeSzip(bytes, filter.values, limit);
+    case 5:
+      return decodeNbit(bytes, filter.values, limit);
+    case 6:
+      return decodeScaleOffset(bytes, filter.values, limit);
+    case LZF:
+      return decodeLzf(bytes, limit);
+    default:
+      throw unknownFilter(filter);
+  }
+}
+
+const LZF = 32_000;
+
+/** The most bytes that the filters before filter i can have made of a chunk: what a decoder may have to hold. */
+function boundOf(filters: readonly FilterStep[], i: number, size: number): number {
+  let bound = size;
+  for (let before = 0; before < i; before++) {
+    const { id } = filters[before] as FilterStep;
+    // A checksum, or the head of scale-offset; shuffle adds nothing. Compression of what cannot be compressed adds a little.
+    if (id === 3) bound += 4;
+    else if (id === 5 || id === 6) bound += 24;
+    else if (id !== 2) bound += 1024 + (bound >>> 3);
+  }
+  return bound;
+}
+
+/**
+ * Applies filters to a chunk, in their order. With `skipped`, an optional filter that would not make the data shorter is left out, and
+ * its bit is set there, as libhdf5 does it; without, all filters are applied.
+ */
+export function applyFilters(
+  bytes: Uint8Array,
+  filters: readonly FilterStep[],
+  chunk: FilteredChunk,
+  codecs?: Codecs,
+  skipped?: { mask: number },
+): Uint8Array | PendingBytes {
+  return apply(bytes, filters, 0, chunk, codecs, skipped);
+}
+
+function apply(
+  bytes: Uint8Array,
+  filters: readonly FilterStep[],
+  first: number,
+  chunk: FilteredChunk,
+  codecs: Codecs | undefined,
+  skipped: { mask: number } | undefined,
+): Uint8Array | PendingBytes {
   let data = bytes;
-  for (const filter of filters) {
-    if (filter.id === 1) data = deflate(data, filter.values[0] ?? 6);
-    else if (filter.id === 2) data = shuffle(data, filter.values[0] ?? 1);
-    else if (filter.id === 3) data = fletcher32(data);
-    else throw new H5LogError('UNSUPPORTED', `filter ${filter.id} is not supported`);
+  for (let i = first; i < filters.length; i++) {
+    const filter = filters[i] as FilterStep;
+    const codec = findCodec(filter.id, codecs);
+    const encoded = codec ? runCodec('encode', filter, codec, data, chunk) : encode(data, filter);
+    const before = data;
+    const kept = (result: Uint8Array): Uint8Array => {
+      if (!skipped || !(filter.flags & 1) || filter.id === 2 || filter.id === 3 || result.length < before.length)
+        return result;
+      skipped.mask |= 1 << i;
+      return before;
+    };
+    if (encoded instanceof PendingBytes) {
+      const rest = encoded.promise.then((result) => {
+        const next = apply(kept(result), filters, i + 1, chunk, codecs, skipped);
+        return next instanceof PendingBytes ? next.promise : next;
+      });
+      return new PendingBytes(rest, encoded.blocked().message);
+    }
+    data = kept(encoded);
   }
   return data;
+}
+
+function encode(bytes: Uint8Array, filter: FilterStep): Uint8Array {
+  switch (filter.id) {
+    case 1:
+      return deflate(bytes, filter.values[0] ?? 6);
+    case 2:
+      return shuffle(bytes, filter.values[0] ?? 1);
+    case 3:
+      return fletcher32(bytes);
+    case 5:
+      return encodeNbit(bytes, filter.values);
+    case 6:
+      return encodeScaleOffset(bytes, filter.values);
+    case LZF:
+      return encodeLzf(bytes);
+    default:
+      throw new H5LogError('UNSUPPORTED', withoutEncoder(filter));
+  }
+}
+
+/** Why chunks with these filters cannot be written, or null. A codec that is still to be loaded counts as able to. */
+export function problemOfEncoding(filters: readonly FilterStep[], codecs?: Codecs): string | null {
+  for (const filter of filters) {
+    const codec = findCodec(filter.id, codecs);
+    if (codec ? typeof codec !== 'function' && !codec.encode : !ENCODED.has(filter.id)) return withoutEncoder(filter);
+  }
+  return null;
+}
+
+const ENCODED = new Set([1, 2, 3, 5, 6, LZF]);
+
+function withoutEncoder(filter: FilterStep): string {
+  return filter.id === 4 || findCodec(filter.id, undefined)
+    ? `${labelOf(filter)} cannot be written: register a codec with encode() for it`
+    : unknownFilter(filter).message;
+}
+
+/** @example filter 32015 (zstd) */
+function labelOf({ id, name }: FilterStep): string {
+  return name ? `filter ${id} (${name})` : `filter ${id}`;
+}
+
+function unknownFilter(filter: FilterStep): H5LogError {
+  const text = `${labelOf(filter)} is not known; register a codec for it with registerFilter(${filter.id}, codec)`;
+  return new H5LogError('UNSUPPORTED', text);
+}
+
+// ---------------------------------------------------------------- codecs of users
+
+function runCodec(
+  call: 'decode' | 'encode',
+  filter: FilterStep,
+  codec: NonNullable<ReturnType<typeof findCodec>>,
+  bytes: Uint8Array,
+  chunk: FilteredChunk,
+): Uint8Array | PendingBytes {
+  if (typeof codec === 'function') {
+    const why = `${labelOf(filter)} is not loaded yet: read or write asynchronously first, or register the codec itself`;
+    const loaded = codec().then((known) => {
+      const result = callCodec(call, filter, known, bytes, chunk);
+      return result instanceof PendingBytes ? result.promise : result;
+    });
+    return new PendingBytes(loaded, why);
+  }
+  return callCodec(call, filter, codec, bytes, chunk);
+}
+
+function callCodec(
+  call: 'decode' | 'encode',
+  filter: FilterStep,
+  codec: FilterCodec,
+  bytes: Uint8Array,
+  chunk: FilteredChunk,
+): Uint8Array | PendingBytes {
+  const { size, elementSize, shape } = chunk;
+  const info: FilterInfo = { parameters: filter.values, size, elementSize, shape: Array.from(shape) };
+  const label = `filter ${filter.id} (${codec.name})`;
+  const code = call === 'decode' ? 'FORMAT' : 'UNSUPPORTED';
+  const checked = (result: unknown): Uint8Array => {
+    if (result instanceof Uint8Array) return result;
+    throw new H5LogError('UNSUPPORTED', `${label}: ${call}() returned no Uint8Array`);
+  };
+  if (call === 'encode' && !codec.encode)
+    throw new H5LogError('UNSUPPORTED', `${label} cannot be written: its codec has no encode()`);
+  let result: unknown;
+  try {
+    result = codec[call]?.(bytes, info);
+  } catch (error) {
+    throw codecError(code, label, error);
+  }
+  if (!isPromise(result)) return checked(result);
+  const promise = result.then(checked, (error: unknown) => {
+    throw codecError(code, label, error);
+  });
+  return new PendingBytes(
+    promise,
+    `${label} is asynchronous; it cannot be used in a blocking call: use the asynchronous form`,
+  );
+}
+
+function isPromise(value: unknown): value is Promise<unknown> {
+  return typeof (value as { then?: unknown } | null)?.then === 'function';
 }

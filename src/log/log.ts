@@ -1,4 +1,5 @@
 import { H5LogError } from '../base/errors.ts';
+import type { Codecs } from '../filter/codecs.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { type Io, runInMemory } from '../storage/io.ts';
@@ -22,6 +23,8 @@ export interface LogOptions {
   readonly indexLimit: number;
   /** Whether a post that finds no room may flush by itself. */
   readonly flushWhenFull: boolean;
+  /** Filters of the user, for this file. */
+  readonly codecs?: Codecs | undefined;
 }
 
 /** The log of an open file: what was posted, what is committed, and which datasets there are. */

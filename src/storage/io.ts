@@ -7,6 +7,8 @@ import { type BlockingStorage, type ByteStorage, readOnlyError, storageFailure }
  *
  * `flip`, `truncate`, `size` and reads marked `now` use the blocking half of the storage if it has one, also under
  * {@link driveAsync}: an asynchronous write of an older superblock, or a change of size, could land after a newer one.
+ *
+ * `wait` touches no storage: it waits for what a filter of the user promised. See {@link settle}.
  */
 export type Operation = (
   | { readonly op: 'read'; readonly into: Uint8Array; readonly offset: number; readonly now?: boolean }
@@ -19,6 +21,7 @@ export type Operation = (
     }
   | { readonly op: 'truncate'; readonly size: number }
   | { readonly op: 'size' | 'sync' }
+  | { readonly op: 'wait'; readonly pending: Pending<unknown> }
 ) & {
   /** The storage to use instead of the one that the driver was given: a subfile. */
   readonly on?: ByteStorage | undefined;
@@ -27,11 +30,39 @@ export type Operation = (
 /** Code written once for blocking and asynchronous callers: a generator that yields operations and receives their results. */
 export type Io<T> = Generator<Operation, T, number>;
 
+/** A result that is on its way; `blocked` is the error of calls that cannot wait for it. */
+interface Pending<T> {
+  readonly promise: Promise<T>;
+  blocked(): Error;
+}
+
+/** Waits for a promise; under {@link driveSync} it throws. */
+export function* settle<T>(pending: Pending<T>): Io<T> {
+  let result: { readonly value: T } | undefined;
+  let reason: unknown;
+  // Not rejected: the error of a filter is no error of the storage.
+  const promise = pending.promise.then(
+    (value) => {
+      result = { value };
+    },
+    (error: unknown) => {
+      reason = error;
+    },
+  );
+  yield { op: 'wait', pending: { promise, blocked: () => pending.blocked() } };
+  if (!result) throw reason;
+  return (result as { readonly value: T }).value;
+}
+
 /** Runs `io` to its end without returning to the event loop. */
 export function driveSync<T>(storage: ByteStorage, io: Io<T>): T {
   let step = io.next();
   while (!step.done) {
     let answer: number;
+    if (step.value.op === 'wait') {
+      step = io.throw(step.value.pending.blocked());
+      continue;
+    }
     try {
       // Not before the loop: an `io` that finds everything in memory works without a blocking half.
       const target = step.value.on ?? storage;
@@ -81,6 +112,8 @@ export async function driveAsync<T>(
 
 function performSync(storage: ByteStorage, blocking: BlockingStorage, operation: Operation): number {
   switch (operation.op) {
+    case 'wait':
+      throw operation.pending.blocked();
     case 'read':
       return blocking.read(operation.into, operation.offset);
     case 'size':
@@ -104,6 +137,9 @@ function performSync(storage: ByteStorage, blocking: BlockingStorage, operation:
 async function performAsync(storage: ByteStorage, operation: Operation): Promise<number> {
   const { blocking } = storage;
   switch (operation.op) {
+    case 'wait':
+      await operation.pending.promise;
+      return 0;
     case 'read':
       return operation.now && blocking
         ? blocking.read(operation.into, operation.offset)

@@ -1,7 +1,6 @@
-import { deflate } from '#platform';
 import { encodeValues } from '../../src/dtype/encode.ts';
 import type { DType } from '../../src/dtype/model.ts';
-import { applyFilters } from '../../src/filter/pipeline.ts';
+import { applyFilters, withoutWaiting } from '../../src/filter/pipeline.ts';
 import { SUPERBLOCK_SIZE } from '../../src/hdf5/format/superblock.ts';
 import { FileExtent, type ObjectNode } from '../../src/hdf5/graph/object-node.ts';
 import type { ChunkEntry } from '../../src/hdf5/layouts/chunks/chunk-index.ts';
@@ -220,7 +219,8 @@ export function cutChunks(
       }
       i++;
     }
-    const bytes = applyFilters(new Uint8Array(data.buffer), filters, deflate);
+    const whole = { size: data.byteLength, elementSize: 8, shape: chunk };
+    const bytes = withoutWaiting(applyFilters(new Uint8Array(data.buffer), filters, whole));
     places.push({ cell: at, address: regionOf(bytes), size: bytes.length, mask: 0 });
   }
   return places;

@@ -1,12 +1,11 @@
 // Object references in the raw data of datasets. The objects they lead to keep their addresses, because raw data is never
 // rewritten.
 
-import { inflate } from '#platform';
 import { containsReference } from '../../dtype/describe.ts';
 import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
-import { unfilter } from '../../filter/pipeline.ts';
+import { PendingBytes, unfilter } from '../../filter/pipeline.ts';
 import { sizeOf } from '../../space/shape.ts';
-import type { Io } from '../../storage/io.ts';
+import { type Io, settle } from '../../storage/io.ts';
 import { Cursor, UNDEFINED } from '../format/cursor.ts';
 import type { Budget, FileBytes } from '../format/file-bytes.ts';
 import type { GlobalHeap, HeapLookup } from '../format/global-heap.ts';
@@ -60,7 +59,7 @@ export function* rawReferences(
   } else if (layout.kind === 'chunked') {
     if (layout.index.address === UNDEFINED) return found;
     if (layout.index.kind !== 'btree1') return `references in chunks with a ${layout.index.kind} index`;
-    const known = new Set([1, 2, 3]);
+    const known = new Set([1, 2, 3, 4, 5, 6, 32_000]);
     if (parts.filters.some(({ id }) => !known.has(id)))
       return 'references in chunks with a filter that h5log does not know';
     const chunkBytes = layout.elementSize * sizeOf(layout.chunk);
@@ -70,7 +69,9 @@ export function* rawReferences(
       const mask = key.u32();
       const stored = yield* file.read(child, size, 'chunk');
       budget.spend(size, child, 'chunks');
-      yield* search(unfilter(stored, parts.filters, mask, chunkBytes, inflate));
+      const whole = { size: chunkBytes, elementSize: layout.elementSize, shape: layout.chunk };
+      const data = unfilter(stored, parts.filters, mask, whole);
+      yield* search(data instanceof PendingBytes ? yield* settle(data) : data);
     });
   }
   for (const [address, index] of regions) {

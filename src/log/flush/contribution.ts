@@ -127,7 +127,11 @@ export class Contribution {
   #addFiltered(stage: DatasetStage): void {
     const { dataset, arena } = stage;
     const { shape, maxShape, chunks, elements, filters } = dataset;
-    const filter = new BlockFilter({ shape, maxShape, chunks, elementSize: elements.size }, filters);
+    const filter = new BlockFilter(
+      { shape, maxShape, chunks, elementSize: elements.size },
+      filters,
+      dataset.layout.codecs,
+    );
     const rank = shape.length;
     let at = 0;
     for (const run of stage.runs) {

@@ -1,5 +1,5 @@
-import { deflate } from '#platform';
-import { applyFilters, type FilterStep } from '../../filter/pipeline.ts';
+import { applyFilters, type FilterStep, withoutWaiting } from '../../filter/pipeline.ts';
+import type { Codecs } from '../../filter/codecs.ts';
 import { type ChunkedExtent, defaultChunks } from '../../space/chunk-shape.ts';
 import { gather } from '../../space/copy.ts';
 import { ChunkWalk } from '../../space/grid.ts';
@@ -24,11 +24,13 @@ export class BlockFilter {
   readonly #extent: ChunkedExtent;
   readonly #chunk: readonly number[];
   readonly #filters: readonly FilterStep[];
+  readonly #codecs: Codecs | undefined;
 
-  constructor(extent: ChunkedExtent, filters: readonly FilterStep[]) {
+  constructor(extent: ChunkedExtent, filters: readonly FilterStep[], codecs: Codecs | undefined) {
     this.#extent = extent;
     this.#chunk = extent.chunks ?? defaultChunks(extent);
     this.#filters = filters;
+    this.#codecs = codecs;
   }
 
   *pieces(start: Float64Array, count: Float64Array, data: Uint8Array): Generator<FilteredPiece, void, undefined> {
@@ -59,7 +61,10 @@ export class BlockFilter {
       const packed = new Uint8Array(elementSize * sizeOf(size));
       const inBlock = low.map((from, d) => from - (start[d] as number));
       gather(data, 0, count, inBlock, size, elementSize, packed, 0);
-      yield { start: low, count: size, bytes: applyFilters(packed, this.#filters, deflate) };
+      const whole = { size: packed.length, elementSize, shape: size };
+      // A flush lays its data out in one go, also the asynchronous one: it cannot wait for codecs.
+      const bytes = withoutWaiting(applyFilters(packed, this.#filters, whole, this.#codecs));
+      yield { start: low, count: size, bytes };
     }
   }
 }

@@ -6,7 +6,7 @@ import { type Coordinates, sizeOf } from '../../space/shape.ts';
 import type { Anchor } from '../format/anchor.ts';
 import { encodeFillValue, filterEntries } from '../format/properties.ts';
 import type { Log } from '../log.ts';
-import { fillWith } from '../read/boxes.ts';
+import { type ElementLayout, fillWith } from '../read/boxes.ts';
 import type { BlockIndex } from '../read/index.ts';
 import { goneBuffer } from './arena.ts';
 import { Elements, notData, wrongLength } from './elements.ts';
@@ -84,6 +84,12 @@ export class LogDataset {
     if (elementSize !== this.elements.size || index.rank !== this.shape.length) return;
     this.index = index;
     this.isDeflated = isDeflated;
+  }
+
+  /** How its elements are stored, for those who read or write blocks. */
+  get layout(): ElementLayout {
+    const { elements, fill, filters, log } = this;
+    return { size: elements.size, fill, filters, codecs: log.options.codecs };
   }
 
   /** Whether the last link to it is gone. */

@@ -1,5 +1,4 @@
-import { deflate } from '#platform';
-import { applyFilters } from '../../filter/pipeline.ts';
+import { applyFilters, PendingBytes } from '../../filter/pipeline.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { chunked, contiguous, type NewLayout, unallocated, virtual } from '../../hdf5/layouts/new-dataset.ts';
@@ -9,7 +8,7 @@ import { type Structure, untrackOrder } from '../../hdf5/write/structure.ts';
 import { rowBoxes } from '../../space/box.ts';
 import { copyBox } from '../../space/copy.ts';
 import { sizeOf } from '../../space/shape.ts';
-import type { Io } from '../../storage/io.ts';
+import { type Io, settle } from '../../storage/io.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import { BoxReader, fillWith } from '../read/boxes.ts';
 import type { BlockIndex } from '../read/index.ts';
@@ -77,8 +76,7 @@ export class PublishedLayouts {
   }
 
   #reader(dataset: LogDataset, index: BlockIndex): BoxReader {
-    const { log, elements, fill, filters } = dataset;
-    return new BoxReader(log.files, index, index.length, { size: elements.size, fill, filters });
+    return new BoxReader(dataset.log.files, index, index.length, dataset.layout);
   }
 
   *#chunks(dataset: LogDataset, index: BlockIndex, survey: ChunkSurvey): Io<PublishedData> {
@@ -123,7 +121,13 @@ export class PublishedLayouts {
       const origin = new Float64Array(chunk.length);
       copyBox(inside, 0, count, origin, bytes, 0, chunk, origin, count, size);
     }
-    return applyFilters(bytes, filters, deflate);
+    const filtered = applyFilters(
+      bytes,
+      filters,
+      { size: chunkBytes, elementSize: size, shape: chunk },
+      dataset.layout.codecs,
+    );
+    return filtered instanceof PendingBytes ? yield* settle(filtered) : filtered;
   }
 
   /** All of the dataset, in row-major order. */

@@ -1,11 +1,11 @@
-import { inflate } from '#platform';
 import { atOffset } from '../../base/errors.ts';
-import { type FilterStep, unfilter } from '../../filter/pipeline.ts';
+import type { Codecs } from '../../filter/codecs.ts';
+import { type FilterStep, PendingBytes, unfilter } from '../../filter/pipeline.ts';
 import { FileBytes } from '../../hdf5/format/file-bytes.ts';
 import { endOf, halves, intersectInto, isContiguous, positionIn } from '../../space/box.ts';
 import { copyBox } from '../../space/copy.ts';
 import { sizeOf } from '../../space/shape.ts';
-import type { Io } from '../../storage/io.ts';
+import { type Io, settle } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import type { BlockIndex } from './index.ts';
 import { CACHED, GAP, readRuns, WINDOW } from './runs.ts';
@@ -25,10 +25,11 @@ export class LogData {
 }
 
 /** How the elements of a dataset are stored. */
-interface ElementLayout {
+export interface ElementLayout {
   readonly size: number;
   readonly fill: Uint8Array | null;
   readonly filters: readonly FilterStep[];
+  readonly codecs?: Codecs | undefined;
 }
 
 /** A part of a block: where it begins in the block and in the box, and its size. */
@@ -247,9 +248,11 @@ export class BoxReader {
     const { size, filters } = this.#layout;
     const whole = this.index.whole?.[block] ?? 0;
     const length = whole > 0 ? whole : size * sizeOf(this.#shape);
+    const chunk = { size: length, elementSize: size, shape: this.#shape };
     let data: Uint8Array;
     try {
-      data = unfilter(bytes, whole > 0 ? DEFLATED : filters, 0, length, inflate);
+      const unfiltered = unfilter(bytes, whole > 0 ? DEFLATED : filters, 0, chunk, this.#layout.codecs);
+      data = unfiltered instanceof PendingBytes ? yield* settle(unfiltered) : unfiltered;
     } catch (error) {
       throw atOffset(error, offsets[block] as number);
     }

@@ -105,9 +105,8 @@ export class Reading {
   }
 
   *run(): Io<void> {
-    const { log, elements, fill, filters } = this.#dataset;
+    const { log, elements, layout } = this.#dataset;
     const blocks = this.#blocks;
-    const layout = { size: elements.size, fill, filters };
     let at = 0;
     const whole = blocks.size === 0 ? null : yield* this.#wholeIndex();
     // The cached index grows with the next flush: blocks beyond `limit` are newer than this read.

@@ -82,14 +82,18 @@ class DatasetCopy {
     this.#output = output;
     this.#done = done;
     const { shape, maxShape, chunks, elements, filters } = dataset;
-    this.#filter = new BlockFilter({ shape, maxShape, chunks, elementSize: elements.size }, filters);
+    this.#filter = new BlockFilter(
+      { shape, maxShape, chunks, elementSize: elements.size },
+      filters,
+      dataset.layout.codecs,
+    );
     this.#limit = Math.min(MOST_BYTES, Math.floor(memory / 8));
   }
 
   *window(index: BlockIndex, window: Window): Io<void> {
     if (index.length === 0) return;
-    const { log, elements, fill, filters, chunks } = this.#dataset;
-    const reader = new BoxReader(log.files, index, index.length, { size: elements.size, fill, filters });
+    const { log, elements, filters, chunks, layout } = this.#dataset;
+    const reader = new BoxReader(log.files, index, index.length, layout);
     for (const pieces of livePieces(index, window, filters.length > 0, chunks, elements.size)) {
       for (const block of pieces.kept) yield* this.#keep(index, block);
       const boxes = pieces.boxes.toBoxes();

@@ -99,8 +99,8 @@ export class CommittedBlocks {
   }
 
   #readerOf(index: BlockIndex): BoxReader {
-    const { log, elements, fill, filters } = this.dataset;
-    return new BoxReader(log.files, index, index.length, { size: elements.size, fill, filters });
+    const { log, layout } = this.dataset;
+    return new BoxReader(log.files, index, index.length, layout);
   }
 }
 

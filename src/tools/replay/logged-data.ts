@@ -1,5 +1,4 @@
-import { deflate, inflate } from '#platform';
-import { applyFilters, unfilter } from '../../filter/pipeline.ts';
+import { applyFilters, type FilteredChunk, PendingBytes, unfilter } from '../../filter/pipeline.ts';
 import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { chunked, contiguous, type NewLayout, unallocated } from '../../hdf5/layouts/new-dataset.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
@@ -10,7 +9,7 @@ import { checkChunkBytes, ordinaryChunks } from '../../space/chunk-shape.ts';
 import { copyBox } from '../../space/copy.ts';
 import { cellOf, gridOf, TouchedChunks } from '../../space/grid.ts';
 import { sizeOf } from '../../space/shape.ts';
-import type { Io } from '../../storage/io.ts';
+import { type Io, settle } from '../../storage/io.ts';
 import { CommittedBlocks, lastNotAbove } from './committed-blocks.ts';
 import type { Buffers, Made, Piece, RawData, Space } from './raw-data.ts';
 
@@ -43,6 +42,8 @@ export class LoggedData implements RawData {
   /** Bytes of an element, and of a chunk without filters. */
   readonly #size: number;
   readonly #chunkBytes: number;
+  /** A chunk, for the filters. */
+  readonly #whole: FilteredChunk;
   /** Row-major numbers in the grid of the chunks that are there. */
   readonly #numbers: Float64Array;
   /** The largest piece in bytes. */
@@ -75,6 +76,7 @@ export class LoggedData implements RawData {
     this.#elements = sizeOf(this.#chunk);
     this.#size = dataset.elements.size;
     this.#chunkBytes = this.#elements * this.#size;
+    this.#whole = { size: this.#chunkBytes, elementSize: this.#size, shape: this.#chunk };
     this.#numbers = numbers;
     this.#share = share;
     this.total = numbers.length * this.#chunkBytes;
@@ -296,7 +298,8 @@ export class LoggedData implements RawData {
     for (let i = first; i < end; i++) {
       const at = (i - first) * this.#chunkBytes;
       const chunk = bytes.subarray(at, at + this.#chunkBytes);
-      const stream = applyFilters(chunk, this.#dataset.filters, deflate);
+      const filtered = applyFilters(chunk, this.#dataset.filters, this.#whole, this.#dataset.layout.codecs);
+      const stream = filtered instanceof PendingBytes ? yield* settle(filtered) : filtered;
       // Some filters leave some data as it is; the buffer is used again before all of this is written.
       made.push({ bytes: stream.buffer === bytes.buffer ? stream.slice() : stream, at: null, chunk: i });
     }
@@ -321,7 +324,8 @@ export class LoggedData implements RawData {
     const [at, size] = [index.offsets[block] as number, index.stored[block] as number];
     const bytes = yield* file.readCopy(at, size, 'data of the log');
     // Only to see that it is sound: damage must not be handed on as if nothing were wrong. Still far less work than to deflate.
-    unfilter(bytes, this.#dataset.filters, 0, this.#chunkBytes, inflate);
+    const sound = unfilter(bytes, this.#dataset.filters, 0, this.#whole, this.#dataset.layout.codecs);
+    if (sound instanceof PendingBytes) yield* settle(sound);
     return bytes;
   }
 }

@@ -1,0 +1,391 @@
+// The nbit filter (5): of each number only the bits that its type uses, one after the other, most significant bit first. The
+// parameters describe the type: [number of parameters, 1 if nothing is packed, number of elements, type ...]. A type is an atomic
+// one [1, size, order, precision, offset], an array [2, size, type], a compound [3, size, members, (offset, type) ...] or anything
+// else, whose bytes are kept [4, size].
+
+import { formatError, H5LogError } from '../base/errors.ts';
+
+/** Types within types, at most. */
+const MOST_DEPTH = 32;
+
+interface Atomic {
+  readonly kind: 'atomic';
+  readonly size: number;
+  /** Bits that an element takes in the packed data. */
+  readonly bits: number;
+  readonly big: boolean;
+  readonly offset: number;
+}
+
+type Type =
+  | Atomic
+  | { readonly kind: 'bytes'; readonly size: number; readonly bits: number }
+  | { readonly kind: 'array'; readonly size: number; readonly bits: number; readonly base: Type }
+  | { readonly kind: 'compound'; readonly size: number; readonly bits: number; readonly members: readonly Member[] };
+
+interface Member {
+  readonly at: number;
+  readonly type: Type;
+}
+
+class ParameterReader {
+  readonly #values: readonly number[];
+  #at = 3;
+  /** libhdf5 packs members behind an array of arrays or compounds with parameters of that array: they are lost. */
+  #mustEnd = false;
+
+  constructor(values: readonly number[]) {
+    this.#values = values;
+  }
+
+  #next(): number {
+    if (this.#mustEnd)
+      throw new H5LogError(
+        'UNSUPPORTED',
+        'nbit with members behind an array of compounds, which libhdf5 packs wrongly',
+      );
+    const value = this.#values[this.#at++];
+    if (value === undefined) throw formatError(`nbit filter with only ${this.#values.length} parameters`);
+    return value >>> 0;
+  }
+
+  type(depth = 0): Type {
+    if (depth > MOST_DEPTH) throw formatError(`nbit filter with more than ${MOST_DEPTH} types within one another`);
+    const kind = this.#next();
+    const size = this.#next();
+    if (size === 0) throw formatError('nbit filter with a type of no bytes');
+    switch (kind) {
+      case 1: {
+        const order = this.#next();
+        const bits = this.#next();
+        const offset = this.#next();
+        if (order > 1 || bits === 0 || bits + offset > size * 8)
+          throw formatError(`nbit filter with ${bits} bits from bit ${offset} of ${size} bytes, byte order ${order}`);
+        return { kind: 'atomic', size, bits, big: order === 1, offset };
+      }
+      case 2: {
+        const base = this.type(depth + 1);
+        if (base.kind === 'array' || base.kind === 'compound') this.#mustEnd = true;
+        if (size % base.size !== 0)
+          throw formatError(`nbit filter with an array of ${size} bytes of ${base.size} each`);
+        return { kind: 'array', size, bits: (size / base.size) * base.bits, base };
+      }
+      case 3: {
+        const members: Member[] = [];
+        let bits = 0;
+        for (let left = this.#next(); left > 0; left--) {
+          const at = this.#next();
+          const type = this.type(depth + 1);
+          if (at + type.size > size)
+            throw formatError(`nbit filter with a member beyond the ${size} bytes of its compound`);
+          members.push({ at, type });
+          bits += type.bits;
+        }
+        return { kind: 'compound', size, bits, members };
+      }
+      case 4:
+        return { kind: 'bytes', size, bits: size * 8 };
+      default:
+        throw formatError(`nbit filter with a type of kind ${kind}`);
+    }
+  }
+}
+
+/** The number of elements and their type; null if the filter leaves the data as it is. */
+function parse(values: readonly number[]): { count: number; type: Type } | null {
+  const [, unchanged, count] = values;
+  if (count === undefined) throw formatError(`nbit filter with ${values.length} parameters`);
+  return unchanged ? null : { count: count >>> 0, type: new ParameterReader(values).type() };
+}
+
+/** Undoes the filter; the result has at most `limit` bytes. Bits that the type does not use are zero. */
+export function decodeNbit(bytes: Uint8Array, values: readonly number[], limit: number): Uint8Array {
+  const parameters = parse(values);
+  if (!parameters) return bytes;
+  const { count, type } = parameters;
+  if (count * type.size > limit)
+    throw formatError(`nbit filter of ${count * type.size} bytes where ${limit} were expected`);
+  if (Math.ceil((count * type.bits) / 8) > bytes.length)
+    throw formatError(`nbit data of ${bytes.length} bytes for ${count} elements of ${type.bits} bits`);
+  const out = new Uint8Array(count * type.size);
+  if (isWord(type)) {
+    const block = numberBlock();
+    for (let i = 0; i < count; i += BLOCK) {
+      const n = Math.min(BLOCK, count - i);
+      unpackBits(bytes, (i / 8) * type.bits, type.bits, n, block);
+      storeWords(block, n, type, out, i);
+    }
+    if (type.big) swapBytes(out, type.size);
+  } else {
+    const reader = new BitReader(bytes);
+    for (let i = 0; i < count; i++) unpackType(reader, type, out, i * type.size);
+  }
+  return out;
+}
+
+/** Applies the filter. */
+export function encodeNbit(bytes: Uint8Array, values: readonly number[]): Uint8Array {
+  const parameters = parse(values);
+  if (!parameters) return bytes;
+  const { count, type } = parameters;
+  if (count * type.size !== bytes.length)
+    throw formatError(`nbit filter of ${count * type.size} bytes for ${bytes.length} bytes`);
+  // libhdf5 stores a byte more than the bits need where they end with a byte.
+  const out = new Uint8Array(Math.floor((count * type.bits) / 8) + 1);
+  if (isWord(type)) {
+    const native = new Uint8Array(bytes);
+    if (type.big) swapBytes(native, type.size);
+    const block = numberBlock();
+    for (let i = 0; i < count; i += BLOCK) {
+      const n = Math.min(BLOCK, count - i);
+      loadWords(native, i, n, type, block);
+      packBits(block, n, type.bits, out, (i / 8) * type.bits);
+    }
+  } else {
+    const writer = new BitWriter(out, 0);
+    for (let i = 0; i < count; i++) packType(writer, type, bytes, i * type.size);
+    writer.flush();
+  }
+  return out;
+}
+
+/** Numbers of the sizes that typed arrays have. */
+function isWord(type: Type): type is Atomic {
+  return type.kind === 'atomic' && (type.size === 1 || type.size === 2 || type.size === 4 || type.size === 8);
+}
+
+function storeWords({ low, high }: NumberBlock, count: number, type: Atomic, out: Uint8Array, first: number): void {
+  const { size, offset, bits } = type;
+  if (size === 8) {
+    const words = new Uint32Array(out.buffer);
+    for (let i = 0, to = 2 * first; i < count; i++, to += 2) {
+      const a = low[i] as number;
+      const b = bits > 32 ? (high[i] as number) : 0;
+      words[to] = offset < 32 ? a << offset : 0;
+      words[to + 1] = offset === 0 ? b : offset < 32 ? (b << offset) | (a >>> (32 - offset)) : a << (offset - 32);
+    }
+    return;
+  }
+  const numbers = size === 1 ? out : size === 2 ? new Uint16Array(out.buffer) : new Uint32Array(out.buffer);
+  for (let i = 0; i < count; i++) numbers[first + i] = (low[i] as number) << offset;
+}
+
+function loadWords(native: Uint8Array, first: number, count: number, type: Atomic, { low, high }: NumberBlock): void {
+  const { size, offset } = type;
+  if (size === 8) {
+    const words = new Uint32Array(native.buffer);
+    for (let i = 0, from = 2 * first; i < count; i++, from += 2) {
+      const a = words[from] as number;
+      const b = words[from + 1] as number;
+      low[i] = offset === 0 ? a : offset < 32 ? (a >>> offset) | (b << (32 - offset)) : b >>> (offset - 32);
+      high[i] = offset < 32 ? b >>> offset : 0;
+    }
+    return;
+  }
+  const numbers = size === 1 ? native : size === 2 ? new Uint16Array(native.buffer) : new Uint32Array(native.buffer);
+  for (let i = 0; i < count; i++) low[i] = (numbers[first + i] as number) >>> offset;
+}
+
+function unpackType(reader: BitReader, type: Type, out: Uint8Array, at: number): void {
+  switch (type.kind) {
+    case 'bytes':
+      for (let i = 0; i < type.size; i++) out[at + i] = reader.take(8);
+      return;
+    case 'array':
+      for (let from = 0; from < type.size; from += type.base.size) unpackType(reader, type.base, out, at + from);
+      return;
+    case 'compound':
+      for (const member of type.members) unpackType(reader, member.type, out, at + member.at);
+      return;
+    case 'atomic': {
+      const { size, offset, bits, big } = type;
+      for (let end = offset + bits; end > offset; ) {
+        const byte = (end - 1) >>> 3;
+        const start = Math.max(offset, byte * 8);
+        const to = at + (big ? size - 1 - byte : byte);
+        out[to] = (out[to] as number) | (reader.take(end - start) << (start & 7));
+        end = start;
+      }
+    }
+  }
+}
+
+function packType(writer: BitWriter, type: Type, bytes: Uint8Array, at: number): void {
+  switch (type.kind) {
+    case 'bytes':
+      for (let i = 0; i < type.size; i++) writer.put(bytes[at + i] as number, 8);
+      return;
+    case 'array':
+      for (let from = 0; from < type.size; from += type.base.size) packType(writer, type.base, bytes, at + from);
+      return;
+    case 'compound':
+      for (const member of type.members) packType(writer, member.type, bytes, at + member.at);
+      return;
+    case 'atomic': {
+      const { size, offset, bits, big } = type;
+      for (let end = offset + bits; end > offset; ) {
+        const byte = (end - 1) >>> 3;
+        const start = Math.max(offset, byte * 8);
+        writer.put((bytes[at + (big ? size - 1 - byte : byte)] as number) >>> (start & 7), end - start);
+        end = start;
+      }
+    }
+  }
+}
+
+// ---------------------------------------------------------------- packed numbers, for scale-offset as well
+
+/** Numbers that are packed or unpacked at a time. A multiple of 8, so that every block begins at a byte. */
+export const BLOCK = 1024;
+
+/** A block of numbers as two halves of 32 bits. `high` is not touched for numbers of at most 32 bits. */
+export interface NumberBlock {
+  readonly low: Uint32Array;
+  readonly high: Uint32Array;
+}
+
+export function numberBlock(): NumberBlock {
+  return { low: new Uint32Array(BLOCK), high: new Uint32Array(BLOCK) };
+}
+
+/** Bytes that the widest block may have, and those that a load may read behind it. */
+const tail = new Uint8Array(BLOCK * 8 + 16);
+
+/** Unpacks `count` numbers of `bits` (1 to 64) bits that begin at byte `at`. The caller checks that they are there. */
+export function unpackBits(bytes: Uint8Array, at: number, bits: number, count: number, into: NumberBlock): void {
+  if (bits <= 25) {
+    unpackNarrow(bytes, at, bits, count, into.low);
+    return;
+  }
+  const end = at + Math.ceil((bits * count) / 8);
+  if (end + 8 <= bytes.length) {
+    unpackWide(bytes, at, bits, count, into);
+    return;
+  }
+  // A load of 72 bits would read behind the end, which is slow.
+  tail.set(bytes.subarray(at, end));
+  unpackWide(tail, 0, bits, count, into);
+}
+
+function unpackNarrow(bytes: Uint8Array, from: number, bits: number, count: number, low: Uint32Array): void {
+  const mask = 2 ** bits - 1;
+  let at = from;
+  let held = 0;
+  let window = 0;
+  for (let i = 0; i < count; i++) {
+    // At most 24 bits are held before each byte, so that 32 suffice.
+    while (held < bits) {
+      window = (window << 8) | (bytes[at++] as number);
+      held += 8;
+    }
+    held -= bits;
+    low[i] = (window >>> held) & mask;
+  }
+}
+
+function unpackWide(bytes: Uint8Array, from: number, bits: number, count: number, { low, high }: NumberBlock): void {
+  const right = 64 - bits;
+  for (let i = 0, bit = 0; i < count; i++, bit += bits) {
+    const at = from + (bit >>> 3);
+    const shift = bit & 7;
+    let a = load(bytes, at);
+    let b = load(bytes, at + 4);
+    if (shift > 0) {
+      a = (a << shift) | (b >>> (32 - shift));
+      b = (b << shift) | ((bytes[at + 8] as number) >>> (8 - shift));
+    }
+    // The number is now left-aligned in (a, b).
+    if (right >= 32) {
+      low[i] = a >>> (right - 32);
+    } else if (right === 0) {
+      low[i] = b;
+      high[i] = a;
+    } else {
+      low[i] = (b >>> right) | (a << (32 - right));
+      high[i] = a >>> right;
+    }
+  }
+}
+
+function load(bytes: Uint8Array, at: number): number {
+  return (
+    ((bytes[at] as number) << 24) |
+    ((bytes[at + 1] as number) << 16) |
+    ((bytes[at + 2] as number) << 8) |
+    (bytes[at + 3] as number)
+  );
+}
+
+/** Packs `count` numbers into `bits` bits each, from byte `at` on; `into` has room for them and is zero there. */
+export function packBits(block: NumberBlock, count: number, bits: number, into: Uint8Array, at: number): void {
+  const { low, high } = block;
+  const writer = new BitWriter(into, at);
+  for (let i = 0; i < count; i++) {
+    if (bits > 32) writer.put(high[i] as number, bits - 32);
+    writer.put(low[i] as number, Math.min(bits, 32));
+  }
+  writer.flush();
+}
+
+/** Writes numbers of up to 32 bits, most significant bit first. */
+class BitWriter {
+  readonly #bytes: Uint8Array;
+  #at: number;
+  #held = 0;
+  #window = 0;
+
+  constructor(bytes: Uint8Array, at: number) {
+    this.#bytes = bytes;
+    this.#at = at;
+  }
+
+  put(value: number, bits: number): void {
+    if (bits > 16) {
+      this.put(value >>> 16, bits - 16);
+      this.put(value & 0xffff, 16);
+      return;
+    }
+    this.#window = (this.#window << bits) | (value & ((1 << bits) - 1));
+    this.#held += bits;
+    for (; this.#held >= 8; this.#held -= 8) this.#bytes[this.#at++] = this.#window >>> (this.#held - 8);
+  }
+
+  /** Writes the bits of a byte that has begun. */
+  flush(): void {
+    if (this.#held > 0) this.#bytes[this.#at] = this.#window << (8 - this.#held);
+  }
+}
+
+/** Reads up to 8 bits at a time, most significant bit first. Behind the end it reads zeros. */
+class BitReader {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+  #held = 0;
+  #window = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  take(bits: number): number {
+    if (this.#held < bits) {
+      this.#window =
+        ((this.#window & 0xff) << 8) | (this.#at < this.#bytes.length ? (this.#bytes[this.#at] as number) : 0);
+      this.#at++;
+      this.#held += 8;
+    }
+    this.#held -= bits;
+    return (this.#window >>> this.#held) & ((1 << bits) - 1);
+  }
+}
+
+/** Reverses the bytes of each element, in place: the other byte order. */
+export function swapBytes(bytes: Uint8Array, size: number): void {
+  for (let from = 0; from + size <= bytes.length; from += size) {
+    for (let a = from, b = from + size - 1; a < b; a++, b--) {
+      const byte = bytes[a] as number;
+      bytes[a] = bytes[b] as number;
+      bytes[b] = byte;
+    }
+  }
+}

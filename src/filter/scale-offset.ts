@@ -1,0 +1,320 @@
+// The scale-offset filter (6). A chunk has 21 bytes ahead: the width of its numbers in bits (4 bytes), the size of the minimum
+// (1 byte, 8) and the minimum. Then come the numbers less the minimum, most significant bit first. The number whose bits are all
+// set stands for the fill value, if one is defined. Floats are first multiplied by a power of ten. A chunk whose numbers need all
+// bits is stored as it is, in the byte order of the writer: little-endian.
+
+import { formatError, H5LogError } from '../base/errors.ts';
+import { BLOCK, type NumberBlock, numberBlock, packBits, swapBytes, unpackBits } from './nbit.ts';
+
+const HEADER = 21;
+
+/** The parameters of the filter, as libhdf5 stores them. */
+interface Parameters {
+  readonly count: number;
+  readonly size: number;
+  readonly float: boolean;
+  readonly signed: boolean;
+  readonly big: boolean;
+  /** Integers: the width that the user chose, or 0. Floats: decimal digits that are kept. */
+  readonly factor: number;
+  /** The fill value's bytes, little-endian, as two words; null: undefined. */
+  readonly fill: { readonly low: number; readonly high: number } | null;
+}
+
+function parse(values: readonly number[]): Parameters {
+  const [kind, factor, count, type, size, sign, order, filled] = values.map((value) => value >>> 0);
+  if (filled === undefined || factor === undefined || count === undefined || size === undefined)
+    throw formatError(`scale-offset filter with ${values.length} parameters`);
+  const float = type === 1;
+  if ((type !== 0 && !float) || !(float ? [4, 8] : [1, 2, 4, 8]).includes(size))
+    throw formatError(`scale-offset filter of class ${type} and ${size} bytes`);
+  if (kind === 1) throw new H5LogError('UNSUPPORTED', 'scale-offset with a variable exponent; libhdf5 has none either');
+  if (kind !== (float ? 0 : 2)) throw formatError(`scale-offset filter of kind ${kind} for class ${type}`);
+  const fill = filled === 1 ? { low: (values[8] ?? 0) >>> 0, high: (values[9] ?? 0) >>> 0 } : null;
+  return { count, size, float, signed: sign === 1, big: order === 1, factor: factor | 0, fill };
+}
+
+/** Undoes the filter; the result has at most `limit` bytes. */
+export function decodeScaleOffset(bytes: Uint8Array, values: readonly number[], limit: number): Uint8Array {
+  const parameters = parse(values);
+  const { count, size, big, float } = parameters;
+  if (isPassed(parameters)) return bytes;
+  if (count * size > limit)
+    throw formatError(`scale-offset filter of ${count * size} bytes where ${limit} were expected`);
+  if (bytes.length < HEADER) throw formatError(`scale-offset data of ${bytes.length} bytes`);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const bits = view.getUint32(0, true);
+  const full = bits === size * 8;
+  const needed = HEADER + Math.ceil((count * bits) / 8);
+  if (bits > size * 8 || needed > bytes.length)
+    throw formatError(`scale-offset data of ${bytes.length} bytes for ${count} numbers of ${bits} bits`);
+  let out: Uint8Array;
+  if (full) {
+    // Not slice: that of a Buffer does not copy.
+    out = new Uint8Array(bytes.subarray(HEADER, needed));
+  } else {
+    const width = Math.min(8, bytes[4] as number);
+    const least = new DataView(new ArrayBuffer(8));
+    for (let i = 0; i < width; i++) least.setUint8(i, bytes[5 + i] as number);
+    out = new Uint8Array(count * size);
+    if (float) restoreFloats(bytes, bits, parameters, least, out);
+    else restoreIntegers(bytes, bits, parameters, least.getUint32(0, true), least.getUint32(4, true), out);
+  }
+  if (big) swapBytes(out, size);
+  return out;
+}
+
+/** A width of all bits, chosen by the user: libhdf5 then leaves the data as it is. */
+function isPassed({ float, factor, size }: Parameters): boolean {
+  return !float && factor === size * 8;
+}
+
+/** Unpacks block by block; numbers of no bits are zeros. */
+function* blocks(bytes: Uint8Array, bits: number, count: number): Generator<[NumberBlock, number, number]> {
+  const block = numberBlock();
+  for (let i = 0; i < count; i += BLOCK) {
+    const n = Math.min(BLOCK, count - i);
+    if (bits > 0) unpackBits(bytes, HEADER + (i / 8) * bits, bits, n, block);
+    yield [block, i, n];
+  }
+}
+
+function restoreIntegers(
+  bytes: Uint8Array,
+  bits: number,
+  { count, size, fill }: Parameters,
+  least: number,
+  leastHigh: number,
+  out: Uint8Array,
+): void {
+  // A number above all others never occurs: then nothing stands for the fill value.
+  const fillLow = fill ? 2 ** Math.min(bits, 32) - 1 : -1;
+  const fillHigh = fill && bits > 32 ? 2 ** (bits - 32) - 1 : 0;
+  if (size === 8) {
+    const words = new Uint32Array(out.buffer);
+    for (const [{ low, high }, first, n] of blocks(bytes, bits, count)) {
+      for (let i = 0, to = 2 * first; i < n; i++, to += 2) {
+        const a = low[i] as number;
+        const b = high[i] as number;
+        if (a === fillLow && b === fillHigh && fill) {
+          words[to] = fill.low;
+          words[to + 1] = fill.high;
+        } else {
+          const sum = a + least;
+          words[to] = sum;
+          words[to + 1] = b + leastHigh + (sum > 0xffffffff ? 1 : 0);
+        }
+      }
+    }
+    return;
+  }
+  const fillValue = fill?.low ?? 0;
+  const numbers = size === 1 ? out : size === 2 ? new Uint16Array(out.buffer) : new Uint32Array(out.buffer);
+  for (const [{ low }, first, n] of blocks(bytes, bits, count)) {
+    if (size === 4) addWords(low, n, least, fillLow, fillValue, numbers as Uint32Array, first);
+    else
+      for (let i = 0; i < n; i++) {
+        const a = low[i] as number;
+        numbers[first + i] = a === fillLow ? fillValue : a + least;
+      }
+  }
+}
+
+function addWords(
+  from: Uint32Array,
+  count: number,
+  least: number,
+  fillCode: number,
+  fillValue: number,
+  to: Uint32Array,
+  first: number,
+): void {
+  for (let i = 0; i < count; i++) {
+    const a = from[i] as number;
+    to[first + i] = a === fillCode ? fillValue : (a + least) | 0;
+  }
+}
+
+function restoreFloats(
+  bytes: Uint8Array,
+  bits: number,
+  { count, size, fill, factor }: Parameters,
+  leastBytes: DataView,
+  out: Uint8Array,
+): void {
+  const fillLow = fill ? 2 ** Math.min(bits, 32) - 1 : -1;
+  const fillHigh = fill && bits > 32 ? 2 ** (bits - 32) - 1 : 0;
+  const fillValue = fill ? floatOf(fill.low, fill.high, size) : 0;
+  // Read as decimal: Math.pow may be off by a bit.
+  const scale = Number(`1e${factor}`);
+  if (size === 4) {
+    // All steps in single precision, as libhdf5 does them.
+    const least = leastBytes.getFloat32(0, true);
+    const unit = Math.fround(scale);
+    const numbers = new Float32Array(out.buffer);
+    for (const [{ low }, first, n] of blocks(bytes, bits, count)) {
+      for (let i = 0; i < n; i++) {
+        const a = low[i] as number;
+        numbers[first + i] = a === fillLow ? fillValue : Math.fround(Math.fround(a) / unit) + least;
+      }
+    }
+    return;
+  }
+  const least = leastBytes.getFloat64(0, true);
+  const numbers = new Float64Array(out.buffer);
+  for (const [{ low, high }, first, n] of blocks(bytes, bits, count)) {
+    for (let i = 0; i < n; i++) {
+      const a = low[i] as number;
+      const b = high[i] as number;
+      numbers[first + i] = a === fillLow && b === fillHigh ? fillValue : (b * 2 ** 32 + a) / scale + least;
+    }
+  }
+}
+
+function floatOf(low: number, high: number, size: number): number {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setUint32(0, low, true);
+  view.setUint32(4, high, true);
+  return size === 4 ? view.getFloat32(0, true) : view.getFloat64(0, true);
+}
+
+/** Applies the filter. Integers keep their values, unless the user chose a width that is too small; floats keep decimal digits. */
+export function encodeScaleOffset(bytes: Uint8Array, values: readonly number[]): Uint8Array {
+  const parameters = parse(values);
+  if (isPassed(parameters)) return bytes;
+  const { size, big, count } = parameters;
+  if (count * size !== bytes.length)
+    throw formatError(`scale-offset filter of ${count * size} bytes for ${bytes.length} bytes`);
+  const native = new Uint8Array(bytes);
+  if (big) swapBytes(native, size);
+  const packed = parameters.float ? packFloats(native, parameters) : packIntegers(native, parameters);
+  if (packed) return packed;
+  const out = new Uint8Array(HEADER + native.length);
+  header(out, size * 8, 0, 0);
+  out.set(native, HEADER);
+  return out;
+}
+
+function header(out: Uint8Array, bits: number, low: number, high: number): void {
+  const view = new DataView(out.buffer);
+  view.setUint32(0, bits, true);
+  view.setUint8(4, 8);
+  view.setUint32(5, low, true);
+  view.setUint32(9, high, true);
+}
+
+/** The size that libhdf5 gives a chunk: there may be a byte more than the bits need. */
+function packedSize(count: number, bits: number): number {
+  return HEADER + Math.floor((count * bits) / 8) + 1;
+}
+
+/** Null: all bits are needed. */
+function packIntegers(native: Uint8Array, { count, size, signed, factor, fill }: Parameters): Uint8Array | null {
+  const words = widened(native, size, signed);
+  // Compared as (high, low): high is signed where the numbers are.
+  const highOf = (i: number): number => (signed ? (words[2 * i + 1] as number) | 0 : (words[2 * i + 1] as number));
+  const fillWords = fill && widened(wordBytes(fill.low, fill.high).subarray(0, size), size, signed);
+  const isFill = (i: number): boolean =>
+    fillWords !== null && words[2 * i] === fillWords[0] && words[2 * i + 1] === fillWords[1];
+  let [low, high, most, mostHigh] = [0, 0, 0, 0];
+  let some = false;
+  for (let i = 0; i < count; i++) {
+    if (isFill(i)) continue;
+    const a = words[2 * i] as number;
+    const b = highOf(i);
+    if (!some || b < high || (b === high && a < low)) [low, high] = [a, b];
+    if (!some || b > mostHigh || (b === mostHigh && a > most)) [most, mostHigh] = [a, b];
+    some = true;
+  }
+  const least = { low, high: high >>> 0 };
+  const span = { low: (most - low) >>> 0, high: (mostHigh - high - (most < low ? 1 : 0)) >>> 0 };
+  const bits = factor > 0 ? factor : neededBits(span.low, span.high, fill !== null);
+  if (bits >= size * 8) return null;
+  const out = new Uint8Array(packedSize(count, bits));
+  header(out, bits, least.low, least.high);
+  if (bits === 0) return out;
+  const block = numberBlock();
+  for (let first = 0; first < count; first += BLOCK) {
+    const n = Math.min(BLOCK, count - first);
+    for (let i = 0; i < n; i++) {
+      const at = first + i;
+      const a = words[2 * at] as number;
+      const filled = isFill(at);
+      block.low[i] = filled ? 0xffffffff : a - least.low;
+      block.high[i] = filled ? 0xffffffff : (words[2 * at + 1] as number) - least.high - (a < least.low ? 1 : 0);
+    }
+    packBits(block, n, bits, out, HEADER + (first / 8) * bits);
+  }
+  return out;
+}
+
+/** Integers of any size as 64 bits: two words each. */
+function widened(bytes: Uint8Array, size: number, signed: boolean): Uint32Array {
+  const { buffer, byteOffset } = bytes;
+  const count = bytes.length / size;
+  if (size === 8) return new Uint32Array(buffer, byteOffset, 2 * count);
+  const words = new Uint32Array(2 * count);
+  const view = new DataView(buffer, byteOffset, bytes.length);
+  for (let i = 0; i < count; i++) {
+    const value =
+      size === 1 ? view.getUint8(i) : size === 2 ? view.getUint16(2 * i, true) : view.getUint32(4 * i, true);
+    const shift = 32 - 8 * size;
+    const extended = signed ? (value << shift) >> shift : value;
+    words[2 * i] = extended;
+    words[2 * i + 1] = extended < 0 ? -1 : 0;
+  }
+  return words;
+}
+
+function wordBytes(low: number, high: number): Uint8Array {
+  return new Uint8Array(Uint32Array.of(low, high).buffer);
+}
+
+/** Bits of the largest number, and of one more that stands for the fill value. */
+function neededBits(low: number, high: number, filled: boolean): number {
+  const a = filled ? (low + 1) >>> 0 : low;
+  const b = filled && a === 0 ? high + 1 : high;
+  if (b > 0xffffffff) return 64;
+  return b > 0 ? 64 - Math.clz32(b) : 32 - Math.clz32(a);
+}
+
+/** Null: all bits are needed, or there are values without a place on the scale. */
+function packFloats(native: Uint8Array, { count, size, factor, fill }: Parameters): Uint8Array | null {
+  const numbers = size === 4 ? new Float32Array(native.buffer) : new Float64Array(native.buffer);
+  const scale = Number(`1e${factor}`);
+  const fillValue = fill ? floatOf(fill.low, fill.high, size) : Number.NaN;
+  const isFill = (value: number): boolean => fill !== null && Math.abs(value - fillValue) < 1 / scale;
+  let least = Infinity;
+  let most = -Infinity;
+  for (let i = 0; i < count; i++) {
+    const value = numbers[i] as number;
+    if (isFill(value)) continue;
+    if (!Number.isFinite(value)) return null;
+    if (value < least) least = value;
+    if (value > most) most = value;
+  }
+  if (most < least) least = most = 0;
+  const span = Math.round(most * scale - least * scale);
+  // Beyond 2^53 a difference of two floats says nothing about single numbers.
+  if (!(span < 2 ** (size === 4 ? 31 : 53))) return null;
+  const bits = neededBits(span >>> 0, Math.floor(span / 2 ** 32), fill !== null);
+  if (bits >= size * 8) return null;
+  const out = new Uint8Array(packedSize(count, bits));
+  const view = new DataView(new ArrayBuffer(8));
+  if (size === 4) view.setFloat32(0, least, true);
+  else view.setFloat64(0, least, true);
+  header(out, bits, view.getUint32(0, true), view.getUint32(4, true));
+  if (bits === 0) return out;
+  const block = numberBlock();
+  for (let first = 0; first < count; first += BLOCK) {
+    const n = Math.min(BLOCK, count - first);
+    for (let i = 0; i < n; i++) {
+      const value = numbers[first + i] as number;
+      const code = isFill(value) ? -1 : Math.round(value * scale - least * scale);
+      block.low[i] = code;
+      block.high[i] = code < 0 ? -1 : code / 2 ** 32;
+    }
+    packBits(block, n, bits, out, HEADER + (first / 8) * bits);
+  }
+  return out;
+}
