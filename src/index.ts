@@ -9,6 +9,7 @@ export type { Commit } from './connector/file-session.ts';
 export type { CommonOptions, CreateOptions, OpenOptions } from './connector/options.ts';
 export { T } from './dtype/construct.ts';
 export type { ArrayOf, Described, DType, NumberType, TypedArray, ValueOf } from './dtype/model.ts';
+export { type FilterCodec, type FilterInfo, registerFilter } from './filter/pipeline.ts';
 export { type Selection, select, type Where } from './space/select.ts';
 export type { Coordinates, Slab } from './space/shape.ts';
 export type { BlockingStorage, ByteStorage } from './storage/storage.ts';

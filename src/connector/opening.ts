@@ -40,6 +40,7 @@ function choicesOf(options: CreateOptions & OpenOptions, newSubfiles: number | '
       bufferLimit: options.bufferLimit ?? Infinity,
       indexLimit: indexLimit(options),
       flushWhenFull: options.onBufferFull === 'flush',
+      codecs: options.codecs,
     },
   };
 }

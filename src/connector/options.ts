@@ -2,6 +2,7 @@ import { environmentOptions } from '#platform';
 import { H5LogError } from '../base/errors.ts';
 import { AMOUNT, ANY, checkOptions, FLAG, type Kinds, oneOf } from '../base/options.ts';
 import type { Communicator } from '../comm/communicator.ts';
+import { checkCodecs, type FilterCodec } from '../filter/pipeline.ts';
 import type { TableOptions } from '../log/format/table.ts';
 
 export interface CommonOptions {
@@ -16,6 +17,8 @@ export interface CommonOptions {
   storage?: 'node' | 'mpi-io';
   timeout?: number;
   commitOnSignal?: boolean;
+  /** Filters of this file, by number. They win over those of `registerFilter`. */
+  codecs?: Readonly<Record<number, FilterCodec>>;
 }
 
 export interface CreateOptions extends CommonOptions {
@@ -41,6 +44,7 @@ const COMMON: Kinds<CommonOptions> = {
   storage: oneOf('node', 'mpi-io'),
   timeout: ['a number of milliseconds above 0', (value) => typeof value === 'number' && value > 0],
   commitOnSignal: FLAG,
+  codecs: ANY,
 };
 const CREATE: Kinds<CreateOptions> = { ...COMMON, exclusive: FLAG, table: ANY, subfiles: ANY };
 const OPEN: Kinds<OpenOptions> = { ...COMMON, mode: oneOf('r', 'r+'), asOf: ANY };
@@ -54,6 +58,7 @@ const TABLE: Kinds<NonNullable<CreateOptions['table']>> = {
 /** Refuses options that there are not, and values that an option cannot have. */
 export function checkCreateOptions(options: CreateOptions): void {
   checkOptions('File.create', options, CREATE);
+  checkCodecs(options.codecs);
 }
 
 export function checkOpenOptions(options: OpenOptions): void {
@@ -64,6 +69,7 @@ export function checkOpenOptions(options: OpenOptions): void {
       `mode ${JSON.stringify(mode)} is File.create${mode === 'w' ? '' : ' with exclusive: true'}`,
     );
   checkOptions('File.open', options, OPEN);
+  checkCodecs(options.codecs);
 }
 
 /** Entries from this many blocks on are compressed by default. */

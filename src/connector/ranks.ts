@@ -147,7 +147,9 @@ class SeveralRanks implements Ranks {
     const { options, effective } = settings;
     const where = typeof source === 'string' || source instanceof URL ? String(source) : 'a storage';
     try {
-      this.sameCall(call, () => ({ path: where, ...options, comm: undefined, ...effective() }));
+      // Codecs are functions, which cannot be compared.
+      const codecs = options?.codecs && Object.keys(options.codecs);
+      this.sameCall(call, () => ({ path: where, ...options, comm: undefined, codecs, ...effective() }));
     } catch (error) {
       comm.close();
       throw error;

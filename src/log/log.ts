@@ -1,5 +1,5 @@
 import { H5LogError } from '../base/errors.ts';
-import type { Codecs } from '../filter/codecs.ts';
+import type { Codecs } from '../filter/pipeline.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { type Io, runInMemory } from '../storage/io.ts';

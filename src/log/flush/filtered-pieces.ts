@@ -1,5 +1,4 @@
-import { applyFilters, type FilterStep, withoutWaiting } from '../../filter/pipeline.ts';
-import type { Codecs } from '../../filter/codecs.ts';
+import { applyFilters, type Codecs, type FilterStep, withoutWaiting } from '../../filter/pipeline.ts';
 import { type ChunkedExtent, defaultChunks } from '../../space/chunk-shape.ts';
 import { gather } from '../../space/copy.ts';
 import { ChunkWalk } from '../../space/grid.ts';

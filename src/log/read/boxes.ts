@@ -1,6 +1,5 @@
 import { atOffset } from '../../base/errors.ts';
-import type { Codecs } from '../../filter/codecs.ts';
-import { type FilterStep, PendingBytes, unfilter } from '../../filter/pipeline.ts';
+import { type Codecs, type FilterStep, PendingBytes, unfilter } from '../../filter/pipeline.ts';
 import { FileBytes } from '../../hdf5/format/file-bytes.ts';
 import { endOf, halves, intersectInto, isContiguous, positionIn } from '../../space/box.ts';
 import { copyBox } from '../../space/copy.ts';
