@@ -1,6 +1,6 @@
 // Compiled for a page: DOM types and no types of Node; bundled, then run without any global of Node.
 import { File, solo } from 'h5log';
-import { httpStorage, memoryStorage } from 'h5log/storage';
+import { httpStorage, memoryStorage, opfsStorage } from 'h5log/storage';
 
 /** The paths and attribute names in a file, in the order of their creation. */
 export async function listing(blob: Blob): Promise<string[]> {
@@ -43,4 +43,10 @@ export async function refusalOfPath(): Promise<string> {
 /** Only compiled and bundled: httpStorage must not bring node's storage along. */
 export function remote(url: string): Promise<File> {
   return File.open(httpStorage(url));
+}
+
+/** Only compiled: the DOM's own handles fit. */
+export async function recorded(): Promise<File> {
+  const folder = await navigator.storage.getDirectory();
+  return File.open(opfsStorage(await folder.getFileHandle('run.h5'), 'r'));
 }

@@ -1,12 +1,19 @@
+import { readlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import type { OpfsHandle } from 'h5log/storage';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll } from 'vitest';
 import { oracle } from '../oracles.ts';
 import { startServer } from '../storage/server.ts';
 
 /** What a function in a page or a worker is given: everything that `h5log` and `h5log/storage` export. */
-export type H5log = typeof import('h5log') & typeof import('h5log/storage');
+export type H5log = typeof import('h5log') &
+  typeof import('h5log/storage') & {
+    /** A file in the origin private file system, made if it is missing. */
+    opfs(name: string): Promise<OpfsHandle>;
+  };
 
 /** Runs where the page or worker is, so it may use nothing of the test but its argument. Both go through JSON. */
 export type InBrowser<A, R> = (h5log: H5log, argument: A) => R | Promise<R>;
@@ -22,6 +29,8 @@ export interface Lab {
   readonly browser: Browser;
   /** Opens an empty page at a path of the first server. */
   open(path?: string, options?: PageOptions): Promise<Tab>;
+  /** Starts another Chromium whose profile is in a folder and outlives it. `kill` ends it as `kill -9` does. */
+  startProfile(folder: string): Promise<{ context: BrowserContext; kill(): Promise<void> }>;
 }
 
 interface PageOptions {
@@ -38,9 +47,18 @@ export interface Tab {
   /** Runs a function in the page; what it throws arrives as an Error with the text of it. */
   run<R>(work: InBrowser<undefined, R>): Promise<R>;
   run<A, R>(work: InBrowser<A, R>, argument: A): Promise<R>;
-  /** Runs a function in a new module worker whose script is at `/workers/worker.js`. */
+  /** Runs a function in a module worker of its own, whose script is at `/workers/worker.js`. */
   runInWorker<R>(work: InBrowser<undefined, R>): Promise<R>;
   runInWorker<A, R>(work: InBrowser<A, R>, argument: A): Promise<R>;
+  /** Starts a worker that stays: what functions leave on `globalThis` is there for the next one. */
+  startWorker(): Promise<TabWorker>;
+}
+
+/** A dedicated module worker of a page. */
+export interface TabWorker {
+  run<R>(work: InBrowser<undefined, R>): Promise<R>;
+  run<A, R>(work: InBrowser<A, R>, argument: A): Promise<R>;
+  terminate(): Promise<void>;
 }
 
 /** Starts Chromium once for a test file. To be called inside `withOracle('chromium', ...)`. */
@@ -61,6 +79,7 @@ export function startLab(): Lab {
       return started().browser;
     },
     open: (path, options) => started().open(path, options),
+    startProfile: (folder) => started().startProfile(folder),
   };
 }
 
@@ -68,7 +87,7 @@ const servers = await Promise.all([startServer(), startServer()]);
 
 async function launch(): Promise<Lab> {
   const [serve, serveElsewhere] = servers;
-  const [browser, library] = await Promise.all([startChromium(), bundle()]);
+  const [browser, library] = await Promise.all([chromium.launch(launchOptions()), bundle(LIBRARY)]);
   const common = await browser.newContext();
   const text = (path: string, type: string, contents: string | Uint8Array): { url: string } =>
     serve({ path, bytes: Buffer.from(contents), sent: { 'content-type': type } });
@@ -78,6 +97,7 @@ async function launch(): Promise<Lab> {
     serve,
     serveElsewhere,
     browser,
+    startProfile,
     async open(path = '/page.html', { head = '', context = common } = {}) {
       const { url } = text(path, 'text/html', `<!doctype html><title>h5log</title>${head}<script>${PAGE}</script>`);
       const page = await context.newPage();
@@ -88,32 +108,65 @@ async function launch(): Promise<Lab> {
 }
 
 function tab(page: Page, context: BrowserContext): Tab {
-  const started =
-    (where: 'inPage' | 'inWorker') =>
+  const runner =
+    (call: string) =>
     async <A, R>(work: InBrowser<A, R>, argument?: A): Promise<R> => {
-      const call = `${where}(${JSON.stringify(String(work))}, ${JSON.stringify(argument ?? null)})`;
-      const { value, error } = (await page.evaluate(call)) as { value: R; error?: string };
+      const args = `${JSON.stringify(String(work))}, ${JSON.stringify(argument ?? null)}`;
+      const { value, error } = (await page.evaluate(`${call}${args})`)) as { value: R; error?: string };
       if (error !== undefined) throw new Error(`in the browser: ${error}`);
       return value;
     };
-  return { page, context, run: started('inPage'), runInWorker: started('inWorker') };
+  const startWorker = async (): Promise<TabWorker> => {
+    const number = await page.evaluate('startWorker()');
+    return { run: runner(`inWorker(${number}, `), terminate: () => page.evaluate(`workers[${number}].terminate()`) };
+  };
+  const runInWorker = async <A, R>(work: InBrowser<A, R>, argument?: A): Promise<R> => {
+    const worker = await startWorker();
+    try {
+      return await worker.run(work, argument as A);
+    } finally {
+      await worker.terminate();
+    }
+  };
+  return { page, context, run: runner('run('), runInWorker, startWorker };
 }
 
-function startChromium(): Promise<Browser> {
+function launchOptions(): { executablePath: string; args: string[] } {
   const executablePath = oracle('chromium');
   if (executablePath === undefined) throw new Error('chromium not found; npm run oracles installs it');
   // Root cannot use Chromium's sandbox; containers often give it a /dev/shm that is too small.
-  const args = process.getuid?.() === 0 ? ['--no-sandbox', '--disable-dev-shm-usage'] : ['--disable-dev-shm-usage'];
-  return chromium.launch({ executablePath, args });
+  const sandbox = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
+  return { executablePath, args: [...sandbox, '--disable-dev-shm-usage'] };
 }
 
-/** `h5log` as a page loads it, from the sources. */
-async function bundle(): Promise<Uint8Array> {
-  const { outputFiles } = await build({
-    stdin: {
-      contents: "export * from 'h5log'; export * from 'h5log/storage';",
-      resolveDir: fileURLToPath(new URL('..', import.meta.url)),
+async function startProfile(folder: string): Promise<{ context: BrowserContext; kill(): Promise<void> }> {
+  const context = await chromium.launchPersistentContext(folder, launchOptions());
+  // Chromium's lock on the profile is a symbolic link whose target ends in the ID of its process.
+  const pid = Number(/-(\d+)$/.exec(readlinkSync(join(folder, 'SingletonLock')))?.[1]);
+  const ended = new Promise<void>((resolve) => context.once('close', () => resolve()));
+  return {
+    context,
+    async kill() {
+      process.kill(pid, 'SIGKILL');
+      await ended;
     },
+  };
+}
+
+const LIBRARY = `
+  export * from 'h5log';
+  export * from 'h5log/storage';
+  export const opfs = async (name) => {
+    const folder = await navigator.storage.getDirectory();
+    return folder.getFileHandle(name, { create: true });
+  };`;
+
+/** A module, or the text of one, with `h5log` from the sources, as a page loads it. */
+export async function bundle(module: URL | string): Promise<Uint8Array> {
+  const { outputFiles } = await build({
+    ...(module instanceof URL
+      ? { entryPoints: [fileURLToPath(module)] }
+      : { stdin: { contents: module, resolveDir: fileURLToPath(new URL('..', import.meta.url)) } }),
     bundle: true,
     write: false,
     platform: 'browser',
@@ -138,16 +191,19 @@ const RUN = `
   }`;
 
 const PAGE = `${RUN}
-  const inPage = run;
-  const inWorker = (code, argument) => new Promise((resolve) => {
+  const workers = [];
+  const waiting = new Map();
+  const startWorker = () => {
     const worker = new Worker('/workers/worker.js', { type: 'module' });
-    worker.onerror = ({ message }) => resolve({ error: 'the worker failed: ' + message });
-    worker.onmessage = ({ data }) => {
-      if (data.said !== undefined) console.log(data.said);
-      else resolve(data);
-    };
-    worker.postMessage({ code, argument });
+    worker.onerror = ({ message }) => console.error('the worker failed: ' + message);
+    worker.onmessage = ({ data: { id, ...outcome } }) => waiting.get(id)(outcome);
+    return workers.push(worker) - 1;
+  };
+  const inWorker = (number, code, argument) => new Promise((resolve) => {
+    const id = waiting.size;
+    waiting.set(id, resolve);
+    workers[number].postMessage({ id, code, argument });
   });`;
 
 const WORKER = `${RUN}
-  onmessage = async ({ data: { code, argument } }) => postMessage(await run(code, argument));`;
+  onmessage = async ({ data: { id, code, argument } }) => postMessage({ id, ...await run(code, argument) });`;

@@ -77,7 +77,10 @@ withOracle(['ncdump', 'python'], 'a log with a dimension scale', () => {
     const path = logWithScale(`before-${name}.h5`);
     const to = join(directory, `${name}.h5`);
     await convert(path, to);
-    expect(ncdump(to)).toMatchObject({ status: 0, text: expect.stringMatching(/x = 3 ;[\s\S]*float t\(x\)/) as string });
+    expect(ncdump(to)).toMatchObject({
+      status: 0,
+      text: expect.stringMatching(/x = 3 ;[\s\S]*float t\(x\)/) as string,
+    });
     pythonSync(
       `import h5py, sys\nf = h5py.File(sys.argv[1], 'r')\nassert h5py.h5ds.is_scale(f['x'].id)\nassert f['t'].dims[0][0].name == '/x'\nassert f['t'].dims[0][0][2] == 3`,
       [to],
