@@ -2,12 +2,12 @@
 # Installs the tools of others that the tests compare with. Changes nothing when all of them are there.
 set -euo pipefail
 
-packages=(hdf5-tools python3-h5py netcdf-bin openmpi-bin mpich chromium)
+packages=(hdf5-tools python3-h5py netcdf-bin openmpi-bin mpich chromium zsh fish groff)
 python=${H5LOG_PYTHON:-/usr/bin/python3}
 
 missing() {
   local tool
-  for tool in h5dump h5ls ncdump mpiexec.openmpi mpiexec.mpich chromium; do
+  for tool in h5dump h5ls ncdump mpiexec.openmpi mpiexec.mpich chromium zsh fish groff; do
     command -v "$tool" >/dev/null || echo "$tool"
   done
   "$python" -c 'import h5py' 2>/dev/null || echo "h5py for $python"
@@ -15,7 +15,7 @@ missing() {
 
 absent=$(missing | paste -sd ' ')
 if [ -z "$absent" ]; then
-  echo "oracles: h5dump, h5ls, h5py, ncdump, Open MPI, MPICH and Chromium are installed"
+  echo "oracles: h5dump, h5ls, h5py, ncdump, Open MPI, MPICH, Chromium, zsh, fish and groff are installed"
   exit 0
 fi
 

@@ -12,7 +12,10 @@ export type Oracle =
   | 'python'
   | 'mpiexec.openmpi'
   | 'mpiexec.mpich'
-  | 'chromium';
+  | 'chromium'
+  | 'zsh'
+  | 'fish'
+  | 'groff';
 
 const found = new Map<Oracle, string | undefined>();
 

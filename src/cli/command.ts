@@ -5,8 +5,8 @@ export type ExitCode = 0 | 1 | 2;
 
 /** An option of a command. Parser and help are derived from it. */
 export interface Option {
-  /** A count is a whole number from `least` (or 0) up; a number is any finite number. */
-  readonly type: 'flag' | 'text' | 'count' | 'number';
+  /** A count is a whole number from `least` (or 0) up; a number is any finite number; a size is bytes, such as 64MiB. */
+  readonly type: 'flag' | 'text' | 'count' | 'number' | 'size';
   readonly short?: string;
   /** The name of the value in the help, in capitals. */
   readonly value?: string;
@@ -26,6 +26,8 @@ export interface Positional {
   readonly optional?: true;
   /** The last positional may take any number of arguments, at least one unless it is optional. */
   readonly many?: true;
+  /** The words that it may be; else it is a file or the path of an object. */
+  readonly choices?: readonly string[];
 }
 
 interface Example {
@@ -53,6 +55,8 @@ interface Call<T extends Options = Options> {
   readonly values: Values<T>;
   readonly positionals: readonly string[];
   readonly context: CommandContext;
+  /** Loads the tables of all commands. */
+  commands(): Promise<readonly Command[]>;
 }
 
 /**
@@ -77,3 +81,12 @@ export function command<const T extends Options>(table: Command<T>): Command<T> 
 
 /** The option --json of every command that prints results. */
 export const json = { type: 'flag', help: 'print the result as JSON' } as const satisfies Option;
+
+/** The option --memory of the commands that need much of it. */
+export const memory = {
+  type: 'size',
+  value: 'SIZE',
+  least: 2 ** 20,
+  default: 256 * 2 ** 20,
+  help: 'memory limit for data and index',
+} as const satisfies Option;

@@ -1,5 +1,5 @@
 import type { Command, Option, Options, Positional } from './command.ts';
-import { commonOptions } from './parse.ts';
+import { commonOptions, sizeText } from './parse.ts';
 
 const WIDTH = 100;
 
@@ -48,7 +48,7 @@ function usage({ name, optional, many }: Positional): string {
 }
 
 function rows(options: Options): [string, string][] {
-  return Object.entries(options).map(([name, option]) => [left(name, option), right(option)]);
+  return Object.entries(options).map(([name, option]) => [left(name, option), noteOf(option)]);
 }
 
 function left(name: string, { short, type, value }: Option): string {
@@ -56,7 +56,11 @@ function left(name: string, { short, type, value }: Option): string {
   return `${start}--${name}${type === 'flag' ? '' : ` ${value ?? 'VALUE'}`}`;
 }
 
-function right({ help, choices, default: fixed, otherwise, many }: Option): string {
+/** What an option does, with its choices and its default. */
+export function noteOf(option: Option): string {
+  const { help, choices, otherwise, many } = option;
+  const fixed =
+    option.type === 'size' && typeof option.default === 'number' ? sizeText(option.default) : option.default;
   const notes = [
     ...(choices ? [choices.join(', ')] : []),
     ...(many ? ['may be repeated'] : []),

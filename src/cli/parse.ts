@@ -70,6 +70,7 @@ function readValue(
   if (option.choices && !option.choices.includes(text))
     throw mistake(command, `${name} is ${list(option.choices, 'or')}, not ${text}${near(text, option.choices)}`);
   if (option.type === 'text') return text;
+  if (option.type === 'size') return readSize(command, name, text, option.least ?? 0);
   const number = text.trim() === '' ? Number.NaN : Number(text);
   if (option.type === 'number') {
     if (Number.isFinite(number)) return number;
@@ -78,6 +79,26 @@ function readValue(
   const least = option.least ?? 0;
   if (Number.isSafeInteger(number) && number >= least) return number;
   throw mistake(command, `${name} is a whole number from ${least} up, not ${JSON.stringify(text)}`);
+}
+
+const UNITS = 'kmgt';
+
+/** Bytes: a number with a unit. K, KB and KiB are all 1024, and so on: memory comes in powers of two. */
+function readSize(command: Command, name: string, text: string, least: number): number {
+  const [, number = '', unit = ''] = /^(\d+(?:\.\d+)?)\s*(?:([kmgt])i?)?b?$/i.exec(text.trim()) ?? [];
+  const size = Math.floor(Number(number) * 1024 ** (UNITS.indexOf(unit.toLowerCase() || '-') + 1));
+  if (number === '' || !Number.isSafeInteger(size))
+    throw mistake(command, `${name} is a size such as 64MiB, 64M or 67108864, not ${JSON.stringify(text)}`);
+  if (size < least) throw mistake(command, `${name} is at least ${sizeText(least)}, not ${JSON.stringify(text)}`);
+  return size;
+}
+
+/** A size as {@link readSize} reads it, with the largest unit of which it is a multiple. */
+export function sizeText(bytes: number): string {
+  const prefixes = ['', 'Ki', 'Mi', 'Gi', 'Ti'];
+  let power = 0;
+  while (power + 1 < prefixes.length && bytes > 0 && bytes % 1024 ** (power + 1) === 0) power++;
+  return `${bytes / 1024 ** power}${prefixes[power]}${power === 0 ? '' : 'B'}`;
 }
 
 function checkPositionals(command: Command, given: readonly string[]): void {
@@ -89,6 +110,11 @@ function checkPositionals(command: Command, given: readonly string[]): void {
   }
   if (given.length > positionals.length && !positionals.at(-1)?.many)
     throw mistake(command, `too many arguments: ${given.slice(positionals.length).join(' ')}`);
+  given.forEach((word, i) => {
+    const { name = '', choices } = positionals[Math.min(i, positionals.length - 1)] ?? {};
+    if (choices && !choices.includes(word))
+      throw mistake(command, `${name} is ${list(choices, 'or')}, not ${word}${near(word, choices)}`);
+  });
 }
 
 function mistake({ name }: Command, text: string): H5LogError {

@@ -49,9 +49,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
 /** Parses the arguments. Returns a function that runs the command. */
 async function prepare(args: readonly string[], say: (text: string) => void): Promise<() => Promise<ExitCode>> {
   const [first, ...rest] = args;
-  if (first === undefined) throw new H5LogError('OPTION', 'a command is missing; see h5log --help');
   if (first === '--version' || first === '-V') return fine(() => say(version()));
-  if (first === '--help' || first === '-h' || first === 'help') {
+  if (first === undefined || first === '--help' || first === '-h' || first === 'help') {
     const [topic] = rest.filter((arg) => !arg.startsWith('-'));
     const text = topic === undefined ? helpOfAll(await allCommands()) : helpOf(await find(topic));
     return fine(() => say(text));
@@ -62,7 +61,7 @@ async function prepare(args: readonly string[], say: (text: string) => void): Pr
   return async () => {
     const context = await findContext();
     try {
-      const code = await command.run({ values, positionals, context });
+      const code = await command.run({ values, positionals, context, commands: allCommands });
       // Every rank ends with the same exit code.
       return Math.max(...context.comm.allreduce(Float64Array.of(code), 'max')) as ExitCode;
     } finally {

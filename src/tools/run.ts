@@ -1,6 +1,16 @@
 import { driveAsync, driveSync, type Io, type Operation } from '../storage/io.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 
+/** Tools work in at least this much memory, and in this much unless it is said. */
+export const LEAST_MEMORY = 2 ** 20;
+export const MEMORY = 256 * 2 ** 20;
+
+/** The kind of an option `memory`; see base/options.ts. */
+export const MEMORY_OPTION = [
+  `a number of at least ${LEAST_MEMORY} bytes`,
+  (value: unknown): boolean => typeof value === 'number' && value >= LEAST_MEMORY,
+] as const;
+
 /** A tool returns to the event loop this often, in milliseconds, so that timers and signals are served. */
 const PAUSE_EVERY = 50;
 

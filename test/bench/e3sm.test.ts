@@ -231,7 +231,10 @@ describe('h5log bench', () => {
   });
 
   test.each([
-    [['bench', 'e4sm', '--generate'], 'unknown workload e4sm (did you mean e3sm?)'],
+    [
+      ['bench', 'e4sm', '--generate'],
+      'WORKLOAD is e3sm, small, stream, flushes, open, replay, seal or all, not e4sm (did you mean e3sm?)',
+    ],
     [['bench', 'e3sm'], '--map is missing'],
     [['bench', 'e3sm', '--map', 'x.h5'], '--header is missing'],
     [['bench', 'e3sm', '--header', 'absent.txt', '--generate'], 'absent.txt cannot be read'],

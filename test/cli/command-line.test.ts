@@ -24,6 +24,7 @@ describe('h5log', () => {
     for (const name of Object.keys(commands)) expect(all.stdout).toMatch(new RegExp(`^  ${name} +\\w`, 'm'));
     expect(all).toMatchObject({ code: 0, stderr: '' });
     expect(await h5log('help')).toEqual(all);
+    expect(await h5log()).toEqual(all);
     const one = await h5log('help', 'demo');
     expect(one.stdout).toMatch(/^ +--steps N +.*\(default: 10\)$/m);
     expect(one).toMatchObject({ code: 0, stderr: '' });
@@ -31,7 +32,6 @@ describe('h5log', () => {
   });
 
   test.each([
-    [[], /^h5log: OPTION: a command is missing; see h5log --help\n$/],
     [['dmeo'], /^h5log: OPTION: unknown command dmeo \(did you mean demo\?\); see h5log --help\n$/],
     [['toString'], /^h5log: OPTION: unknown command toString; see h5log --help\n$/],
     [['help', 'dem'], /^h5log: OPTION: unknown command dem \(did you mean demo\?\); see h5log --help\n$/],
@@ -76,6 +76,7 @@ const sample = command({
     shift: { type: 'number', value: 'X', help: 'by how much' },
     form: { type: 'text', value: 'FORM', choices: ['long', 'short'], help: 'how' },
     path: { type: 'text', short: 'p', value: 'PATH', many: true, help: 'which' },
+    room: { type: 'size', value: 'SIZE', least: 1024, default: 2 ** 20, help: 'how much memory' },
   },
   examples: [{ command: 'sample a.h5', says: 'does nothing' }],
   run: async (): Promise<ExitCode> => 0,
@@ -86,7 +87,7 @@ describe('arguments', () => {
 
   test('become values, with their defaults', () => {
     expect(read('a.h5')).toEqual({
-      values: { all: false, level: 6, shift: undefined, form: undefined, path: [] },
+      values: { all: false, level: 6, shift: undefined, form: undefined, path: [], room: 2 ** 20 },
       positionals: ['a.h5'],
       help: false,
     });
@@ -103,13 +104,35 @@ describe('arguments', () => {
       '--',
       '-b',
     );
-    expect(values).toEqual({ all: true, level: 3, shift: -1.5, form: undefined, path: ['x', 'y'] });
+    expect(values).toEqual({ all: true, level: 3, shift: -1.5, form: undefined, path: ['x', 'y'], room: 2 ** 20 });
     expect(positionals).toEqual(['a', '-b']);
     expect(read('a', '--shift', '-2').values).toMatchObject({ shift: -2 });
   });
 
   test.each([
+    ['1024', 1024],
+    ['67108864', 64 * 2 ** 20],
+    ['64M', 64 * 2 ** 20],
+    ['64MB', 64 * 2 ** 20],
+    ['64MiB', 64 * 2 ** 20],
+    ['64 mib', 64 * 2 ** 20],
+    ['1.5k', 1536],
+    ['2KiB', 2048],
+    ['3G', 3 * 2 ** 30],
+    ['1T', 2 ** 40],
+    ['4096B', 4096],
+  ])('a size is written %s', (text, bytes) => {
+    expect(read('a', '--room', text).values).toMatchObject({ room: bytes });
+  });
+
+  test.each([
     [[], 'INPUT is missing: the file'],
+    [['a', '--room', '1023'], '--room is at least 1KiB, not "1023"'],
+    [['a', '--room', 'much'], '--room is a size such as 64MiB, 64M or 67108864, not "much"'],
+    [['a', '--room', '64XB'], '--room is a size such as 64MiB, 64M or 67108864, not "64XB"'],
+    [['a', '--room='], '--room is a size such as 64MiB, 64M or 67108864, not ""'],
+    [['a', '--room', '-1'], '--room is a size such as 64MiB, 64M or 67108864, not "-1"'],
+    [['a', '--room', '9999999999G'], '--room is a size such as 64MiB, 64M or 67108864, not "9999999999G"'],
     [['a', '--level', '0'], '--level is a whole number from 1 up, not "0"'],
     [['a', '--level', '1.5'], '--level is a whole number from 1 up, not "1.5"'],
     [['a', '--level='], '--level is a whole number from 1 up, not ""'],
@@ -151,6 +174,7 @@ describe('help', () => {
       '      --shift X    by how much',
       '      --form FORM  how (long, short)',
       '  -p, --path PATH  which (may be repeated)',
+      '      --room SIZE  how much memory (default: 1MiB)',
       '  -h, --help       print this help',
       '      --debug      print the stack of an error',
       '',

@@ -1,11 +1,10 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
-import { nearest } from '../../base/options.ts';
 import type { Figure } from '../../bench/workload.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { command, json } from '../command.ts';
-import { makeFolder, sharedFolder } from '../folders.ts';
+import { makeFolder, sharedFolder } from '../context.ts';
 import { columns, counted, seconds } from '../print.ts';
 import { benchE3sm, checkE3sm, E3SM_HEADLINE, type E3smOutcome, e3smOptions } from './bench-e3sm.ts';
 
@@ -27,7 +26,7 @@ export default command({
       'The program gets its task in H5LOG_BENCH_WORKLOAD, H5LOG_BENCH_FOLDER (an empty directory) and H5LOG_BENCH_SCALE. It is compared with the main figure of the workload: small/shuffled/write, ' +
       'stream/async-lent, flushes/total, open/first, replay/small, seal/tiles, or the warm total of e3sm.',
   ],
-  positionals: [{ name: 'WORKLOAD', help: `${WORKLOADS.join(', ')}, all`, many: true }],
+  positionals: [{ name: 'WORKLOAD', help: `${WORKLOADS.join(', ')}, all`, choices: [...WORKLOADS, 'all'], many: true }],
   options: {
     scale: {
       type: 'number',
@@ -101,15 +100,6 @@ export default command({
 });
 
 function chosen(positionals: readonly string[]): readonly Name[] {
-  for (const word of positionals) {
-    if (word === 'all' || isName(word)) continue;
-    const meant = nearest(word, [...WORKLOADS, 'all']);
-    const hint = meant === undefined ? '' : ` (did you mean ${meant}?)`;
-    throw new H5LogError(
-      'OPTION',
-      `unknown workload ${word}${hint}; the workloads are ${WORKLOADS.join(', ')}, and all`,
-    );
-  }
   return positionals.includes('all') ? WORKLOADS : [...new Set(positionals.filter(isName))];
 }
 

@@ -1,4 +1,4 @@
-import { command, json } from '../command.ts';
+import { command, json, memory } from '../command.ts';
 import { counted, scaled, seconds, several } from '../print.ts';
 
 export default command({
@@ -14,7 +14,7 @@ export default command({
   ],
   options: {
     force: { type: 'flag', short: 'f', help: 'replace OUT if it exists' },
-    memory: { type: 'count', value: 'MIB', least: 1, default: 256, help: 'memory limit in MiB' },
+    memory,
     'no-checksum': { type: 'flag', help: 'write no checksums' },
     json,
   },
@@ -26,7 +26,7 @@ export default command({
     const [input, output] = positionals as readonly [string, string];
     const result = await compact(input, output, {
       force: values.force,
-      memory: values.memory * 2 ** 20,
+      memory: values.memory,
       checksum: !values['no-checksum'],
       progress: ({ datasets, total, dataset, bytes }) =>
         context.progress.show(datasets / Math.max(1, total), `${dataset}, ${scaled(bytes, 'B')}`),

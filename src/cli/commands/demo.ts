@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
 import type { DemoReport } from '../../tools/demo/demo.ts';
 import { command, json } from '../command.ts';
-import { sharedFolder } from '../folders.ts';
+import { sharedFolder } from '../context.ts';
 import { counted, scaled, seconds, several } from '../print.ts';
 
 export default command({

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import type { ListedAttribute, ListedObject, Listing } from '../../tools/list/list.ts';
-import { command, json } from '../command.ts';
+import { command, type ExitCode, json } from '../command.ts';
 import { LinePrinter, type Palette, type Screen, scaled, screenOf, several } from '../print.ts';
 
 export default command({
@@ -10,7 +10,7 @@ export default command({
     'Like h5ls, but shows the logical shape and type of datasets in a log, the number of blocks written to them and their size in the file. A maximum size that differs from the size ' +
       'follows it: {3/Inf, 72}. Prints a coloured tree on a terminal (NO_COLOR switches colours off), otherwise one line per object with its path. The exit code is 1 if an object is damaged.',
   ],
-  positionals: [{ name: 'FILE[/object]', help: 'a file, or a group or dataset in it' }],
+  positionals: [{ name: 'FILE[/object]', many: true, help: 'a file, or a group or dataset in it' }],
   options: {
     recursive: { type: 'flag', short: 'r', help: 'list groups recursively' },
     verbose: { type: 'flag', short: 'v', help: 'print attributes, chunks, filters and fill value' },
@@ -20,20 +20,34 @@ export default command({
     { command: 'ls run.h5', says: 'the contents of the root group' },
     { command: 'ls -r -v run.h5/atm', says: 'everything below /atm, with attributes' },
     { command: 'ls -r --json run.h5', says: 'everything, for a program' },
+    { command: 'ls run.h5 other.h5', says: 'several files' },
   ],
   async run({ values, positionals, context }) {
     if (context.comm.rank > 0) return 0;
-    const { file, object } = fileAndObject(positionals[0] as string);
     const { list } = await import('../../tools/list/list.ts');
     const { recursive, verbose } = values;
-    const listing = await list(file, { object, recursive, verbose });
-    const code = listing.objects.some(({ problem }) => problem !== undefined) ? 1 : 0;
-    if (values.json) {
-      context.printJson(listing);
-      return code;
-    }
+    const listings: Listing[] = [];
     const printer = new LinePrinter(context);
-    for (const line of await lines(listing, recursive, screenOf())) await printer.print(line);
+    let code: ExitCode = 0;
+    for (const text of positionals) {
+      const { file, object } = fileAndObject(text);
+      try {
+        const listing = await list(file, { object, recursive, verbose });
+        if (code === 0 && listing.objects.some(({ problem }) => problem !== undefined)) code = 1;
+        if (!values.json) {
+          if (positionals.length > 1) await printer.print(`${listings.length > 0 ? '\n' : ''}${text}:`);
+          for (const line of await lines(listing, recursive, screenOf())) await printer.print(line);
+        }
+        listings.push(listing);
+      } catch (error) {
+        // One file that cannot be listed does not hide the others.
+        if (positionals.length === 1) throw error;
+        await printer.flush();
+        context.fail(error);
+        code = 2;
+      }
+    }
+    if (values.json) context.printJson(positionals.length === 1 ? listings[0] : listings);
     await printer.flush();
     return code;
   },

@@ -1,11 +1,8 @@
 import { existsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { H5LogError } from '../../base/errors.ts';
 import type { ReplayResult } from '../../tools/replay/options.ts';
-import { command, json } from '../command.ts';
+import { command, json, memory } from '../command.ts';
 import { counted, scaled, seconds, several } from '../print.ts';
-
-const UNITS: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 };
 
 export default command({
   name: 'replay',
@@ -27,12 +24,7 @@ export default command({
       otherwise: 'the number of cores; 1 for files below 256 MiB',
       help: 'number of threads',
     },
-    memory: {
-      type: 'text',
-      value: 'SIZE',
-      default: '256MiB',
-      help: 'memory limit for data and index, of all threads in total',
-    },
+    memory: { ...memory, help: 'memory limit for data and index, of all threads in total' },
     force: { type: 'flag', short: 'f', help: 'replace OUT if it exists' },
     json,
   },
@@ -47,7 +39,7 @@ export default command({
     const { replay } = await import('../../tools/replay/replay.ts');
     const result = await replay(input, output, {
       ...(comm.size > 1 ? { comm } : { threads: values.jobs ?? threadsFor(input) }),
-      memory: sizeOf(values.memory),
+      memory: values.memory,
       force: values.force,
       progress: ({ bytes, total }) => {
         if (total > 0) progress.show(bytes / total, `${scaled(bytes, 'B')} of ${scaled(total, 'B')}`);
@@ -78,12 +70,4 @@ function threadsFor(path: string): number {
     // Opening the file reports the error.
   }
   return availableParallelism();
-}
-
-function sizeOf(text: string): number {
-  const [, number = '', unit = ''] = /^(\d+(?:\.\d+)?)\s*([kmg]?)(?:i?b)?$/i.exec(text.trim()) ?? [];
-  const size = Math.floor(Number(number) * (UNITS[unit.toLowerCase()] ?? Number.NaN));
-  if (number === '' || !Number.isSafeInteger(size))
-    throw new H5LogError('OPTION', `--memory must be a size such as 256MiB, got ${JSON.stringify(text)}`);
-  return size;
 }

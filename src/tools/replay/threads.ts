@@ -1,6 +1,6 @@
 import { withoutRank } from '../../comm/agreement.ts';
 import { rankModule, runThreads } from '../../comm/threads/run.ts';
-import { LEAST_MEMORY } from '../options.ts';
+import { LEAST_MEMORY } from '../run.ts';
 import type { ReplayOptions, ReplayResult } from './options.ts';
 
 /** How often the progress of the threads is looked at, in milliseconds. */

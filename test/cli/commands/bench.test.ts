@@ -74,8 +74,11 @@ describe('h5log bench', () => {
   });
 
   test.each([
-    [['smal'], 'unknown workload smal (did you mean small?)'],
-    [['small', 'e4sm'], 'unknown workload e4sm (did you mean e3sm?)'],
+    [['smal'], 'WORKLOAD is e3sm, small, stream, flushes, open, replay, seal or all, not smal (did you mean small?)'],
+    [
+      ['small', 'e4sm'],
+      'WORKLOAD is e3sm, small, stream, flushes, open, replay, seal or all, not e4sm (did you mean e3sm?)',
+    ],
     [[], 'WORKLOAD is missing'],
     [['small', '--generate'], '--generate is for the workload e3sm, not for small'],
     [['small', 'open', '--dim', 'ncol=3'], '--dim is for the workload e3sm, not for small, open'],

@@ -73,7 +73,7 @@ describe('h5log verify', () => {
 describe('h5log compact', () => {
   test('says what it did', slow, async () => {
     const out = join(folder, 'small.h5');
-    const { code, stdout, stderr } = await h5log('compact', run, out, '--memory', '16');
+    const { code, stdout, stderr } = await h5log('compact', run, out, '--memory', '16M');
     expect(stdout).toMatch(
       /small\.h5: [\d,]+ bytes \(\d\.\d %\) in .*\n {2}1 dataset of the log, 20 blocks before, 1 now, 0 copied as stored\n$/,
     );

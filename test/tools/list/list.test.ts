@@ -137,6 +137,30 @@ withEachMpi('h5log ls under a launcher', (mpi) => {
   });
 });
 
+describe('h5log ls of several files', () => {
+  const [one, two] = ['mix_1r.h5', 'recm_1r.h5'].map((name) => join(folder, name)) as [string, string];
+
+  test('prints the name of each before its objects', slow, async () => {
+    const [first, second] = [await h5log('ls', one), await h5log('ls', two)];
+    const both = await h5log('ls', one, two);
+    expect(both).toEqual({ code: 0, stdout: `${one}:\n${first.stdout}\n${two}:\n${second.stdout}`, stderr: '' });
+  });
+
+  test('goes on after one that cannot be listed: the exit code is 2', slow, async () => {
+    const { code, stdout, stderr } = await h5log('ls', 'missing.h5', two);
+    expect(stderr).toBe('h5log: NOT_FOUND: missing.h5 does not exist\n');
+    expect(stdout).toBe(`${two}:\n${(await h5log('ls', two)).stdout}`);
+    expect(code).toBe(2);
+  });
+
+  test('--json gives a list', slow, async () => {
+    const { stdout, code } = await h5log('ls', '--json', one, two);
+    const plain = async (path: string): Promise<unknown> => JSON.parse(JSON.stringify(await list(path)));
+    expect(JSON.parse(stdout)).toEqual([await plain(one), await plain(two)]);
+    expect(code).toBe(0);
+  });
+});
+
 describe('h5log ls', () => {
   test('FILE/object, -v, --json', slow, async () => {
     const path = join(folder, 'groups_2r.h5');
