@@ -164,7 +164,7 @@ describe('unknown options are refused', () => {
     const given = paths === 1 ? [path] : [path, tempPath('other.h5')];
     const options = { datasets: ['/x'], [wrong]: true };
     if (!name.startsWith('dataset')) delete (options as { datasets?: unknown }).datasets;
-    const message = await refusal(() => ({ ...tools }[name] as unknown as Loose)(...given, options));
+    const message = await refusal(() => (({ ...tools })[name] as unknown as Loose)(...given, options));
     expect(message).toBe(`${name} has no option "${wrong}"; did you mean ${right}?`);
   });
 });
