@@ -18,10 +18,12 @@ interface Runtime {
 
 // Not the package `node`: all that it has is an install script, which fetches this one.
 const node = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
+// Those that the README names.
+const allow = ['read', 'write', 'env', 'sys', 'run'].map((name) => `--allow-${name}`);
 const runtimes: readonly Runtime[] = [
   { name: 'node22', from: `${node}@22`, program: 'bin/node', run: [] },
   { name: 'node24', from: `${node}@24`, program: 'bin/node', run: [] },
-  { name: 'deno', from: 'deno@2', scope: '@deno', program: 'deno', run: ['run', '--allow-all'] },
+  { name: 'deno', from: 'deno@2', scope: '@deno', program: 'deno', run: ['run', ...allow] },
   { name: 'bun', from: 'bun@1', scope: '@oven', program: 'bin/bun', run: [] },
 ];
 /** The oldest TypeScript whose users can compile with our declarations. */

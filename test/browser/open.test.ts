@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { File } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
@@ -126,6 +127,27 @@ withOracle('chromium', 'opening files in Chromium', () => {
       expect(told).toMatch(/^STORAGE: /);
       expect(told).not.toContain('CORS');
     });
+  });
+
+  test('a page without a bundler imports the built modules by an import map', async () => {
+    const folder = new URL('../../dist/browser/', import.meta.url);
+    for (const name of readdirSync(folder).filter((name) => name.endsWith('.js'))) {
+      const sent = { 'content-type': 'text/javascript' };
+      lab.serve({ path: `/built/${name}`, bytes: readFileSync(new URL(name, folder)), sent });
+    }
+    lab.serve({ path: '/run/log.h5', bytes: await logOf(2) });
+    const imports = { h5log: '/built/index.js', 'h5log/storage': '/built/storage.js' };
+    const head = `<script type="importmap">${JSON.stringify({ imports })}</script>`;
+    const { page } = await lab.open('/run/built.html', { head });
+    // As text: vitest rewrites imports in functions.
+    const found = await page.evaluate(`(async () => {
+      const { File } = await import('h5log');
+      const { blobStorage } = await import('h5log/storage');
+      const named = await File.open('log.h5');
+      const loaded = await File.open(blobStorage(await (await fetch('log.h5')).blob()));
+      return Promise.all([named, loaded].map(async (file) => [...await file.dataset('x').read()]));
+    })()`);
+    expect(found).toEqual([[2], [2]]);
   });
 
   test('bytes and Blobs are opened as they are, bytes with blocking calls as well', async () => {
