@@ -7,7 +7,7 @@ import { checkType } from '../dtype/check.ts';
 import { containsReference, containsVlen, describeType, sameType } from '../dtype/describe.ts';
 import type { ArrayOf, DType, TypedArray, ValueOf } from '../dtype/model.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
-import { createAnchor, readAnchor } from '../log/format/anchor.ts';
+import { createAnchor } from '../log/format/anchor.ts';
 import {
   checkFilters,
   type DatasetShape,
@@ -96,7 +96,7 @@ export class Dataset<D extends DType = DType> {
 
   get #shape(): DatasetShape {
     const { session, node } = this[handle];
-    const anchor = session.direct ? undefined : session.now(readAnchor(session.structure, node));
+    const anchor = session.direct ? undefined : session.log && session.now(session.log.anchor(node));
     if (anchor) return anchor;
     return regularDataset(session.direct ? session.regular(node, this.path).parts : session.structure.dataset(node));
   }
@@ -312,7 +312,7 @@ export function defineDataset<D extends DType>(
     create(session, parent, name) {
       const log = session.beginLog();
       const make = anchorMaker(session.comm, anchor) ?? createAnchor;
-      const node = make(session.structure, parent, name, log.datasets, anchor);
+      const node = make(session.structure, parent, name, log.nextIdentity(), anchor);
       log.register(node, { ...anchor, fill });
       return node;
     },

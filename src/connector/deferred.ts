@@ -13,12 +13,12 @@ export function anchorMaker({ rank }: Communicator, { dtype }: NewAnchor): typeo
   return rank > 0 && typeof dtype === 'string' ? createAnchorDeferred : undefined;
 }
 
-const createAnchorDeferred: typeof createAnchor = (structure, parent, name, id, anchor) => {
+const createAnchorDeferred: typeof createAnchor = (structure, parent, name, identity, anchor) => {
   const node = structure.create(parent, name, new ObjectNode('dataset'), []);
   node.defer(() => {
     const { drafts } = draftDataset(anchorDataset(anchor), structure.chunkFanout);
     for (const draft of drafts) structure.addMessage(node, draft);
-    describeAnchor(structure, node, id, anchor);
+    describeAnchor(structure, node, identity, anchor);
   });
   return node;
 };

@@ -3,24 +3,20 @@ import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { type SubfileState, subfileState } from '../log/format/commit-record.ts';
-import type { LogCounts } from '../log/format/log-group.ts';
-import { CONFIG } from '../log/format/log-group.ts';
+import { CONFIG, type LogCounts, readToken, type Token } from '../log/format/log-group.ts';
 import { Log, type LogOptions } from '../log/log.ts';
 import { LogStore } from '../log/store.ts';
 import {
+  agreedToken,
   createSubfile,
   findSubfile,
   groupingOf,
   loadSubfile,
   MOST_SUBFILES,
   newGrouping,
-  newToken,
   openSubfile,
-  readToken,
   type SubfileOpening,
-  type Token,
   tokenText,
-  writeToken,
 } from '../log/subfiles.ts';
 import type { Io } from '../storage/io.ts';
 import type { ByteStorage, Subfiles } from '../storage/storage.ts';
@@ -111,7 +107,7 @@ export class NewSubfiles {
     const { ranks, power, subfiles } = options;
     const { comm } = ranks;
     const { count, mine } = newGrouping(comm, wanted);
-    const token = newToken(comm);
+    const token = agreedToken(comm);
     const stores = storesOf(count, mine, comm.split(mine));
     const own = stores[mine] as LogStore;
     const leads = own.comm.rank === 0;
@@ -134,11 +130,6 @@ export class NewSubfiles {
 
   get count(): number {
     return this.stores.length;
-  }
-
-  /** Writes into the file what tells its subfiles from others. */
-  *mark(structure: Structure): Io<void> {
-    yield* writeToken(structure, this.token);
   }
 
   /** The log of the new file. */

@@ -9,7 +9,7 @@ import { Committer } from '../hdf5/write/commit.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { flushDone, planFlush, writeFlush } from '../log/flush/flush.ts';
 import type { CommitRecord } from '../log/format/commit-record.ts';
-import { beginLog, CONFIG, type LogCounts, readCounts } from '../log/format/log-group.ts';
+import { beginLog, CONFIG, type LogCounts, newToken, readCounts } from '../log/format/log-group.ts';
 import type { Log, LogOptions } from '../log/log.ts';
 import { LogStore } from '../log/store.ts';
 import type { Io } from '../storage/io.ts';
@@ -91,8 +91,7 @@ function* firstState(options: SessionOptions, made: NewSubfiles | null): Io<File
   const empty = { base: 0, end: SUPERBLOCK_SIZE, bytes: new Uint8Array(0) };
   const committer = new Committer(structure, appenderOf(options, empty), null);
   const counts = { ...NO_LOG, config: made ? CONFIG.subfiling : 0, subfiles: made?.count ?? 1 };
-  beginLog(structure, counts);
-  if (made) yield* made.mark(structure);
+  beginLog(structure, counts, made?.token ?? newToken());
   const log = newLog(options, structure, mainStore(options, structure, committer, counts), made);
   const { power, ranks, target } = options;
   const first = planFlush(log.log, solo(), 0, Date.now());
@@ -122,7 +121,7 @@ function newLog(options: SessionOptions, structure: Structure, main: LogStore, m
 
 /** Begins a log in a file that has none. */
 export function addLog(options: SessionOptions, structure: Structure, committer: Committer | null): OpenLog {
-  beginLog(structure, NO_LOG);
+  beginLog(structure, NO_LOG, newToken());
   return OpenLog.plain(structure, mainStore(options, structure, committer, NO_LOG), storeOptions(options));
 }
 
@@ -179,7 +178,7 @@ export function* readState(options: SessionOptions, root?: number, known?: FileS
   const found = yield* ranks.collectiveIo(readStructure(options, root, known?.structure));
   const { counts } = found;
   const group = counts && target && hasSubfiles(counts) ? ranks.groupFor(counts.subfiles) : null;
-  return yield* ranks.collectiveIo(withLog(options, found, group, known?.log?.log));
+  return yield* ranks.collectiveIo(withLog(options, found, group, root !== undefined, known?.log?.log));
 }
 
 interface FoundStructure extends Pick<FileState, 'structure' | 'committer' | 'superblock'> {
@@ -205,6 +204,7 @@ function* withLog(
   options: SessionOptions,
   found: FoundStructure,
   group: Communicator | null,
+  isEarlier: boolean,
   known?: Log,
 ): Io<FileState> {
   const { structure, committer, counts } = found;
@@ -212,11 +212,22 @@ function* withLog(
   if (counts) {
     const main = mainStore(options, structure, committer, counts, known?.main);
     yield* main.load();
+    const last = main.commit();
+    if (isEarlier && last?.root === main.root) main.end = last.end;
     log = yield* openLog(options, structure, main, group, known?.stores);
+    if (options.target) mustBeInPlace(log.log);
   }
   const state = numbered({ ...found, log });
   if (committer) yield* committer.appender.begin();
   return state;
+}
+
+/** What is appended to a log must come after everything in it, also by the offsets that its tables name. */
+function mustBeInPlace({ stores }: Log): void {
+  if (!stores.some((store) => store.isOpen && store.ranges.isMoved)) return;
+  const text =
+    'the log was moved by another program (h5repack, h5copy) and can only be read; h5log compact writes a file that can be appended to';
+  throw new H5LogError('UNSUPPORTED', text);
 }
 
 /** With one store, or with subfiles, where they can be reached. */
@@ -263,6 +274,10 @@ function* earlierState(options: SessionOptions, newest: FileState, sequence: num
 
 function rootOf({ storage }: SessionOptions, { last, structure, log }: FileState, sequence: number): number {
   if (sequence === last.sequence) return structure.root.address;
+  if (log?.log.main.ranges.isMoved)
+    throw new H5LogError('NOT_FOUND', `commit ${sequence} was lost when another program rewrote the file`, {
+      file: storage.name,
+    });
   const record = log?.log.main.commit(sequence);
   if (record) return record.root;
   throw new H5LogError('NOT_FOUND', `there is no commit ${sequence}`, { file: storage.name });

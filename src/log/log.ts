@@ -1,11 +1,12 @@
 import { H5LogError } from '../base/errors.ts';
 import type { Codecs } from '../filter/pipeline.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+import { deleteAttribute } from '../hdf5/write/attributes.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { type Io, runInMemory } from '../storage/io.ts';
-import { type Anchor, readAnchor } from './format/anchor.ts';
+import { type Anchor, type Identity, readAnchor } from './format/anchor.ts';
 import type { SubfileState } from './format/commit-record.ts';
-import { CONFIG } from './format/log-group.ts';
+import { CONFIG, newToken, readToken, type Token, writeToken } from './format/log-group.ts';
 import { ID, logNames } from './format/names.ts';
 import type { TableOptions } from './format/table.ts';
 import { ArenaPool } from './post/arena.ts';
@@ -61,6 +62,9 @@ export class Log {
   readonly #byId = new Map<number, LogDataset>();
   /** Indexes of datasets of an earlier state that nobody has asked for in this one, by ID. */
   #earlier = new Map<number, KnownBlocks>();
+  #token: Token | null;
+  /** By number, in a file that others have changed; null until it is needed. */
+  #owners: Map<number, ObjectNode> | null = null;
   /** IDs below this that are not in `#byId` belong to deleted datasets. */
   #searched = 0;
   /** Bytes in arenas, for the buffer limit. */
@@ -73,6 +77,7 @@ export class Log {
     this.own = stores[own] ?? main;
     this.options = options;
     this.tables = new Tables(stores);
+    this.#token = runInMemory(readToken(structure));
     this.datasets = this.#nextId();
     structure.onRelease = (node) => {
       if (node.kind === 'dataset' && node.attributes.has(ID)) this.rewrite = true;
@@ -83,10 +88,15 @@ export class Log {
   #nextId(): number {
     const { structure, main } = this;
     let { datasets } = main.counts;
-    if (!structure.writable || main.history().at(-1)?.root === structure.root.address) return datasets;
+    if (!structure.writable || main.isOurs) return datasets;
+    this.#owners = runInMemory(this.#findOwners());
     for (const [node] of runInMemory(this.#objects())) {
       const id = node.kind === 'dataset' ? runInMemory(structure.attribute(node, ID)) : undefined;
-      if (id instanceof Int32Array) datasets = Math.max(datasets, (id[0] ?? -1) + 1);
+      if (!(id instanceof Int32Array) || id.length !== 1) continue;
+      const number = id[0] as number;
+      datasets = Math.max(datasets, number + 1);
+      // A copy of a dataset keeps its number for as long as nobody looks for copies: until the next commit.
+      if (this.#owners.has(number) && this.#owners.get(number) !== node) deleteAttribute(structure, node, ID);
     }
     return datasets;
   }
@@ -124,17 +134,55 @@ export class Log {
     };
   }
 
-  /** Registers a new dataset, under the next ID. */
-  register(node: ObjectNode, anchor: Omit<Anchor, 'id'>): void {
-    this.#made.set(node, { ...anchor, id: this.datasets });
+  /** The identity of the next new dataset. A file of the original or of h5log 0.1 gets its token now. */
+  nextIdentity(): Identity {
+    if (!this.#token) {
+      this.#token = newToken();
+      writeToken(this.structure, this.structure.root, this.#token);
+    }
+    return { id: this.datasets, token: this.#token };
+  }
+
+  /** Registers a new dataset, which has the next identity. */
+  register(node: ObjectNode, anchor: Omit<Anchor, keyof Identity>): void {
+    this.#made.set(node, { ...anchor, ...this.nextIdentity() });
     this.datasets++;
+  }
+
+  /** The anchor of a dataset of this log; undefined for others, copies of its datasets and datasets of another log among them. */
+  *anchor(node: ObjectNode): Io<Anchor | undefined> {
+    const made = this.#made.get(node);
+    if (made) return made;
+    const anchor = yield* readAnchor(this.structure, node);
+    if (!anchor || !this.#isOwn(anchor.token)) return undefined;
+    if (this.main.isOurs) return anchor;
+    this.#owners ??= yield* this.#findOwners();
+    return this.#owners.get(anchor.id) === node ? anchor : undefined;
+  }
+
+  #isOwn(token: Token | null): boolean {
+    const own = this.#token;
+    return token === null || (own !== null && token.every((byte, i) => byte === own[i]));
+  }
+
+  /** The objects that have the numbers of datasets. Of several with the same number all but one are copies that others made later. */
+  *#findOwners(): Io<Map<number, ObjectNode>> {
+    const owners = new Map<number, ObjectNode>();
+    for (const [node] of yield* this.#objects()) {
+      const anchor =
+        node.kind === 'dataset' && node.attributes.has(ID) ? yield* readAnchor(this.structure, node) : undefined;
+      if (!anchor || !this.#isOwn(anchor.token)) continue;
+      const known = owners.get(anchor.id);
+      if (!known || node.address < known.address) owners.set(anchor.id, node);
+    }
+    return owners;
   }
 
   /** The dataset of the log at a node; undefined for a dataset of another kind. */
   *dataset(node: ObjectNode, path: string): Io<LogDataset | undefined> {
     const open = this.#datasets.get(node);
     if (open) return open;
-    const anchor = this.#made.get(node) ?? (yield* readAnchor(this.structure, node));
+    const anchor = yield* this.anchor(node);
     if (!anchor) return undefined;
     const dataset = new LogDataset(this, node, path, anchor);
     const known = this.#earlier.get(dataset.id);

@@ -7,7 +7,17 @@ import type { Structure } from '../hdf5/write/structure.ts';
 import { type Io, onStorage } from '../storage/io.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import { type CommitRecord, parseRecords, recordSize, type SubfileState } from './format/commit-record.ts';
-import { CONFIG, LOG_GROUP, type LogCounts, logGroup, readCounts, recordsGroup, SERIES } from './format/log-group.ts';
+import {
+  CONFIG,
+  LOG_GROUP,
+  type LogCounts,
+  logGroup,
+  readAddress,
+  readCounts,
+  recordsGroup,
+  SERIES,
+} from './format/log-group.ts';
+import { LogRanges, whereWritten } from './log-ranges.ts';
 import { LogData } from './read/boxes.ts';
 
 /** Tables and records up to this size are kept in memory when a file is opened for writing, so that they can be merged. */
@@ -63,6 +73,7 @@ export class LogStore {
   end = 0;
   #earlierData: LogData | null = null;
   #file: { structure: Structure; counts: LogCounts; data: LogData } | null = null;
+  #ranges: { of: readonly TierItem[]; ranges: LogRanges } | null = null;
   #history: { of: readonly TierItem[]; records: readonly CommitRecord[] } | null = null;
 
   /** `earlier` is the same store in an earlier state: what was known of it is not read again. */
@@ -128,16 +139,33 @@ export class LogStore {
     const writing = this.committer !== null;
     const found = node ? yield* this.#series(node, 'logs', this.counts.logs, false) : [];
     // How many flushes a log dataset stands for is not known any more; merging them costs nothing anyway.
-    const logs = found.map((item) => ({ ...item, weight: LOG_WEIGHT, bytes: NOTHING }));
     const tables = node ? yield* this.#series(node, 'tables', this.counts.tables, writing) : [];
     const place = root.links.get(recordsGroup(this.counts));
     const group = place && (yield* this.run(this.structure.loader.follow(place)));
     let count = 0;
     while (group?.links.has(`${SERIES.records}${count}`)) count++;
     const records = group ? yield* this.#series(group, 'records', count, true) : [];
-    this.committed = { logs, tables, records };
+    this.committed = { logs: found, tables, records };
+    const logs = found.map((item) => this.#placed(item));
     this.state = { logs, tables: this.#marked(tables), records };
     this.committed = this.state;
+  }
+
+  /** A log dataset as it is kept: it says where it was written. */
+  #placed(item: TierItem): TierItem {
+    const written = item.written ?? whereWritten(item, this.history());
+    return { ...item, weight: LOG_WEIGHT, bytes: NOTHING, written };
+  }
+
+  /** Where the data is that tables name. */
+  get ranges(): LogRanges {
+    const { logs } = this.committed;
+    if (this.#ranges?.of !== logs)
+      this.#ranges = {
+        of: logs,
+        ranges: new LogRanges(logs.map((log) => ({ ...log, written: log.written ?? log.address }))),
+      };
+    return this.#ranges.ranges;
   }
 
   /** Marks tables of the original's merge mode: those of a file in that mode that none of our commits wrote. */
@@ -170,7 +198,9 @@ export class LogStore {
       if (read && (series === 'records' || layout.size <= SMALL)) {
         bytes = yield* this.data.file.readCopy(address, layout.size, 'table');
       }
-      items.push({ store: this.index, address, size: layout.size, weight: layout.size, bytes });
+      const written = series === 'logs' ? yield* this.run(readAddress(this.structure, node as ObjectNode)) : undefined;
+      const item = { store: this.index, address, size: layout.size, weight: layout.size, bytes };
+      items.push(written === undefined ? item : { ...item, written });
     }
     return items;
   }
@@ -214,6 +244,12 @@ export class LogStore {
   #historyOf(records: readonly TierItem[]): readonly CommitRecord[] {
     if (this.#history?.of !== records) this.#history = { of: records, records: records.flatMap(recordsIn) };
     return this.#history.records;
+  }
+
+  /** Whether h5log made the last change to the file. Other programs move the root, or make the file longer. */
+  get isOurs(): boolean {
+    const last = this.commit();
+    return last !== undefined && last.root === this.root && last.end === this.end;
   }
 
   /** Bytes of the last commit record, and where they are in the file. */
@@ -283,6 +319,8 @@ export interface TierItem {
   readonly weight: number;
   /** Its contents, for merging; null: they stay where they are and are never merged. */
   readonly bytes: Uint8Array | null;
+  /** Of a log dataset: the file offset at which it was written; undefined in files of h5log 0.1 and of the original. */
+  readonly written?: number;
   /** A table that the original wrote in merge mode; it stays as it is. */
   readonly merged?: boolean;
 }

@@ -3,40 +3,29 @@ import { hostName } from '#platform';
 import { addContext, formatError, H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { SUPERBLOCK_SIZE } from '../hdf5/format/superblock.ts';
-import { simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { newStructure, openStructure, prepareWriting } from '../hdf5/open.ts';
 import { Appender } from '../hdf5/write/appender.ts';
-import { setAttribute } from '../hdf5/write/attributes.ts';
 import { Committer } from '../hdf5/write/commit.ts';
-import type { Structure } from '../hdf5/write/structure.ts';
 import { type Io, onStorage } from '../storage/io.ts';
 import type { ByteStorage, Subfiles } from '../storage/storage.ts';
 import type { SubfileState } from './format/commit-record.ts';
-import { beginLog, type LogCounts, readCounts } from './format/log-group.ts';
+import {
+  beginLog,
+  type LogCounts,
+  newToken,
+  readCounts,
+  readToken,
+  TOKEN_SIZE,
+  type Token,
+} from './format/log-group.ts';
 import type { LogStore } from './store.ts';
-
-/** Kept by a file and its subfiles, so that a subfile of another file is noticed. */
-export const TOKEN = '_token';
-const TOKEN_SIZE = 16;
-
-export type Token = Uint8Array;
 
 export const tokenText = (token: Token): string =>
   [...token].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /** A token that all ranks agree on. */
-export function newToken(comm: Communicator): Token {
-  return comm.bcast(comm.rank === 0 ? crypto.getRandomValues(new Uint8Array(TOKEN_SIZE)) : null, 0);
-}
-
-export function* writeToken(structure: Structure, token: Token): Io<void> {
-  yield* setAttribute(structure, structure.root, TOKEN, 'uint8', simpleSpace([token.length]), token);
-}
-
-/** null in files of the original. */
-export function* readToken(structure: Structure): Io<Token | null> {
-  const value = yield* structure.attribute(structure.root, TOKEN);
-  return value instanceof Uint8Array && value.length >= TOKEN_SIZE ? value : null;
+export function agreedToken(comm: Communicator): Token {
+  return comm.bcast(comm.rank === 0 ? newToken() : null, 0);
 }
 
 /** What a subfile keeps of it: the token of the file, then its own number. */
@@ -89,8 +78,7 @@ export function* createSubfile(
   store.committer = committer;
 
   function* begin(): Io<void> {
-    beginLog(structure, counts);
-    yield* writeToken(structure, tokenOfSubfile(token, store.index));
+    beginLog(structure, counts, tokenOfSubfile(token, store.index));
     yield* committer.write(committer.plan());
   }
 }

@@ -11,26 +11,28 @@ export default command({
   details: [
     'Compares the checksums of all commits with the file, checks every object and every table of the newest commit, and reports what is damaged and which commits are intact. ' +
       'Without checksums, or without a log, only the structure is checked. The exit code is 1 if anything is damaged.',
-    '--repair-to writes the newest intact commit to another file. If the superblock is lost, commits are found by searching the whole file.',
+    '--repair-to writes the newest commit whose data is intact to another file. Structure that does not match its checksum but can be read is kept: other programs change attributes in place. With --strict it goes back to the newest commit without any. If the superblock is lost, commits are found by searching the whole file.',
   ],
   positionals: [{ name: 'FILE', help: 'the file; its subfiles are found automatically' }],
   options: {
-    'repair-to': { type: 'text', value: 'OUT', help: 'write the newest intact commit to this file' },
+    'repair-to': { type: 'text', value: 'OUT', help: 'write the newest commit whose data is intact to this file' },
+    strict: { type: 'flag', help: 'with --repair-to: only a commit all of whose bytes match their checksums' },
     force: { type: 'flag', short: 'f', help: 'replace OUT if it exists' },
     all: { type: 'flag', short: 'a', help: 'list every commit and every problem' },
     json,
   },
   examples: [
     { command: 'verify run.h5', says: 'is it intact?' },
-    { command: 'verify run.h5 --repair-to repaired.h5', says: 'save the newest intact commit' },
+    { command: 'verify run.h5 --repair-to repaired.h5', says: 'save the newest commit whose data is intact' },
   ],
   async run({ values, positionals, context }) {
     // One rank is enough: the disk is the limit.
     if (context.comm.rank > 0) return 0;
     const { verify } = await import('../../tools/verify/verify.ts');
-    const { 'repair-to': repairTo, force, all } = values;
+    const { 'repair-to': repairTo, strict, force, all } = values;
     const result = await verify(positionals[0] as string, {
       ...(repairTo !== undefined && { repairTo }),
+      strict,
       force,
       progress: ({ bytes, total }) => {
         if (total > 0) context.progress.show(bytes / total, `${scaled(bytes, 'B')} of ${scaled(total, 'B')}`);
@@ -67,5 +69,8 @@ function* lines(result: VerifyResult, all: boolean): Iterable<string> {
   for (const { offset, what } of shown) yield `  ${offset === undefined ? '' : `at byte ${offset}: `}${what}`;
   if (shown.length < problems.length)
     yield `  and ${several(problems.length - shown.length, 'problem')} more (--all lists them)`;
-  if (repaired) yield `commit ${repaired.sequence} was written to ${repaired.path} (${scaled(repaired.bytes, 'B')})`;
+  if (!repaired) return;
+  yield `commit ${repaired.sequence} was written to ${repaired.path} (${scaled(repaired.bytes, 'B')})`;
+  if (repaired.sequence !== newestSound)
+    yield `  with structure that does not match its checksum; --strict goes back to ${newestSound === null ? 'a commit without any, of which there is none' : `commit ${newestSound}`}`;
 }

@@ -1,12 +1,12 @@
 import { allocate } from '../../base/buffers.ts';
 import { formatError } from '../../base/errors.ts';
 import { T } from '../../dtype/construct.ts';
-import { FileExtent } from '../../hdf5/graph/object-node.ts';
+import { FileExtent, type ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { contiguous } from '../../hdf5/layouts/new-dataset.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import type { Committer, PlannedCommit } from '../../hdf5/write/commit.ts';
 import { recordSize, type SubfileState } from '../format/commit-record.ts';
-import { CONFIG, type LogCounts, SERIES, setAside, writeCounts } from '../format/log-group.ts';
+import { CONFIG, type LogCounts, SERIES, setAside, writeAddress, writeCounts } from '../format/log-group.ts';
 import { mergeTables, refersToGone } from '../format/table-merge.ts';
 import type { Log } from '../log.ts';
 import { LOG_WEIGHT, type LogState, type LogStore, mergeable, SMALL, type TierItem } from '../store.ts';
@@ -176,7 +176,8 @@ function changeLogGroup(
     drop(SERIES.logs, change.keptLogs, state.logs.length);
     structure.prepend(new FileExtent(addition.dataSize, () => addition.data));
     const { address, size } = change.log;
-    addMember(store, SERIES.logs, change.keptLogs, size, address - committer.appender.base);
+    const node = addMember(store, SERIES.logs, change.keptLogs, size, address - committer.appender.base);
+    writeAddress(structure, node, address);
   }
   drop(SERIES.records, change.keptRecords, state.records.length);
   const record = new FileExtent(change.record.length, () => [change.record]);
@@ -185,8 +186,14 @@ function changeLogGroup(
 }
 
 /** Adds a member of a series to the log group: a dataset of bytes, at an address or in a region of the next commit. */
-function addMember(store: LogStore, prefix: string, index: number, size: number, data: number | FileExtent): void {
-  store.structure.createDataset(store.group(prefix), `${prefix}${index}`, {
+function addMember(
+  store: LogStore,
+  prefix: string,
+  index: number,
+  size: number,
+  data: number | FileExtent,
+): ObjectNode {
+  return store.structure.createDataset(store.group(prefix), `${prefix}${index}`, {
     dtype: BYTES,
     space: simpleSpace([size]),
     layout: contiguous(data),
@@ -231,7 +238,8 @@ export function commitFailed({ store, committer, planned, before }: StoreCommit,
     for (const name of [...(group?.links.keys() ?? [])])
       if (group && name.startsWith(prefix)) structure.removeLink(group, name);
     before[series].forEach((item, k) => {
-      addMember(store, prefix, k, item.size, item.address - committer.appender.base);
+      const node = addMember(store, prefix, k, item.size, item.address - committer.appender.base);
+      if (series === 'logs') writeAddress(structure, node, item.address);
     });
   }
   store.state = before;

@@ -8,6 +8,7 @@ import { NULL_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { setPlainAttribute } from '../../hdf5/write/attributes.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
+import { readToken, TOKEN, type Token, writeToken } from './log-group.ts';
 import { ID } from './names.ts';
 import {
   type DatasetShape,
@@ -25,11 +26,19 @@ const CHUNKS = '_chunks';
 const FILTERS = '_filters';
 export const REACH = '_reach';
 /** Attributes of an anchor that are not the user's. */
-export const ANCHOR_ATTRIBUTES: ReadonlySet<string> = new Set([DIMS, MAX_DIMS, ID, CHUNKS, FILTERS, REACH]);
+export const ANCHOR_ATTRIBUTES: ReadonlySet<string> = new Set([DIMS, MAX_DIMS, ID, CHUNKS, FILTERS, REACH, TOKEN]);
 
 /** The HDF5 object of a logged dataset: it has no data, and attributes with shape, maximum shape and ID. */
 export interface Anchor extends DatasetShape {
   readonly id: number;
+  /** That of the file it was made in; null in files of the original and of h5log 0.1. */
+  readonly token: Token | null;
+}
+
+/** What makes a dataset one of a log: its number there, and the token of the file. */
+export interface Identity {
+  readonly id: number;
+  readonly token: Token;
 }
 
 export interface NewAnchor {
@@ -46,11 +55,11 @@ export function createAnchor(
   structure: Structure,
   parent: ObjectNode,
   name: string,
-  id: number,
+  identity: Identity,
   anchor: NewAnchor,
 ): ObjectNode {
   const node = structure.createDataset(parent, name, anchorDataset(anchor));
-  describeAnchor(structure, node, id, anchor);
+  describeAnchor(structure, node, identity, anchor);
   return node;
 }
 
@@ -64,16 +73,17 @@ export function anchorDataset({ dtype, fill }: NewAnchor): NewDataset {
 }
 
 /** Sets the attributes of an anchor, in the order in which the original creates them. */
-export function describeAnchor(structure: Structure, node: ObjectNode, id: number, anchor: NewAnchor): void {
+export function describeAnchor(structure: Structure, node: ObjectNode, identity: Identity, anchor: NewAnchor): void {
   writeSizes(structure, node, DIMS, anchor.shape);
   writeSizes(structure, node, MAX_DIMS, anchor.maxShape);
-  writeNumbers(structure, node, ID, [id]);
+  writeNumbers(structure, node, ID, [identity.id]);
   if (anchor.chunks) writeSizes(structure, node, CHUNKS, anchor.chunks);
   if (anchor.filters.length > 0) {
     const entries = filterEntries(anchor.filters, fullType(anchor.dtype).size);
     const numbers = entries.flatMap(({ id: filter, values }) => [filter, values[0] ?? 0]);
     writeNumbers(structure, node, FILTERS, numbers);
   }
+  writeToken(structure, node, identity.token);
 }
 
 /** Sizes; unlimited is -1. */
@@ -127,6 +137,7 @@ export function* readAnchor(structure: Structure, node: ObjectNode): Io<Anchor |
   const filters = yield* structure.attribute(node, FILTERS);
   return {
     id: id[0] as number,
+    token: yield* readToken(structure, node),
     dtype,
     shape: sizes(dims),
     maxShape: Array.from(maxDims, (size) => (size === -1n ? null : sizeOf(size, offset))),

@@ -1,3 +1,4 @@
+import { putU64 } from '../../hdf5/format/byte-writer.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { setPlainAttribute } from '../../hdf5/write/attributes.ts';
@@ -61,9 +62,45 @@ export function writeCounts(structure: Structure, counts: LogCounts): void {
   setPlainAttribute(structure, structure.root, COUNTS_ATTRIBUTE, 'int32', COUNTS_SPACE, bytes);
 }
 
+/** The file offset of a log dataset, as an attribute of it: programs that copy objects move the data, but not what tables say. */
+const ADDRESS_ATTRIBUTE = '_address';
+
+export function* readAddress(structure: Structure, node: ObjectNode): Io<number | undefined> {
+  const value = yield* structure.attribute(node, ADDRESS_ATTRIBUTE);
+  return value instanceof BigInt64Array && value.length === 1 ? Number(value[0]) : undefined;
+}
+
+export function writeAddress(structure: Structure, node: ObjectNode, address: number): void {
+  const bytes = new Uint8Array(8);
+  putU64(new DataView(bytes.buffer), 0, address);
+  setPlainAttribute(structure, node, ADDRESS_ATTRIBUTE, 'int64', simpleSpace([1]), bytes);
+}
+
+/** Random bytes that tell a file from others. Its subfiles keep them, and so do the datasets of its log. */
+export const TOKEN = '_token';
+export const TOKEN_SIZE = 16;
+
+export type Token = Uint8Array;
+
+export function newToken(): Token {
+  return crypto.getRandomValues(new Uint8Array(TOKEN_SIZE));
+}
+
+/** Of the root group, or of a dataset of the log. */
+export function writeToken(structure: Structure, node: ObjectNode, token: Token): void {
+  setPlainAttribute(structure, node, TOKEN, 'uint8', simpleSpace([token.length]), token);
+}
+
+/** null in files of the original, and of h5log 0.1 without subfiles. */
+export function* readToken(structure: Structure, node = structure.root): Io<Token | null> {
+  const value = yield* structure.attribute(node, TOKEN);
+  return value instanceof Uint8Array && value.length >= TOKEN_SIZE ? value : null;
+}
+
 /** The beginnings of a log in a structure that has none. */
-export function beginLog(structure: Structure, counts: LogCounts): void {
+export function beginLog(structure: Structure, counts: LogCounts, token: Token): void {
   writeCounts(structure, counts);
+  writeToken(structure, structure.root, token);
   logGroup(structure, recordsGroup(counts));
 }
 

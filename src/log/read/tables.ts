@@ -6,6 +6,7 @@ import type { MergedFit } from '../format/original.ts';
 import { ENTRY } from '../format/table.ts';
 import { type BlockSink, type RawEntry, Table } from '../format/table-read.ts';
 import type { Log } from '../log.ts';
+import type { LogRanges } from '../log-ranges.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import type { TierItem } from '../store.ts';
 import type { LogData } from './boxes.ts';
@@ -22,6 +23,12 @@ interface OpenTable {
   readonly size: number;
   /** Where the entries of each dataset are. */
   readonly entries: ReadonlyMap<number, readonly number[]>;
+}
+
+/** What tables are read from: the file, and where the data is that they name. */
+interface TableStore {
+  readonly data: LogData;
+  readonly ranges: LogRanges;
 }
 
 /** The tables of one state of a file. They stay in the file when merged tables replace them, so a state can be read at any time. */
@@ -66,12 +73,12 @@ class TableCache {
 
 /** The metadata tables of a file, read when they are first needed. */
 export class Tables {
-  readonly #stores: readonly { readonly data: LogData }[];
+  readonly #stores: readonly TableStore[];
   /** The newest committed state. */
   committed: Committed = { items: [], ends: [], order: null, coverage: { ends: [] } };
   #cache = new TableCache();
 
-  constructor(stores: readonly { readonly data: LogData }[]) {
+  constructor(stores: readonly TableStore[]) {
     this.#stores = stores;
   }
 
@@ -98,7 +105,7 @@ export class Tables {
   }
 
   #data(store: number): LogData {
-    return (this.#stores[store] as { data: LogData }).data;
+    return (this.#stores[store] as TableStore).data;
   }
 
   /**
@@ -127,6 +134,8 @@ export class Tables {
       for (const at of entries.get(dataset.id) ?? []) {
         const entry = table.entryAt(at);
         if (entry.offset < floor) continue;
+        const { ranges } = this.#stores[item.store] as TableStore;
+        ranges.locate(entry.offset, entry.size);
         const part = box || several ? new BlockIndex(rank, entry.count) : index;
         yield* this.#add(item, table, entry, dataset, part);
         const blocks = part.whole ? 0 : entry.count; // a stream may hold more blocks than it has bytes
@@ -145,8 +154,19 @@ export class Tables {
     index.sort();
     order?.mustTell(index, dataset.path);
     index.orders = null;
+    this.#followMoves(index);
     index.covered = { ends };
     return index;
+  }
+
+  /** Offsets tell the order of blocks, as they were written; where a log has moved they are now exchanged for where the data is. */
+  #followMoves(index: BlockIndex): void {
+    const { offsets, stores, length } = index;
+    if (!this.#stores.some(({ ranges }) => ranges.isMoved)) return;
+    for (let i = 0; i < length; i++) {
+      const { ranges } = this.#stores[stores?.[i] ?? 0] as TableStore;
+      offsets[i] = ranges.locate(offsets[i] as number, 1);
+    }
   }
 
   *#add(item: TierItem, table: Table, entry: RawEntry, dataset: LogDataset, index: BlockIndex): Io<void> {
@@ -182,9 +202,11 @@ export class Tables {
   *#isStream(store: number, entry: RawEntry, dataset: LogDataset, bytes: number): Io<boolean> {
     if (entry.size === bytes && !dataset.isDeflated) return false;
     if (entry.size < 2) return false;
-    const [first, second] = yield* this.#data(store).file.read(entry.offset, 2, 'data of the log');
+    const { file } = this.#data(store);
+    const at = (this.#stores[store] as TableStore).ranges.locate(entry.offset, entry.size);
+    const [first, second] = yield* file.read(at, 2, 'data of the log');
     if (first !== 0x78 || ((first << 8) | (second as number)) % 31 !== 0) return false;
-    if (entry.size === bytes) return inflatesTo(yield* this.#data(store).file.read(entry.offset, bytes, 'data'), bytes);
+    if (entry.size === bytes) return inflatesTo(yield* file.read(at, bytes, 'data'), bytes);
     dataset.isDeflated = true;
     return true;
   }

@@ -12,7 +12,6 @@ import { COMMITS_GROUP, LOG_GROUP } from '../../log/format/log-group.ts';
 import { ID } from '../../log/format/names.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
-import { TOKEN } from '../../log/subfiles.ts';
 import { type Io, runInMemory } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import { MEMORY, MEMORY_OPTION, Runner } from '../run.ts';
@@ -130,7 +129,7 @@ class Compaction {
 
   *run(): Io<Omit<CompactResult, 'bytesBefore' | 'seconds'>> {
     const { progress, checksum = true } = this.#options;
-    const own = { links: [LOG_GROUP, COMMITS_GROUP], attributes: [TOKEN] };
+    const own = [LOG_GROUP, COMMITS_GROUP];
     const moved = yield* MovedStructure.load(this.#log.structure.root.address, own);
     const byNumber = yield* this.#log.everyDataset();
     const logged: { node: ObjectNode; path: string; dataset: LogDataset }[] = [];
@@ -139,9 +138,11 @@ class Compaction {
       if (node.kind !== 'dataset') continue;
       const id = node.attributes.has(ID) ? runInMemory(moved.structure.attribute(node, ID)) : undefined;
       const dataset = id instanceof Int32Array ? byNumber.get(id[0] as number) : undefined;
-      if (dataset) logged.push({ node, path, dataset });
+      if (dataset?.node.address === node.address) logged.push({ node, path, dataset });
       else ordinary.push({ node, path });
     }
+    // What is not in the log, though it has a number, is a copy that another program made.
+    for (const { node } of ordinary) if (node.attributes.has(ID)) deleteAttribute(moved.structure, node, ID);
     for (const [i, { node }] of logged.entries()) {
       runInMemory(setAttribute(moved.structure, node, ID, 'int32', simpleSpace([1]), Int32Array.of(i)));
       if (node.attributes.has(REACH)) deleteAttribute(moved.structure, node, REACH);

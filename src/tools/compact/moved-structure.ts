@@ -11,7 +11,6 @@ import { rawReferences } from '../../hdf5/layouts/raw-references.ts';
 import { encodeLayout, type Layout, layoutAddressAt } from '../../hdf5/messages/layout.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { openStructure, prepareWriting } from '../../hdf5/open.ts';
-import { deleteAttribute } from '../../hdf5/write/attributes.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { logNames } from '../../log/format/names.ts';
 import type { Io } from '../../storage/io.ts';
@@ -34,8 +33,8 @@ export class MovedStructure {
     this.structure = structure;
   }
 
-  /** Of the state whose root is there. `own` are links of the root and attributes of it that are left behind. */
-  static *load(root: number, own: { links: readonly string[]; attributes: readonly string[] }): Io<MovedStructure> {
+  /** Of the state whose root is there. `own` are links of the root that are left behind. */
+  static *load(root: number, own: readonly string[]): Io<MovedStructure> {
     const opened = yield* openStructure(root);
     const { structure } = opened;
     if (structure.loader.shared)
@@ -44,9 +43,7 @@ export class MovedStructure {
         'the file keeps messages that objects share in a table, which cannot be moved',
       );
     yield* prepareWriting(opened, rawReferences);
-    for (const name of own.links) if (structure.root.links.has(name)) structure.removeLink(structure.root, name);
-    for (const name of own.attributes)
-      if (structure.root.attributes.has(name)) deleteAttribute(structure, structure.root, name);
+    for (const name of own) if (structure.root.links.has(name)) structure.removeLink(structure.root, name);
     structure.chunkFanout = 2 * DEFAULT_K.chunk;
     const moved = new MovedStructure(structure);
     moved.#findPaths();

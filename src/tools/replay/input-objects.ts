@@ -4,10 +4,9 @@ import type { Attribute, ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { LinkTarget } from '../../hdf5/messages/link.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
-import { COUNTS_ATTRIBUTE, LOG_GROUP, recordsGroup } from '../../log/format/log-group.ts';
+import { COUNTS_ATTRIBUTE, LOG_GROUP, recordsGroup, TOKEN } from '../../log/format/log-group.ts';
 import { freedAttribute } from '../../log/format/names.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
-import { TOKEN } from '../../log/subfiles.ts';
 import type { Io } from '../../storage/io.ts';
 
 /** A link as it shall be in the output; `to` is the object of a hard link. */

@@ -4,13 +4,10 @@ import { deleteAttribute } from '../../hdf5/write/attributes.ts';
 import { renameAttribute, renameLink, rewriteDataset } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
-import { CONFIG, COUNTS_ATTRIBUTE, LOG_GROUP, type LogCounts, recordsGroup } from '../../log/format/log-group.ts';
+import { COUNTS_ATTRIBUTE, LOG_GROUP, type LogCounts, recordsGroup, TOKEN } from '../../log/format/log-group.ts';
 import { freedAttribute, logNames } from '../../log/format/names.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { PublishedData } from '../../log/publish/layouts.ts';
-
-/** What a log keeps in the root beside the user's objects. */
-const TOKEN = '_token';
 
 /** Makes an ordinary dataset of an anchor. */
 export function sealAnchor(
@@ -36,8 +33,7 @@ export function removeLog(structure: Structure, counts: LogCounts): void {
   const { root } = structure;
   const own = new Set([LOG_GROUP, recordsGroup(counts)]);
   for (const name of own) if (root.links.has(name)) structure.removeLink(root, name);
-  const attributes = [COUNTS_ATTRIBUTE, ...(counts.config & CONFIG.subfiling ? [TOKEN] : [])];
-  for (const name of attributes) if (root.attributes.has(name)) deleteAttribute(structure, root, name);
+  for (const name of [COUNTS_ATTRIBUTE, TOKEN]) if (root.attributes.has(name)) deleteAttribute(structure, root, name);
 }
 
 /** Gives every link and attribute the name that users know. */

@@ -25,6 +25,8 @@ export interface Problem {
   readonly offset?: number;
   readonly what: string;
   readonly object?: string;
+  /** Structure that does not match its checksum, though it can be read: damage, or a change by another program. */
+  readonly mismatch?: true;
 }
 
 /** What a look at an object found; objects never change, so one look is enough for all states. */

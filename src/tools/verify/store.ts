@@ -134,7 +134,8 @@ export class VerifiedStore {
     for (const heap of walked.heaps) {
       const at = this.file.base + heap;
       const hit = suspect.find(({ start, end }) => at >= start && at < end);
-      if (hit) walked.problems.push({ offset: at, what: `a heap of attributes lies in the ${hit.what}` });
+      if (hit)
+        walked.problems.push({ offset: at, what: `a heap of attributes lies in the ${hit.what}`, mismatch: true });
     }
     return walked;
   }
@@ -196,14 +197,14 @@ class CheckedTables {
   /** Every entry must lie inside the log, and in nothing that is known to be damaged. */
   *check(store: LogStore, datasets: ReadonlyMap<number, string>, damages: readonly Damage[]): Io<Problem[]> {
     const { logs, tables } = store.committed;
-    const inLog = joined(logs.map(({ address, size }) => ({ start: address, end: address + size })));
+    const inLog = joined(logs.map(({ address, size, written = address }) => ({ start: written, end: written + size })));
     const bad = damages.filter(({ in: where }) => where === 'data');
     const suspect = damages.filter(({ in: where }) => where === 'structure');
     const problems: Problem[] = [];
     for (const item of tables) {
       const here = { start: item.address, end: item.address + item.size };
       const hit = suspect.find((damage) => overlap(damage, here));
-      if (hit) problems.push({ offset: here.start, what: `a table lies in the ${hit.what}` });
+      if (hit) problems.push({ offset: here.start, what: `a table lies in the ${hit.what}`, mismatch: true });
       const look = yield* this.#look(store, item);
       if (look.trouble) problems.push(look.trouble);
       for (const [id, ranges] of look.data) {

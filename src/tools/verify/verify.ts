@@ -2,7 +2,8 @@ import { openForReading, realFile, subfilesOf } from '#platform';
 import { H5LogError, isH5LogError } from '../../base/errors.ts';
 import { ANY, CALLBACK, checkOptions, FLAG, PATH } from '../../base/options.ts';
 import { hasSubfiles } from '../../connector/open-log.ts';
-import { MOST_SUBFILES, readToken, tokenText } from '../../log/subfiles.ts';
+import { readToken } from '../../log/format/log-group.ts';
+import { MOST_SUBFILES, tokenText } from '../../log/subfiles.ts';
 import { httpStorage } from '../../storage/http.ts';
 import type { ByteStorage, Subfiles } from '../../storage/storage.ts';
 import type { Problem } from './checked-objects.ts';
@@ -19,8 +20,13 @@ export interface VerifyProgress {
 }
 
 export interface VerifyOptions {
-  /** Write the newest sound state to a file of this name. */
+  /**
+   * Write the newest state whose data is intact to a file of this name. Structure that does not match its checksum is kept if it can be
+   * read: other programs change attributes in place.
+   */
   repairTo?: string | URL;
+  /** With `repairTo`: only a state all of whose bytes match their checksums. */
+  strict?: boolean;
   /** Replace that file if it exists. */
   force?: boolean;
   progress?: (done: VerifyProgress) => void;
@@ -68,8 +74,15 @@ export async function verify(source: string | URL | ByteStorage, options: Verify
   const {
     signal,
     repairTo,
+    strict = false,
     force = false,
-  } = checkOptions('verify', options, { repairTo: PATH, force: FLAG, progress: CALLBACK, signal: ANY });
+  } = checkOptions('verify', options, {
+    repairTo: PATH,
+    strict: FLAG,
+    force: FLAG,
+    progress: CALLBACK,
+    signal: ANY,
+  });
   signal?.throwIfAborted();
   const isWeb = /^https?:\/\//i.test(String(source));
   const isPath = typeof source === 'string' || source instanceof URL;
@@ -80,7 +93,8 @@ export async function verify(source: string | URL | ByteStorage, options: Verify
     const stores = await openStores(storage, isPath && !isWeb ? subfilesOf(source) : null, opened);
     const verified = await new Verification(stores, options).run();
     const best = verified.states.findLast(({ commit }) => commit.good)?.state;
-    const made = repairTo === undefined ? {} : { repaired: await repair(stores, best, repairTo, force, signal) };
+    const kept = strict ? best : verified.states.findLast(({ readable }) => readable)?.state;
+    const made = repairTo === undefined ? {} : { repaired: await repair(stores, kept, repairTo, force, signal) };
     const bytes = [stores.main, ...stores.subfiles].reduce((sum, store) => sum + (store?.file.size ?? 0), 0);
     return {
       path: storage.name,
@@ -143,6 +157,8 @@ async function tokenOf(main: VerifiedStore): Promise<string | null> {
 interface CheckedState {
   readonly state: LogState;
   readonly commit: VerifiedCommit;
+  /** Nothing is wrong with it but checksums of structure. */
+  readonly readable: boolean;
 }
 
 class Verification {
@@ -169,7 +185,7 @@ class Verification {
     const found: CheckedState[] = [];
     for (const [i, state] of [...states.entries()].reverse()) {
       this.#options.signal?.throwIfAborted();
-      found.unshift({ state, commit: await this.#commit(state, i === states.length - 1) });
+      found.unshift(await this.#check(state, i === states.length - 1));
     }
     if (states.length === 0) await this.#withoutCommits();
     return { problems: [...this.#problems.values()], states: found };
@@ -198,7 +214,7 @@ class Verification {
     for (const [store, to, isMain] of all) await store.sum(to, isMain, done, this.#options.signal);
   }
 
-  async #commit(state: LogState, isNewest: boolean): Promise<VerifiedCommit> {
+  async #check(state: LogState, isNewest: boolean): Promise<CheckedState> {
     const own = ({ sequence }: Damage): boolean => sequence === state.sequence;
     const damages = this.#stores.main.damages.filter(own).map(problemOfDamage);
     for (const store of this.#stores.subfiles)
@@ -208,7 +224,8 @@ class Verification {
     this.#note(found);
     const problems = [...new Set([...damages, ...found].map(({ what }) => what))];
     const time = state.record ? new Date(state.record.time) : null;
-    return { sequence: state.sequence, time, good: problems.length === 0, problems };
+    const commit = { sequence: state.sequence, time, good: problems.length === 0, problems };
+    return { state, commit, readable: found.every(({ mismatch }) => mismatch) };
   }
 
   /** An ordinary HDF5 file, or what is left of a file. */
