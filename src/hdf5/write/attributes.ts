@@ -58,7 +58,12 @@ export function setPlainAttribute(
   space: Dataspace,
   data: Uint8Array,
 ): void {
-  putAttribute(structure, node, name, encodeAttribute(name, dtype, space, data).body, NONE, NONE, null);
+  setAttributeMessage(structure, node, name, encodeAttribute(name, dtype, space, data).body);
+}
+
+/** The same, with the encoded message. */
+export function setAttributeMessage(structure: Structure, node: ObjectNode, name: string, body: Uint8Array): void {
+  putAttribute(structure, node, name, body, NONE, NONE, null);
 }
 
 /** Sets an attribute whose value is encoded and says what it points to. Its type is encoded too, or a committed datatype. */

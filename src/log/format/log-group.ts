@@ -1,7 +1,8 @@
 import { putU64 } from '../../hdf5/format/byte-writer.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { encodeAttribute } from '../../hdf5/messages/attribute.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
-import { setPlainAttribute } from '../../hdf5/write/attributes.ts';
+import { setAttributeMessage, setPlainAttribute } from '../../hdf5/write/attributes.ts';
 import { type Structure, untrackOrder } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
 
@@ -64,6 +65,8 @@ export function writeCounts(structure: Structure, counts: LogCounts): void {
 
 /** The file offset of a log dataset, as an attribute of it: programs that copy objects move the data, but not what tables say. */
 const ADDRESS_ATTRIBUTE = '_address';
+/** Encoded once: every flush writes one, and they differ in eight bytes. */
+const ADDRESS_MESSAGE = encodeAttribute(ADDRESS_ATTRIBUTE, 'int64', simpleSpace([1]), new Uint8Array(8));
 
 export function* readAddress(structure: Structure, node: ObjectNode): Io<number | undefined> {
   const value = yield* structure.attribute(node, ADDRESS_ATTRIBUTE);
@@ -71,14 +74,15 @@ export function* readAddress(structure: Structure, node: ObjectNode): Io<number 
 }
 
 export function writeAddress(structure: Structure, node: ObjectNode, address: number): void {
-  const bytes = new Uint8Array(8);
-  putU64(new DataView(bytes.buffer), 0, address);
-  setPlainAttribute(structure, node, ADDRESS_ATTRIBUTE, 'int64', simpleSpace([1]), bytes);
+  const body = ADDRESS_MESSAGE.body.slice();
+  putU64(new DataView(body.buffer), ADDRESS_MESSAGE.dataAt, address);
+  setAttributeMessage(structure, node, ADDRESS_ATTRIBUTE, body);
 }
 
 /** Random bytes that tell a file from others. Its subfiles keep them, and so do the datasets of its log. */
 export const TOKEN = '_token';
 export const TOKEN_SIZE = 16;
+const TOKEN_SPACE = simpleSpace([TOKEN_SIZE]);
 
 export type Token = Uint8Array;
 
@@ -88,7 +92,14 @@ export function newToken(): Token {
 
 /** Of the root group, or of a dataset of the log. */
 export function writeToken(structure: Structure, node: ObjectNode, token: Token): void {
-  setPlainAttribute(structure, node, TOKEN, 'uint8', simpleSpace([token.length]), token);
+  setPlainAttribute(
+    structure,
+    node,
+    TOKEN,
+    'uint8',
+    token.length === TOKEN_SIZE ? TOKEN_SPACE : simpleSpace([token.length]),
+    token,
+  );
 }
 
 /** null in files of the original, and of h5log 0.1 without subfiles. */

@@ -13,6 +13,12 @@ const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 describe('docs/format.md', () => {
   test('shows the bytes of a small file, from the first to the last', () => {
     vi.spyOn(Date, 'now').mockReturnValue(Date.UTC(2026, 0, 1));
+    vi.spyOn(crypto, 'getRandomValues').mockImplementation((bytes) => {
+      (bytes as Uint8Array).forEach((_, i, all) => {
+        all[i] = i;
+      });
+      return bytes;
+    });
     const storage = memoryStorage();
     const file = File.createSync(storage);
     file.createDataset('x', { dtype: 'int8', shape: [3] }).write(Int8Array.of(1, 2, 3));
