@@ -151,8 +151,8 @@ describe('files', () => {
     expect(sources.filter(({ path }) => /(utils?|helpers?|misc|common|manager)\.ts$/i.test(path))).toEqual([]);
   });
 
-  test('are at most 250, ordinary HDF5 through h5wasm not counted', () => {
-    expect(sources.filter(({ path }) => !path.startsWith('connector/native/')).length).toBeLessThanOrEqual(250);
+  test('are at most 270, ordinary HDF5 through h5wasm not counted', () => {
+    expect(sources.filter(({ path }) => !path.startsWith('connector/native/')).length).toBeLessThanOrEqual(270);
   });
 
   test('have at most 500 lines', () => {
