@@ -1,28 +1,40 @@
 import { formatError } from '../base/errors.ts';
 
-/** Fletcher's checksum over big-endian 16-bit words, as libhdf5 computes it. */
+/** So many words cannot make a sum of more than 31 bits. */
+const BLOCK = 240;
+
+/**
+ * Fletcher's checksum over big-endian 16-bit words, as libhdf5 computes it. Modulo 65535 a word with its bytes swapped is 256 times
+ * the word, so that words can be added as this machine has them, and the bytes of the sums swapped in the end.
+ */
 function fletcherSum(bytes: Uint8Array): number {
+  if (bytes.byteOffset % 2 === 1) return fletcherSum(new Uint8Array(bytes));
+  const words = new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.length >> 1);
   let low = 0;
   let high = 0;
-  const words = bytes.length >> 1;
-  for (let i = 0; i < words; ) {
-    // The sums of up to 360 words cannot overflow 32 bits.
-    for (const stop = Math.min(i + 360, words); i < stop; i++) {
-      low += ((bytes[2 * i] as number) << 8) | (bytes[2 * i + 1] as number);
-      high += low;
+  for (let i = 0; i < words.length; ) {
+    for (const stop = Math.min(i + BLOCK, words.length); i < stop; i++) {
+      low = (low + (words[i] as number)) | 0;
+      high = (high + low) | 0;
     }
-    low = (low & 0xffff) + (low >>> 16);
-    high = (high & 0xffff) + (high >>> 16);
+    low = folded(low);
+    high = folded(high);
   }
   if (bytes.length & 1) {
-    low += (bytes[bytes.length - 1] as number) << 8;
+    low += bytes[bytes.length - 1] as number;
     high += low;
-    low = (low & 0xffff) + (low >>> 16);
-    high = (high & 0xffff) + (high >>> 16);
   }
-  low = (low & 0xffff) + (low >>> 16);
-  high = (high & 0xffff) + (high >>> 16);
+  low = swapped(folded(folded(low)));
+  high = swapped(folded(folded(high)));
   return ((high << 16) | low) >>> 0;
+}
+
+function folded(sum: number): number {
+  return (sum & 0xffff) + (sum >>> 16);
+}
+
+function swapped(word: number): number {
+  return ((word & 0xff) << 8) | (word >>> 8);
 }
 
 /** Appends the checksum of the data. */

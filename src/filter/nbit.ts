@@ -109,10 +109,11 @@ export function decodeNbit(bytes: Uint8Array, values: readonly number[], limit: 
     throw formatError(`nbit data of ${bytes.length} bytes for ${count} elements of ${type.bits} bits`);
   const out = new Uint8Array(count * type.size);
   if (isWord(type)) {
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     const block = numberBlock();
     for (let i = 0; i < count; i += BLOCK) {
       const n = Math.min(BLOCK, count - i);
-      unpackBits(bytes, (i / 8) * type.bits, type.bits, n, block);
+      unpackBits(view, (i / 8) * type.bits, type.bits, n, block);
       storeWords(block, n, type, out, i);
     }
     if (type.big) swapBytes(out, type.size);
@@ -248,51 +249,39 @@ export function numberBlock(): NumberBlock {
   return { low: new Uint32Array(BLOCK), high: new Uint32Array(BLOCK) };
 }
 
-/** Bytes that the widest block may have, and those that a load may read behind it. */
-const tail = new Uint8Array(BLOCK * 8 + 16);
+/** Room for the widest block and for what a load may read behind it. */
+const tail = new DataView(new ArrayBuffer(BLOCK * 8 + 16));
 
 /** Unpacks `count` numbers of `bits` (1 to 64) bits that begin at byte `at`. The caller checks that they are there. */
-export function unpackBits(bytes: Uint8Array, at: number, bits: number, count: number, into: NumberBlock): void {
-  if (bits <= 25) {
-    unpackNarrow(bytes, at, bits, count, into.low);
-    return;
+export function unpackBits(bytes: DataView, at: number, bits: number, count: number, into: NumberBlock): void {
+  const length = Math.ceil((bits * count) / 8);
+  let [view, from] = [bytes, at];
+  // The last numbers are loaded with up to 8 bytes behind them.
+  if (at + length + 8 > bytes.byteLength) {
+    new Uint8Array(tail.buffer).set(new Uint8Array(bytes.buffer, bytes.byteOffset + at, length));
+    [view, from] = [tail, 0];
   }
-  const end = at + Math.ceil((bits * count) / 8);
-  if (end + 8 <= bytes.length) {
-    unpackWide(bytes, at, bits, count, into);
-    return;
-  }
-  // A load of 72 bits would read behind the end, which is slow.
-  tail.set(bytes.subarray(at, end));
-  unpackWide(tail, 0, bits, count, into);
+  if (bits <= 25) unpackNarrow(view, from, bits, count, into.low);
+  else unpackWide(view, from, bits, count, into);
 }
 
-function unpackNarrow(bytes: Uint8Array, from: number, bits: number, count: number, low: Uint32Array): void {
-  const mask = 2 ** bits - 1;
-  let at = from;
-  let held = 0;
-  let window = 0;
-  for (let i = 0; i < count; i++) {
-    // At most 24 bits are held before each byte, so that 32 suffice.
-    while (held < bits) {
-      window = (window << 8) | (bytes[at++] as number);
-      held += 8;
-    }
-    held -= bits;
-    low[i] = (window >>> held) & mask;
-  }
+/** A number of 25 bits lies within four bytes wherever it begins. */
+function unpackNarrow(bytes: DataView, from: number, bits: number, count: number, low: Uint32Array): void {
+  const right = 32 - bits;
+  for (let i = 0, bit = 0; i < count; i++, bit += bits)
+    low[i] = (bytes.getInt32(from + (bit >>> 3)) << (bit & 7)) >>> right;
 }
 
-function unpackWide(bytes: Uint8Array, from: number, bits: number, count: number, { low, high }: NumberBlock): void {
+function unpackWide(bytes: DataView, from: number, bits: number, count: number, { low, high }: NumberBlock): void {
   const right = 64 - bits;
   for (let i = 0, bit = 0; i < count; i++, bit += bits) {
     const at = from + (bit >>> 3);
     const shift = bit & 7;
-    let a = load(bytes, at);
-    let b = load(bytes, at + 4);
+    let a = bytes.getInt32(at);
+    let b = bytes.getInt32(at + 4);
     if (shift > 0) {
       a = (a << shift) | (b >>> (32 - shift));
-      b = (b << shift) | ((bytes[at + 8] as number) >>> (8 - shift));
+      b = (b << shift) | (bytes.getUint8(at + 8) >>> (8 - shift));
     }
     // The number is now left-aligned in (a, b).
     if (right >= 32) {
@@ -305,15 +294,6 @@ function unpackWide(bytes: Uint8Array, from: number, bits: number, count: number
       high[i] = a >>> right;
     }
   }
-}
-
-function load(bytes: Uint8Array, at: number): number {
-  return (
-    ((bytes[at] as number) << 24) |
-    ((bytes[at + 1] as number) << 16) |
-    ((bytes[at + 2] as number) << 8) |
-    (bytes[at + 3] as number)
-  );
 }
 
 /** Packs `count` numbers into `bits` bits each, from byte `at` on; `into` has room for them and is zero there. */

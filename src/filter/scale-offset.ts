@@ -57,8 +57,8 @@ export function decodeScaleOffset(bytes: Uint8Array, values: readonly number[], 
     const least = new DataView(new ArrayBuffer(8));
     for (let i = 0; i < width; i++) least.setUint8(i, bytes[5 + i] as number);
     out = new Uint8Array(count * size);
-    if (float) restoreFloats(bytes, bits, parameters, least, out);
-    else restoreIntegers(bytes, bits, parameters, least.getUint32(0, true), least.getUint32(4, true), out);
+    if (float) restoreFloats(view, bits, parameters, least, out);
+    else restoreIntegers(view, bits, parameters, least.getUint32(0, true), least.getUint32(4, true), out);
   }
   if (big) swapBytes(out, size);
   return out;
@@ -69,54 +69,54 @@ function isPassed({ float, factor, size }: Parameters): boolean {
   return !float && factor === size * 8;
 }
 
-/** Unpacks block by block; numbers of no bits are zeros. */
-function* blocks(bytes: Uint8Array, bits: number, count: number): Generator<[NumberBlock, number, number]> {
-  const block = numberBlock();
-  for (let i = 0; i < count; i += BLOCK) {
-    const n = Math.min(BLOCK, count - i);
-    if (bits > 0) unpackBits(bytes, HEADER + (i / 8) * bits, bits, n, block);
-    yield [block, i, n];
-  }
-}
-
 function restoreIntegers(
-  bytes: Uint8Array,
+  bytes: DataView,
   bits: number,
   { count, size, fill }: Parameters,
   least: number,
   leastHigh: number,
   out: Uint8Array,
 ): void {
-  // A number above all others never occurs: then nothing stands for the fill value.
-  const fillLow = fill ? 2 ** Math.min(bits, 32) - 1 : -1;
-  const fillHigh = fill && bits > 32 ? 2 ** (bits - 32) - 1 : 0;
-  if (size === 8) {
-    const words = new Uint32Array(out.buffer);
-    for (const [{ low, high }, first, n] of blocks(bytes, bits, count)) {
-      for (let i = 0, to = 2 * first; i < n; i++, to += 2) {
-        const a = low[i] as number;
-        const b = high[i] as number;
-        if (a === fillLow && b === fillHigh && fill) {
-          words[to] = fill.low;
-          words[to + 1] = fill.high;
-        } else {
-          const sum = a + least;
-          words[to] = sum;
-          words[to + 1] = b + leastHigh + (sum > 0xffffffff ? 1 : 0);
-        }
-      }
-    }
-    return;
+  const fillLow = fill ? lowCode(bits) : NEVER;
+  const words = size > 2 ? new Uint32Array(out.buffer) : null;
+  const shorts = size === 2 ? new Uint16Array(out.buffer) : null;
+  const block = numberBlock();
+  for (let first = 0; first < count; first += BLOCK) {
+    const n = Math.min(BLOCK, count - first);
+    if (bits > 0) unpackBits(bytes, HEADER + (first / 8) * bits, bits, n, block);
+    if (!words) addNarrow(block.low, n, least, fillLow, fill?.low ?? 0, shorts ?? out, first);
+    else if (size === 4) addWords(block.low, n, least, fillLow, fill?.low ?? 0, words, first);
+    // Without a carry the upper words are all the same.
+    else if (!fill && bits < 32 && least + lowCode(bits) <= 0xffffffff)
+      addToLow(block.low, n, least, leastHigh, words, first);
+    else addLong(block, n, { bits, fill, least, leastHigh }, words, first);
   }
-  const fillValue = fill?.low ?? 0;
-  const numbers = size === 1 ? out : size === 2 ? new Uint16Array(out.buffer) : new Uint32Array(out.buffer);
-  for (const [{ low }, first, n] of blocks(bytes, bits, count)) {
-    if (size === 4) addWords(low, n, least, fillLow, fillValue, numbers as Uint32Array, first);
-    else
-      for (let i = 0; i < n; i++) {
-        const a = low[i] as number;
-        numbers[first + i] = a === fillLow ? fillValue : a + least;
-      }
+}
+
+/** No number is so: then nothing stands for the fill value. */
+const NEVER = -1;
+
+/** The number whose bits are all set, and which stands for the fill value: its lower 32 bits. */
+function lowCode(bits: number): number {
+  return 2 ** Math.min(bits, 32) - 1;
+}
+
+function highCode(bits: number): number {
+  return bits > 32 ? 2 ** (bits - 32) - 1 : 0;
+}
+
+function addNarrow(
+  from: Uint32Array,
+  count: number,
+  least: number,
+  fillCode: number,
+  fillValue: number,
+  to: Uint8Array | Uint16Array,
+  first: number,
+): void {
+  for (let i = 0; i < count; i++) {
+    const a = from[i] as number;
+    to[first + i] = a === fillCode ? fillValue : (a + least) | 0;
   }
 }
 
@@ -135,38 +135,77 @@ function addWords(
   }
 }
 
+function addToLow(
+  from: Uint32Array,
+  count: number,
+  least: number,
+  leastHigh: number,
+  to: Uint32Array,
+  first: number,
+): void {
+  for (let i = 0, at = 2 * first; i < count; i++, at += 2) {
+    to[at] = ((from[i] as number) + least) | 0;
+    to[at + 1] = leastHigh;
+  }
+}
+
+function addLong(
+  { low, high }: NumberBlock,
+  count: number,
+  parts: Pick<Parameters, 'fill'> & { readonly bits: number; readonly least: number; readonly leastHigh: number },
+  to: Uint32Array,
+  first: number,
+): void {
+  const { bits, fill, least, leastHigh } = parts;
+  const fillLow = fill ? lowCode(bits) : NEVER;
+  const fillHigh = highCode(bits);
+  for (let i = 0, at = 2 * first; i < count; i++, at += 2) {
+    const a = low[i] as number;
+    const b = bits > 32 ? (high[i] as number) : 0;
+    if (a === fillLow && b === fillHigh && fill) {
+      to[at] = fill.low;
+      to[at + 1] = fill.high;
+    } else {
+      const sum = a + least;
+      to[at] = sum;
+      to[at + 1] = b + leastHigh + (sum > 0xffffffff ? 1 : 0);
+    }
+  }
+}
+
 function restoreFloats(
-  bytes: Uint8Array,
+  bytes: DataView,
   bits: number,
   { count, size, fill, factor }: Parameters,
   leastBytes: DataView,
   out: Uint8Array,
 ): void {
-  const fillLow = fill ? 2 ** Math.min(bits, 32) - 1 : -1;
-  const fillHigh = fill && bits > 32 ? 2 ** (bits - 32) - 1 : 0;
+  const fillLow = fill ? lowCode(bits) : NEVER;
+  const fillHigh = highCode(bits);
   const fillValue = fill ? floatOf(fill.low, fill.high, size) : 0;
   // Read as decimal: Math.pow may be off by a bit.
   const scale = Number(`1e${factor}`);
-  if (size === 4) {
-    // All steps in single precision, as libhdf5 does them.
-    const least = leastBytes.getFloat32(0, true);
-    const unit = Math.fround(scale);
-    const numbers = new Float32Array(out.buffer);
-    for (const [{ low }, first, n] of blocks(bytes, bits, count)) {
+  const block = numberBlock();
+  const { low, high } = block;
+  const singles = size === 4 ? new Float32Array(out.buffer) : null;
+  const doubles = size === 8 ? new Float64Array(out.buffer) : null;
+  const least = size === 4 ? leastBytes.getFloat32(0, true) : leastBytes.getFloat64(0, true);
+  const unit = Math.fround(scale);
+  for (let first = 0; first < count; first += BLOCK) {
+    const n = Math.min(BLOCK, count - first);
+    if (bits > 0) unpackBits(bytes, HEADER + (first / 8) * bits, bits, n, block);
+    if (singles) {
+      // All steps in single precision, as libhdf5 does them.
       for (let i = 0; i < n; i++) {
         const a = low[i] as number;
-        numbers[first + i] = a === fillLow ? fillValue : Math.fround(Math.fround(a) / unit) + least;
+        singles[first + i] = a === fillLow ? fillValue : Math.fround(Math.fround(a) / unit) + least;
       }
-    }
-    return;
-  }
-  const least = leastBytes.getFloat64(0, true);
-  const numbers = new Float64Array(out.buffer);
-  for (const [{ low, high }, first, n] of blocks(bytes, bits, count)) {
-    for (let i = 0; i < n; i++) {
-      const a = low[i] as number;
-      const b = high[i] as number;
-      numbers[first + i] = a === fillLow && b === fillHigh ? fillValue : (b * 2 ** 32 + a) / scale + least;
+    } else if (doubles) {
+      for (let i = 0; i < n; i++) {
+        const a = low[i] as number;
+        const b = high[i] as number;
+        doubles[first + i] = a === fillLow && b === fillHigh ? fillValue : (b * 2 ** 32 + a) / scale + least;
+      }
     }
   }
 }

@@ -17,6 +17,8 @@ const SEGMENT = 64;
 const REST_OF_SEGMENT = 5;
 /** No encoder writes longer unary numbers: plain numbers would be shorter. */
 const MOST_UNARY = 2 ** 20;
+/** Bytes of a block of 32 pixels of 32 bits, and some more. */
+const PADDING = 160;
 /** The largest code of a pair of numbers. */
 const MOST_PAIR = 90;
 
@@ -44,7 +46,7 @@ export function decodeSzip(bytes: Uint8Array, parameters: readonly number[], lim
 }
 
 class SzipDecoder {
-  readonly #bytes: Uint8Array;
+  readonly #view: DataView;
   readonly #end: number;
   /** The next bit is bit `#bit` (0: the most significant one) from byte `#at` on. */
   #at = 0;
@@ -58,9 +60,10 @@ class SzipDecoder {
   #zeros = 0;
 
   constructor(bytes: Uint8Array, bits: number, block: number, differences: boolean) {
-    // Loads of four bytes may read behind the end, where zeros are.
-    this.#bytes = new Uint8Array(bytes.length + 8);
-    this.#bytes.set(bytes);
+    // Loads may read behind the end, where zeros are: up to a whole block.
+    const padded = new Uint8Array(bytes.length + PADDING);
+    padded.set(bytes);
+    this.#view = new DataView(padded.buffer);
     this.#end = bytes.length;
     this.#bits = bits;
     this.#block = block;
@@ -108,13 +111,41 @@ class SzipDecoder {
         this.#zeros = this.#zeroBlocks(b, blocks) - 1;
       }
     } else {
-      const from = first ? 1 : 0;
-      const k = code - 1;
       if (first) values[0] = this.#take(this.#bits);
-      for (let i = from; i < size; i++) values[i] = this.#unary();
-      if (k > 0) for (let i = from; i < size; i++) values[i] = ((values[i] as number) << k) | this.#take(k);
+      this.#split(first ? 1 : 0, code - 1);
     }
     if (this.#at + ((this.#bit + 7) >>> 3) > this.#end) throw formatError('szip data ends too early');
+  }
+
+  /** Unary numbers, then `k` more bits of each. */
+  #split(from: number, k: number): void {
+    const values = this.#values;
+    const view = this.#view;
+    const at = this.#at;
+    let bit = this.#bit;
+    for (let i = from; i < values.length; i++) {
+      const zeros = Math.clz32(view.getInt32(at + (bit >>> 3)) << (bit & 7));
+      if (zeros < 25) {
+        values[i] = zeros;
+        bit += zeros + 1;
+      } else {
+        this.#bit = bit;
+        values[i] = this.#unary();
+        bit = this.#bit;
+      }
+    }
+    if (k > 24) {
+      this.#bit = bit;
+      for (let i = from; i < values.length; i++) values[i] = ((values[i] as number) << k) | this.#take(k);
+      return;
+    }
+    if (k > 0) {
+      for (let i = from; i < values.length; i++, bit += k) {
+        const low = (view.getInt32(at + (bit >>> 3)) << (bit & 7)) >>> (32 - k);
+        values[i] = ((values[i] as number) << k) | low;
+      }
+    }
+    this.#bit = bit;
   }
 
   #zeroBlocks(b: number, blocks: number): number {
@@ -142,14 +173,7 @@ class SzipDecoder {
 
   /** At least 25 bits, left-aligned. */
   #peek(): number {
-    const bytes = this.#bytes;
-    const at = this.#at + (this.#bit >>> 3);
-    const word =
-      ((bytes[at] as number) << 24) |
-      ((bytes[at + 1] as number) << 16) |
-      ((bytes[at + 2] as number) << 8) |
-      (bytes[at + 3] as number);
-    return word << (this.#bit & 7);
+    return this.#view.getInt32(this.#at + (this.#bit >>> 3)) << (this.#bit & 7);
   }
 
   #take(bits: number): number {
@@ -187,10 +211,11 @@ function undoDifferences(values: Uint32Array, count: number, before: number, mos
     const mapped = values[i] as number;
     const lower = last <= most - last;
     const room = lower ? last : most - last;
-    const half = Math.ceil(mapped / 2);
+    const half = (mapped >>> 1) + (mapped & 1);
     if (half > room) last = lower ? mapped : most - mapped;
-    else last += mapped % 2 === 0 ? half : -half;
+    else last += mapped & 1 ? -half : half;
     values[i] = last;
+    // Damaged data may leave the range.
     last = values[i] as number;
   }
   return last;
