@@ -10,7 +10,7 @@ export default command({
   summary: 'check every committed byte: structure, tables, checksums',
   details: [
     'Compares the checksums of all commits with the file, checks every object and every table of the newest commit, and reports what is damaged and which commits are intact. ' +
-      'Without checksums, or without a log, only the structure is checked. The exit code is 1 if anything is damaged.',
+      'Without checksums only structure and tables are checked. Of ordinary datasets the fletcher32 checksums of their chunks are compared, if they have any. The exit code is 1 if anything is damaged.',
     '--repair-to writes the newest commit whose data is intact to another file. Structure that does not match its checksum but can be read is kept: other programs change attributes in place. With --strict it goes back to the newest commit without any. If the superblock is lost, commits are found by searching the whole file.',
   ],
   positionals: [{ name: 'FILE', help: 'the file; its subfiles are found automatically' }],
@@ -45,13 +45,17 @@ export default command({
 });
 
 function* lines(result: VerifyResult, all: boolean): Iterable<string> {
-  const { path, sound, checksums, commits, problems, newestSound, bytes, repaired } = result;
+  const { path, sound, checksums, chunkSums, commits, problems, newestSound, bytes, repaired } = result;
   const rate = `${scaled(bytes, 'B')} in ${seconds(result.seconds)}`;
   yield `${path}: ${sound ? 'sound' : `DAMAGED, ${several(problems.length, 'problem')}`} (${rate})`;
   const good = commits.filter((commit) => commit.good).length;
-  if (commits.length === 0) yield '  no log: only the structure was checked';
+  const chunks = `the fletcher32 checksums of ${several(chunkSums, 'chunk')}`;
+  if (commits.length === 0 && chunkSums === 0)
+    yield '  no log, and no fletcher32 checksums to compare: only the structure was checked';
+  else if (commits.length === 0) yield `  no log: the structure and ${chunks} were checked`;
   else
     yield `  ${several(commits.length, 'commit')}, ${checksums ? 'with checksums' : 'without checksums: only structure and tables were checked'}`;
+  if (commits.length > 0 && chunkSums > 0) yield `  ${chunks} of ordinary datasets were checked as well`;
   if (!sound && commits.length > 0) {
     const last =
       newestSound === null ? 'none of them is good' : `${counted(good)} of them good, the newest is ${newestSound}`;

@@ -1,13 +1,16 @@
 import { lookup3 } from '../../base/checksum.ts';
-import { formatError, type H5LogError } from '../../base/errors.ts';
+import { formatError, type H5LogError, isH5LogError } from '../../base/errors.ts';
 import { nothing } from '../../connector/open-log.ts';
 import { decodeValues } from '../../dtype/decode.ts';
 import { visitHeapIds } from '../../dtype/heap-ids.ts';
+import { checkFletcher32 } from '../../filter/fletcher32.ts';
+import { unfilter, withoutWaiting } from '../../filter/pipeline.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import { Budget } from '../../hdf5/format/file-bytes.ts';
 import { attributeParts } from '../../hdf5/graph/attribute-value.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { readChunkIndex } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { elementCount } from '../../hdf5/messages/dataspace.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { readBtree2, walkBtree1 } from '../../hdf5/read/btree.ts';
@@ -51,6 +54,10 @@ export interface Walked {
 
 /** Looks at every object of one state after the other; what states share is looked at once. */
 export class CheckedObjects {
+  /** Chunks whose fletcher32 checksum was compared. */
+  chunkSums = 0;
+  /** Called with the bytes of each of these chunks; may throw to stop. */
+  onChunk: (bytes: number) => void = () => {};
   readonly #looks = new Map<number, Look>();
 
   *walk(structure: Structure, isLog: boolean): Io<Walked> {
@@ -61,7 +68,7 @@ export class CheckedObjects {
     for (const [address, path] of paths) {
       let look = this.#looks.get(address);
       if (!look) {
-        look = yield* lookAt(structure, address, path, isLog);
+        look = yield* lookAt(structure, address, path, isLog, (bytes) => this.#summed(bytes));
         this.#looks.set(address, look);
       }
       problems.push(...look.problems);
@@ -79,9 +86,20 @@ export class CheckedObjects {
     }
     return { problems, heaps, datasets, objects: paths.size };
   }
+
+  #summed(bytes: number): void {
+    this.chunkSums++;
+    this.onChunk(bytes);
+  }
 }
 
-function* lookAt(structure: Structure, address: number, path: string, isLog: boolean): Io<Look> {
+function* lookAt(
+  structure: Structure,
+  address: number,
+  path: string,
+  isLog: boolean,
+  onChunk: (bytes: number) => void,
+): Io<Look> {
   const { loader } = structure;
   const problems: Problem[] = [];
   const heaps: number[] = [];
@@ -122,6 +140,7 @@ function* lookAt(structure: Structure, address: number, path: string, isLog: boo
     try {
       const parts = structure.dataset(node);
       yield* checkLayout(structure, node, parts);
+      problems.push(...(yield* checkChunkSums(structure, node, parts, path, onChunk)));
       if (isLog && !path.startsWith(`/${LOG_GROUP}/`)) id = (yield* readAnchor(structure, node))?.id ?? -1;
     } catch (error) {
       note(error, path);
@@ -179,6 +198,50 @@ function* checkLayout(structure: Structure, node: ObjectNode, parts: DatasetPart
       if (cursor.u32() !== sum) throw formatError('checksum of a chunk index is wrong', file.base + index.address);
     }
   }
+}
+
+const FLETCHER32 = 3;
+
+/** Compares the fletcher32 checksums of an ordinary dataset's chunks; other filters that follow it are undone first. */
+function* checkChunkSums(
+  { loader: { file } }: Structure,
+  node: ObjectNode,
+  { layout, filters, space }: DatasetParts,
+  path: string,
+  onChunk: (bytes: number) => void,
+): Io<Problem[]> {
+  const problems: Problem[] = [];
+  const at = filters.findIndex(({ id }) => id === FLETCHER32);
+  if (at < 0 || layout?.kind !== 'chunked' || space.kind !== 'simple') return problems;
+  const { chunk, elementSize, index } = layout;
+  const { shape, maxShape } = space;
+  // Bit 0 of the flags of a version 4 layout: chunks that reach beyond the shape are stored without filters.
+  const [version = 0, , flags = 0] = node.message(MESSAGE.layout)?.content ?? [];
+  const hasPlainEdges = version >= 4 && (flags & 1) !== 0;
+  const isEdge = (cell: readonly number[]): boolean =>
+    cell.some((k, d) => (k + 1) * (chunk[d] as number) > (shape[d] as number));
+  const whole = { size: elementSize * sizeOf(chunk), elementSize, shape: chunk };
+  const chunks = yield* readChunkIndex(file, index, { maxShape, chunk, elementSize, filtered: true });
+  const budget = new Budget(file);
+  for (const { cell, address, size, mask } of chunks) {
+    if (mask & (1 << at) || (hasPlainEdges && isEdge(cell))) continue;
+    budget.spend(size, address, 'chunks');
+    const isOutermost = filters.every((_, i) => i <= at || mask & (1 << i));
+    try {
+      const bytes = yield* file.read(address, size, 'chunk');
+      if (isOutermost) checkFletcher32(bytes);
+      else withoutWaiting(unfilter(bytes, filters, mask, whole));
+    } catch (error) {
+      // A filter of others around the checksum: nobody here can compare it.
+      if (isH5LogError(error, 'UNSUPPORTED')) continue;
+      const { message } = mustBeDamage(error);
+      const start = cell.map((k, d) => k * (chunk[d] as number));
+      const what = `chunk at (${start.join(', ')}) of ${path}: ${message}`;
+      problems.push({ object: path, offset: file.base + address, what });
+    }
+    onChunk(size);
+  }
+  return problems;
 }
 
 export function problemOf(error: H5LogError, what: string, object: string, offset?: number): Problem {

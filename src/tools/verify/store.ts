@@ -24,7 +24,7 @@ export class VerifiedStore {
   readonly states: States;
   readonly history: History;
   readonly damages: Damage[] = [];
-  readonly #objects = new CheckedObjects();
+  readonly objects = new CheckedObjects();
   readonly #tables = new CheckedTables();
 
   private constructor(file: CheckedFile, states: States, history: History) {
@@ -129,7 +129,7 @@ export class VerifiedStore {
 
   /** Every object of a state, and whether what has no checksum of its own lies in damaged bytes. */
   async walk({ structure }: OpenState, isLog: boolean): Promise<Walked> {
-    const walked = await this.file.run(this.#objects.walk(structure, isLog));
+    const walked = await this.file.run(this.objects.walk(structure, isLog));
     const suspect = this.damages.filter(({ in: where }) => where === 'structure');
     for (const heap of walked.heaps) {
       const at = this.file.base + heap;

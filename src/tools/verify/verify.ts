@@ -48,6 +48,8 @@ export interface VerifyResult {
   readonly sound: boolean;
   /** Whether there are checksums to compare with; without them only structure and tables are looked at. */
   readonly checksums: boolean;
+  /** Chunks of ordinary datasets whose fletcher32 checksum was compared. */
+  readonly chunkSums: number;
   /** Oldest first; none in a file without a log. */
   readonly commits: readonly VerifiedCommit[];
   readonly problems: readonly Problem[];
@@ -100,6 +102,7 @@ export async function verify(source: string | URL | ByteStorage, options: Verify
       path: storage.name,
       sound: verified.problems.length === 0,
       checksums: stores.main.records.some(({ kind }) => kind !== 0),
+      chunkSums: stores.main.objects.chunkSums,
       commits: verified.states.map(({ commit }) => commit),
       problems: verified.problems,
       newestSound: best?.sequence ?? null,
@@ -174,6 +177,7 @@ class Verification {
   async run(): Promise<{ problems: Problem[]; states: CheckedState[] }> {
     const { main, subfiles } = this.#stores;
     const states = statesOf(main);
+    this.#watchChunks(states.length === 0);
     this.#note(main.troubles);
     for (const [g, store] of subfiles.entries()) {
       if (store) this.#note(named(store, store.troubles));
@@ -226,6 +230,18 @@ class Verification {
     const time = state.record ? new Date(state.record.time) : null;
     const commit = { sequence: state.sequence, time, good: problems.length === 0, problems };
     return { state, commit, readable: found.every(({ mismatch }) => mismatch) };
+  }
+
+  /** Chunks with checksums of their own may be most of an ordinary file; a log reports the bytes of its commits. */
+  #watchChunks(isOrdinary: boolean): void {
+    const { objects, file } = this.#stores.main;
+    const { progress, signal } = this.#options;
+    let bytes = 0;
+    objects.onChunk = (more) => {
+      signal?.throwIfAborted();
+      bytes += more;
+      if (isOrdinary) progress?.({ bytes, total: file.size });
+    };
   }
 
   /** An ordinary HDF5 file, or what is left of a file. */
