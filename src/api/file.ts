@@ -9,6 +9,7 @@ import type { Commit, FileSession } from '../connector/file-session.ts';
 import { beginCreate, beginOpen, type Opening, wantsNative } from '../connector/opening.ts';
 import type { CommonOptions, CreateOptions, OpenOptions } from '../connector/options.ts';
 import { Session } from '../connector/session.ts';
+import { renewStorage } from '../storage/http.ts';
 import { driveAsync, driveSync } from '../storage/io.ts';
 import { JobQueue } from '../storage/jobs.ts';
 import type { ByteStorage } from '../storage/storage.ts';
@@ -133,6 +134,7 @@ export class File extends Group {
   async refresh(): Promise<boolean> {
     if (this.mode === 'r+') return false;
     if (this.#isShared) return this.refreshSync();
+    await renewStorage(this.#session.storage);
     return driveAsync(this.#session.storage, this.#session.refresh());
   }
 

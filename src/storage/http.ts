@@ -17,7 +17,7 @@ const MAX_WHOLE_FILE = 64 * 2 ** 20;
 export function httpStorage(url: string | URL, options: HttpOptions = {}): ByteStorage {
   checkNames('httpStorage', options, { fetch: true, headers: true });
   const file = new RemoteFile(String(url), options);
-  return {
+  const storage: ByteStorage = {
     name: file.name,
     size: async () => (await file.opened()).size,
     async read(into, offset) {
@@ -27,10 +27,22 @@ export function httpStorage(url: string | URL, options: HttpOptions = {}): ByteS
     },
     close: async () => file.close(),
   };
+  renewals.set(storage, () => file.renew());
+  return storage;
+}
+
+const renewals = new WeakMap<ByteStorage, () => Promise<void>>();
+
+/** Before a reader looks for newer commits: asks the server again what the file is now. Other storages always tell. */
+export async function renewStorage(storage: ByteStorage): Promise<void> {
+  await renewals.get(storage)?.();
 }
 
 interface Opened {
+  readonly version: Version;
   readonly size: number;
+  /** The beginning of the file: a commit of a log changes it. */
+  readonly first: Uint8Array;
   readonly cache: Pick<BlockCache, 'read'>;
 }
 
@@ -44,6 +56,8 @@ class RemoteFile {
   readonly #options: HttpOptions;
   readonly #ending = new AbortController();
   #opened: Promise<Opened> | undefined;
+  /** A browser's cache may hold ranges of an older version; after the first renewal it is not asked any more. */
+  #cache: 'default' | 'no-store' = 'default';
 
   constructor(name: string, options: HttpOptions) {
     this.name = name;
@@ -61,6 +75,15 @@ class RemoteFile {
       return opening;
     }
     return this.attempt('open', undefined, () => this.#opened as Promise<Opened>);
+  }
+
+  /** Keeps what is cached only if the file is the same, as far as the server tells, and begins with the same bytes. */
+  async renew(): Promise<void> {
+    const known = await this.opened();
+    this.#cache = 'no-store';
+    const found = await this.attempt('open', undefined, () => this.#retried(() => this.#open()));
+    const isSame = sameVersion(known.version, found.version) && equalBytes(known.first, found.first);
+    if (!isSame) this.#opened = Promise.resolve(found);
   }
 
   /** Adds the URL and the offset to errors; requests that `close` aborts fail with CLOSED. */
@@ -99,12 +122,12 @@ class RemoteFile {
       const version = versionOf(response, range.size);
       const cache = new BlockCache((into, offset) => this.#fetchRange(into, offset, version), range.size);
       if (range.end === Math.min(BLOCK_SIZE, range.size)) cache.put(0, first);
-      return { size: range.size, cache };
+      return { version, size: range.size, first, cache };
     }
     // An empty file has no satisfiable range, and the response to that names the size.
     if (response.status === 416 && rangeOf(response)?.size === 0) {
       await response.body?.cancel();
-      return { size: 0, cache: { read: async () => 0 } };
+      return { version: versionOf(response, 0), size: 0, first: new Uint8Array(0), cache: { read: async () => 0 } };
     }
     if (response.status !== 200) throw await this.#error(response, `status ${response.status}`);
     const whole = await readAll(response, MAX_WHOLE_FILE);
@@ -113,7 +136,8 @@ class RemoteFile {
       throw await this.#error(response, `the server does not support range requests; ${limit}`);
     }
     const cache = new BlockCache(async (into, at) => into.set(whole.subarray(at, at + into.length)), whole.byteLength);
-    return { size: whole.byteLength, cache };
+    const { byteLength: size } = whole;
+    return { version: versionOf(response, size), size, first: whole.subarray(0, BLOCK_SIZE), cache };
   }
 
   /** Fetches until `into` is full: a server may send less than was requested. */
@@ -146,11 +170,13 @@ class RemoteFile {
 
   #request(offset: number, length: number): Promise<Response> {
     const send = this.#options.fetch ?? globalThis.fetch;
-    return send(this.name, {
+    const init = {
       // With a range, fetch itself requests no compression: a range would apply to the compressed bytes.
       headers: { ...this.#options.headers, range: `bytes=${offset}-${offset + length - 1}` },
       signal: this.#ending.signal,
-    });
+      cache: this.#cache,
+    };
+    return send(this.name, init);
   }
 
   /** Tries once more after a network failure. A response of the server, even an error, is not retried. */
@@ -191,6 +217,10 @@ function versionOf(response: Response, size: number | undefined): Version {
 function sameVersion(a: Version, b: Version): boolean {
   const same = <T>(x: T, y: T): boolean => x == null || y == null || x === y;
   return same(a.size, b.size) && same(a.etag, b.etag) && same(a.modified, b.modified);
+}
+
+function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }
 
 /** Content-Range: the bytes from `start` up to but not including `end` of `size` (undefined if `*`). An unsatisfied range (`*`) is 0 to 0. */

@@ -57,6 +57,20 @@ withOracle('chromium', 'opening files in Chromium', () => {
       expect(await runInWorker(readX, '/top.h5')).toBe('6');
     });
 
+    test('a log that grows on the server is followed by refresh, whatever the browser has cached', async () => {
+      const { site, url } = lab.serve({ bytes: await logOf(1, 2), sent: { 'cache-control': 'max-age=1000' } });
+      const { run } = await lab.open();
+      const shape = async ({ File }: H5log, from: string): Promise<readonly number[]> => {
+        const kept = globalThis as { reader?: import('h5log').File };
+        if (kept.reader) await kept.reader.refresh();
+        kept.reader ??= await File.open(from);
+        return kept.reader.dataset('x').shape;
+      };
+      expect(await run(shape, url)).toEqual([2]);
+      site.bytes = await logOf(1, 2, 3);
+      expect(await run(shape, url)).toEqual([3]);
+    });
+
     test('a name that is not there gives NOT_FOUND with the whole URL', async () => {
       const { page, run } = await lab.open('/run/page.html');
       expect(await run(readX, 'missing.h5')).toBe(`NOT_FOUND: ${new URL('missing.h5', page.url())}: status 404`);

@@ -1,9 +1,11 @@
+import { File } from 'h5log';
+import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
 import { httpStorage } from '../../src/storage/http.ts';
 import type { ByteStorage } from '../../src/storage/storage.ts';
 import { storageConformance } from './conformance.ts';
 import { errorOf, expectBytes, pattern } from './scratch.ts';
-import { startServer } from './server.ts';
+import { type Site, startServer } from './server.ts';
 
 const serve = await startServer();
 const BLOCK = 65_536;
@@ -159,5 +161,65 @@ describe('what goes wrong', () => {
     const size = errorOf(() => storage.size());
     await storage.close();
     expect(await size).toMatchObject({ code: 'CLOSED' });
+  });
+});
+
+describe('a log that grows on a server', () => {
+  /** A writer in memory, and the site that serves what it has committed. */
+  async function growing(options: Partial<Site> = {}) {
+    const storage = memoryStorage();
+    const file = await File.create(storage);
+    const x = file.createDataset('x', { dtype: 'int32', shape: [0], maxShape: [null] });
+    const append = async (count: number): Promise<Uint8Array> => {
+      const [start = 0] = x.shape;
+      x.resize([start + count]);
+      x.write(new Int32Array(count).fill(start), { start: [start], count: [count] });
+      await file.flush();
+      return storage.bytes();
+    };
+    const { site, url } = serve({ bytes: await append(10), ...options });
+    return { site, url, append: async (count: number) => Object.assign(site, { bytes: await append(count) }) };
+  }
+
+  test.each([
+    ['with an ETag', { etag: '"1"' }, { etag: '"2"' }],
+    ['with an ETag that does not tell', { etag: '"1"' }, {}],
+    ['without ranges', { noRanges: true }, {}],
+  ])('is followed by refresh: %s', async (_, before, after) => {
+    const { site, url, append } = await growing(before);
+    const reader = await File.open(url);
+    const x = reader.dataset('x', 'int32');
+    expect([await reader.refresh(), x.shape[0]]).toEqual([false, 10]);
+    await append(5);
+    Object.assign(site, after);
+    expect([await reader.refresh(), x.shape[0]]).toEqual([true, 15]);
+    expect([...(await x.read({ start: [9], count: [3] }))]).toEqual([0, 10, 10]);
+    await append(500_000);
+    expect([await reader.refresh(), x.shape[0]]).toEqual([true, 500_015]);
+    expect([...(await x.read({ start: [500_014], count: [1] }))]).toEqual([15]);
+    await reader.close();
+  });
+
+  test('costs one request when there is nothing new, and nothing is forgotten', async () => {
+    const { site, url } = await growing({ etag: '"1"' });
+    const reader = await File.open(url);
+    await reader.dataset('x').read();
+    site.asked.length = 0;
+    expect(await reader.refresh()).toBe(false);
+    await reader.dataset('x').read();
+    expect(site.asked).toEqual(['bytes=0-65535']);
+    await reader.close();
+  });
+
+  test('that cannot be reached any more leaves the reader where it was', async () => {
+    const { site, url, append } = await growing();
+    const reader = await File.open(url);
+    site.status = 503;
+    expect(await errorOf(() => reader.refresh())).toMatchObject({ code: 'STORAGE' });
+    delete site.status;
+    expect((await reader.dataset('x').read()).length).toBe(10);
+    await append(1);
+    expect([await reader.refresh(), reader.dataset('x').shape[0]]).toEqual([true, 11]);
+    await reader.close();
   });
 });
