@@ -8,7 +8,7 @@ export { solo } from './comm/solo.ts';
 export type { Commit } from './connector/file-session.ts';
 export type { CommonOptions, CreateOptions, OpenOptions } from './connector/options.ts';
 export { T } from './dtype/construct.ts';
-export type { ArrayOf, Described, DType, NumberType, TypedArray, ValueOf } from './dtype/model.ts';
+export type { ArrayOf, Columns, Described, DType, InputOf, NumberType, TypedArray, ValueOf } from './dtype/model.ts';
 export { type FilterCodec, type FilterInfo, registerFilter } from './filter/pipeline.ts';
 export { type Selection, select, type Where } from './space/select.ts';
 export type { Coordinates, Slab } from './space/shape.ts';

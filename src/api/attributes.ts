@@ -4,7 +4,8 @@ import { checkType } from '../dtype/check.ts';
 import { T } from '../dtype/construct.ts';
 import { arrayKind } from '../dtype/convert.ts';
 import { describeValue } from '../dtype/describe.ts';
-import { type DType, fullType, type TypedArray } from '../dtype/model.ts';
+import { elementsIn } from '../dtype/encode.ts';
+import type { DType, TypedArray } from '../dtype/model.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute, setAttribute } from '../hdf5/write/attributes.ts';
 import { checkShape, sizeOf } from '../space/shape.ts';
@@ -157,7 +158,7 @@ function typeOf(name: string, value: unknown): DType {
 
 function spaceOf(name: string, value: unknown, dtype: DType, shape: readonly number[] | undefined): Dataspace {
   if (value === null) return NULL_SPACE;
-  const length = listLength(value, dtype);
+  const length = elementsIn(dtype, value);
   if (shape === undefined) return length === undefined ? SCALAR_SPACE : simpleSpace([length]);
   const sizes = checkShape(shape);
   if (sizeOf(sizes) !== (length ?? 1)) {
@@ -167,18 +168,4 @@ function spaceOf(name: string, value: unknown, dtype: DType, shape: readonly num
     );
   }
   return sizes.length === 0 ? SCALAR_SPACE : simpleSpace(sizes);
-}
-
-/** How many elements a value holds, or undefined if it is one element. */
-function listLength(value: unknown, dtype: DType): number | undefined {
-  if (!Array.isArray(value) && !(ArrayBuffer.isView(value) && !(value instanceof DataView))) return undefined;
-  const list = value as ArrayLike<unknown>;
-  const type = fullType(dtype);
-  // For these types one element is itself a list; a list of elements is a list of lists.
-  if (type.class === 'array' || type.class === 'vlen' || type.class === 'opaque') {
-    const first = list[0];
-    const nested = Array.isArray(first) || ArrayBuffer.isView(first);
-    if (!nested && !(type.class === 'vlen' && typeof first === 'string')) return undefined;
-  }
-  return list.length;
 }

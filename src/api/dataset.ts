@@ -5,7 +5,17 @@ import { anchorMaker } from '../connector/deferred.ts';
 import type { FileSession, NewDatasetOptions, RegularDataset } from '../connector/file-session.ts';
 import { checkType } from '../dtype/check.ts';
 import { containsReference, containsVlen, describeType, sameType } from '../dtype/describe.ts';
-import type { ArrayOf, DType, TypedArray, ValueOf } from '../dtype/model.ts';
+import { ColumnRows } from '../dtype/encode.ts';
+import {
+  type ArrayOf,
+  type Columns,
+  type DType,
+  fullType,
+  type InputOf,
+  type NumberType,
+  type TypedArray,
+  type ValueOf,
+} from '../dtype/model.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { createAnchor } from '../log/format/anchor.ts';
 import {
@@ -16,14 +26,16 @@ import {
   regularDataset,
 } from '../log/format/properties.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
-import { planResize } from '../log/post/resize.ts';
+import { Elements, notData } from '../log/post/elements.ts';
+import { appendRows, grownShape, planResize } from '../log/post/resize.ts';
 import { Reading, type ReadRequest } from '../log/read/reading.ts';
-import type { Where } from '../space/select.ts';
+import { resolve, type Where } from '../space/select.ts';
 import { type Coordinates, checkMaxShape, checkShape, sizeOf } from '../space/shape.ts';
 import { driveAsync } from '../storage/io.ts';
 import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
 import type { File } from './file.ts';
 import { handle, ObjectHandle, sessionOf } from './handle.ts';
+import { batchesOf, type Conversion, checkPieces, convertedRead } from './reads.ts';
 
 export type { Filter } from '../log/format/properties.ts';
 
@@ -38,11 +50,25 @@ export interface ReadOptions {
   signal?: AbortSignal;
 }
 
+/** Without any of these a read gives the dataset's own type. */
+interface Plain {
+  into?: undefined;
+  raw?: undefined;
+  as?: undefined;
+  columns?: undefined;
+}
+
+interface WriteOptions {
+  copy?: boolean;
+  memory?: Memory;
+  columns?: true;
+}
+
 export interface DatasetOptions<D extends DType> {
   dtype: D;
   shape: readonly number[];
   maxShape?: readonly (number | null)[];
-  fill?: ValueOf<D>;
+  fill?: ValueOf<D> | InputOf<D>;
   chunks?: readonly number[];
   filters?: readonly Filter[];
   /** In a log there is no dataset if one of them cannot be set. Several ranks agree on all of them at once, which is faster than one after the other. */
@@ -51,13 +77,15 @@ export interface DatasetOptions<D extends DType> {
 
 // The options of the calls below; what they may be is checked where they are used.
 const WRITE_MANY = { copy: true };
-const WRITE = { ...WRITE_MANY, memory: true };
-const READ: Required<Record<keyof ReadRequest | keyof ReadOptions, true>> = {
+const APPEND = { ...WRITE_MANY, columns: true };
+const WRITE = { ...APPEND, memory: true };
+const READ_MANY: Record<keyof ReadRequest | keyof ReadOptions, true> = {
   memory: true,
   signal: true,
   into: true,
   raw: true,
 };
+const READ: typeof READ_MANY & Record<keyof Conversion, true> = { ...READ_MANY, as: true, columns: true };
 const CREATE: Required<Record<keyof DatasetOptions<DType>, true>> = {
   dtype: true,
   shape: true,
@@ -195,19 +223,23 @@ export class Dataset<D extends DType = DType> {
 
   /** Posts. With copy: false keep the buffer untouched until a flush that covers it has resolved. */
   write(
-    data: TypedArray | ArrayOf<D> | readonly (ValueOf<D> | number)[] | ValueOf<D>,
+    data: TypedArray | ArrayOf<D> | readonly (InputOf<D> | number)[] | InputOf<D>,
     where?: Where,
     options?: { copy?: boolean; memory?: Memory },
-  ): void {
+  ): void;
+  /** Compounds: one array a field. */
+  write(data: Columns, where: Where | undefined, options: { columns: true; copy?: boolean }): void;
+  write(data: unknown, where?: Where, options?: WriteOptions): void {
     if (options !== undefined) checkNames('write', options, WRITE);
     const dataset = this.#writable();
-    if (dataset) dataset.post(data, where, options);
-    else this.#regular.write(data, where, options);
+    const values = options?.columns === undefined ? data : this.#rows(dataset, data, options.columns);
+    if (dataset) dataset.post(values, where, options);
+    else this.#regular.write(values, where, options);
   }
 
   /** n blocks in one call: starts is flat, n * rank numbers; counts the same, or rank numbers when all blocks are alike. */
   writeMany(
-    data: TypedArray | ArrayOf<D> | readonly (ValueOf<D> | number)[],
+    data: TypedArray | ArrayOf<D> | readonly (InputOf<D> | number)[],
     starts: Coordinates,
     counts: Coordinates,
     options?: { copy?: boolean },
@@ -218,44 +250,130 @@ export class Dataset<D extends DType = DType> {
     else this.#regular.writeMany(data, starts, counts);
   }
 
+  /** Grows dimension 0 by whole rows and posts them; returns the first new row. OPTION with several ranks. */
+  append(data: TypedArray | ArrayOf<D> | readonly (InputOf<D> | number)[], options?: { copy?: boolean }): number;
+  append(data: Columns, options: { columns: true; copy?: boolean }): number;
+  append(data: unknown, options?: WriteOptions): number {
+    if (options !== undefined) checkNames('append', options, APPEND);
+    const session = this.#session;
+    const dataset = this.#writable();
+    if (session.comm.size > 1) {
+      const text = `${this.path}: append is for one rank; with several, resize and write`;
+      throw new H5LogError('OPTION', text, { object: this.path });
+    }
+    const values = options?.columns === undefined ? data : this.#rows(dataset, data, options.columns);
+    if (dataset) return appendRows(dataset, values, options, (io) => session.now(io));
+    return this.#appendRegular(values);
+  }
+
+  #appendRegular(data: unknown): number {
+    const { shape, path } = this;
+    if (data === undefined || data === null) throw notData(path, data);
+    const values = new Elements(this.dtype).count(data);
+    const grown = grownShape(path, shape, this.maxShape, values);
+    const first = shape[0] as number;
+    if (values === 0) return first;
+    const count = grown.map((size, d) => (d === 0 ? size - first : size));
+    this.#regular.resize(grown);
+    try {
+      this.#regular.write(data, { start: grown.map((_, d) => (d === 0 ? first : 0)), count }, undefined);
+    } catch (error) {
+      this.#regular.resize(shape);
+      throw error;
+    }
+    return first;
+  }
+
+  /** The data of a call with `columns`. */
+  #rows(dataset: LogDataset | undefined, data: unknown, columns: unknown): ColumnRows {
+    if (columns !== true) throw new H5LogError('OPTION', `columns must be true, got ${String(columns)}`);
+    return new ColumnRows(dataset?.elements.dtype ?? this.dtype, data);
+  }
+
   /** Flat, row-major, as long as the selection; a scalar dataset gives one element. */
-  read(where?: Where, options?: ReadOptions): Promise<ArrayOf<D>>;
+  read(where?: Where, options?: ReadOptions & Plain): Promise<ArrayOf<D>>;
   read<B extends TypedArray>(where: Where | undefined, options: ReadOptions & { into: B }): Promise<B>;
   read(where: Where | undefined, options: ReadOptions & { raw: true }): Promise<Uint8Array<ArrayBuffer>>;
-  async read(where?: Where, options: ReadOptions & ReadRequest = {}): Promise<unknown> {
+  /** Converted: int64 as float64, for example. */
+  read<N extends NumberType>(where: Where | undefined, options: ReadOptions & { as: N }): Promise<ArrayOf<N>>;
+  /** Compounds as one array a field. */
+  read(where: Where | undefined, options: ReadOptions & { columns: true | readonly string[] }): Promise<Columns>;
+  async read(where?: Where, options: ReadOptions & ReadRequest & Conversion = {}): Promise<unknown> {
     checkNames('read', options, READ);
-    options.signal?.throwIfAborted();
-    const dataset = this.#readable;
-    if (dataset) return this.#finish(Reading.of(dataset, where, options, true), options.signal);
-    return this.#later(options.signal, (regular) => regular.read(where, options));
-  }
-
-  readSync(where?: Where, options?: { memory?: Memory }): ArrayOf<D>;
-  readSync<B extends TypedArray>(where: Where | undefined, options: { memory?: Memory; into: B }): B;
-  readSync(where: Where | undefined, options: { memory?: Memory; raw: true }): Uint8Array<ArrayBuffer>;
-  readSync(where?: Where, options: ReadRequest = {}): unknown {
-    checkNames('readSync', options, READ);
-    const dataset = this.#readable;
-    if (dataset) return this.#finishSync(Reading.of(dataset, where, options, false));
-    return this.#regular.read(where, options);
-  }
-
-  /** The blocks one after the other. */
-  async readMany(starts: Coordinates, counts: Coordinates, options: ReadOptions = {}): Promise<ArrayOf<D>> {
-    checkNames('readMany', options, READ);
     const { signal } = options;
     signal?.throwIfAborted();
     const dataset = this.#readable;
-    const read = dataset
-      ? this.#finish(Reading.many(dataset, starts, counts, options, true), signal)
-      : this.#later(signal, (regular) => regular.readMany(starts, counts, options));
-    return read as Promise<ArrayOf<D>>;
+    const { request, finish } = convertedRead(this.path, () => dataset?.elements.dtype ?? this.dtype, options);
+    const result = dataset
+      ? await this.#finish(Reading.of(dataset, where, request, true), signal)
+      : await this.#later(signal, (regular) => regular.read(where, request));
+    return finish ? finish(result) : result;
   }
 
-  readManySync(starts: Coordinates, counts: Coordinates): ArrayOf<D> {
+  readSync(where?: Where, options?: { memory?: Memory } & Plain): ArrayOf<D>;
+  readSync<N extends NumberType>(where: Where | undefined, options: { memory?: Memory; as: N }): ArrayOf<N>;
+  readSync(where: Where | undefined, options: { memory?: Memory; columns: true | readonly string[] }): Columns;
+  readSync<B extends TypedArray>(where: Where | undefined, options: { memory?: Memory; into: B }): B;
+  readSync(where: Where | undefined, options: { memory?: Memory; raw: true }): Uint8Array<ArrayBuffer>;
+  readSync(where?: Where, options: ReadRequest & Conversion = {}): unknown {
+    checkNames('readSync', options, READ);
     const dataset = this.#readable;
-    if (!dataset) return this.#regular.readMany(starts, counts, {}) as ArrayOf<D>;
-    return this.#finishSync(Reading.many(dataset, starts, counts, {}, false)) as ArrayOf<D>;
+    const { request, finish } = convertedRead(this.path, () => dataset?.elements.dtype ?? this.dtype, options);
+    const result = dataset
+      ? this.#finishSync(Reading.of(dataset, where, request, false))
+      : this.#regular.read(where, request);
+    return finish ? finish(result) : result;
+  }
+
+  /** The blocks one after the other. */
+  readMany(starts: Coordinates, counts: Coordinates, options?: ReadOptions): Promise<ArrayOf<D>>;
+  readMany<B extends TypedArray>(
+    starts: Coordinates,
+    counts: Coordinates,
+    options: ReadOptions & { into: B },
+  ): Promise<B>;
+  async readMany(starts: Coordinates, counts: Coordinates, options: ReadOptions & ReadRequest = {}): Promise<unknown> {
+    checkNames('readMany', options, READ_MANY);
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const dataset = this.#readable;
+    return dataset
+      ? this.#finish(Reading.many(dataset, starts, counts, options, true), signal)
+      : this.#later(signal, (regular) => regular.readMany(starts, counts, options));
+  }
+
+  readManySync(starts: Coordinates, counts: Coordinates): ArrayOf<D>;
+  readManySync<B extends TypedArray>(starts: Coordinates, counts: Coordinates, options: { into: B }): B;
+  readManySync(starts: Coordinates, counts: Coordinates, options: ReadRequest = {}): unknown {
+    checkNames('readManySync', options, READ_MANY);
+    const dataset = this.#readable;
+    if (!dataset) return this.#regular.readMany(starts, counts, options);
+    return this.#finishSync(Reading.many(dataset, starts, counts, options, false));
+  }
+
+  /**
+   * The elements of a selection in boxes of about `bytes` (default 16 MiB), in an order that is cheap to read: whole chunks where
+   * there are any. Each piece is read when it is asked for.
+   */
+  async *pieces(
+    where?: Where,
+    options: { bytes?: number; signal?: AbortSignal } = {},
+  ): AsyncIterableIterator<{ start: readonly number[]; count: readonly number[]; data: ArrayOf<D> }> {
+    const most = Math.max(1, Math.floor(checkPieces(options) / fullType(this.dtype).size));
+    const read = options.signal ? { signal: options.signal } : {};
+    const { rank } = this;
+    for (const { starts, counts, sizes } of batchesOf(resolve(where, this.shape), this.chunks, most)) {
+      const data = await this.readMany(starts, counts, read);
+      let at = 0;
+      for (let i = 0; i < sizes.length; i++) {
+        options.signal?.throwIfAborted();
+        const [start, count] = [starts.slice(i * rank, (i + 1) * rank), counts.slice(i * rank, (i + 1) * rank)];
+        const end = at + (sizes[i] as number);
+        const part = sizes.length === 1 ? data : (data as unknown as TypedArray).slice(at, end);
+        yield { start, count, data: part as ArrayOf<D> };
+        at = end;
+      }
+    }
   }
 
   /** Once the library is there; it blocks while it reads. */

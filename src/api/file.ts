@@ -2,17 +2,17 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { createNative, loadLibrary, openNative, readyLibrary } from '#native';
 import { registerExitHooks } from '#platform';
-import { H5LogError } from '../base/errors.ts';
+import { H5LogError, isH5LogError } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import type { Commit, FileSession } from '../connector/file-session.ts';
-import { beginCreate, beginOpen, type Opening, wantsNative } from '../connector/opening.ts';
-import type { CommonOptions, CreateOptions, OpenOptions } from '../connector/options.ts';
+import { beginCreate, beginOpen, type Openable, type Opening, wantsNative } from '../connector/opening.ts';
+import { type CommonOptions, type CreateOptions, creating, type OpenOptions } from '../connector/options.ts';
 import { Session } from '../connector/session.ts';
 import { renewStorage } from '../storage/http.ts';
 import { driveAsync, driveSync } from '../storage/io.ts';
 import { JobQueue } from '../storage/jobs.ts';
-import type { ByteStorage } from '../storage/storage.ts';
+import { type ByteStorage, isPath } from '../storage/storage.ts';
 import { Group } from './group.ts';
 
 /** An HDF5 file; the root group of what is in it. */
@@ -64,10 +64,31 @@ export class File extends Group {
     return File.#of({ session, comm: opening.given }, options);
   }
 
-  static async open(
+  static open(
     source: string | URL | Blob | ArrayBuffer | Uint8Array | ByteStorage,
-    options: OpenOptions = {},
-  ): Promise<File> {
+    options?: OpenOptions,
+  ): Promise<File>;
+  /** Options of create count if there is nothing yet. */
+  static open(path: string | URL, options: CreateOptions & OpenOptions & { mode: 'a' }): Promise<File>;
+  static async open(source: Openable, options: CreateOptions & OpenOptions = {}): Promise<File> {
+    if (options?.mode !== 'a') return File.#open(source, options);
+    const storage = storageIn(source);
+    if (storage && (await storage.size()) === 0) return File.create(storage, creating(options));
+    for (let left = TRIES; ; left--) {
+      try {
+        return await File.#open(source, options);
+      } catch (error) {
+        if (!isMissing(source, error, left)) throw error;
+      }
+      try {
+        return await File.create(source, creating(options));
+      } catch (error) {
+        if (!isH5LogError(error, 'EXISTS')) throw error;
+      }
+    }
+  }
+
+  static async #open(source: Openable, options: OpenOptions): Promise<File> {
     if (wantsNative(options)) return File.#of(openNative(await loadLibrary(), source, options), options);
     const opening = beginOpen(source, options);
     if (opening.isShared) return File.#openNow(opening, options);
@@ -77,7 +98,27 @@ export class File extends Group {
     return File.#of({ session, comm: opening.given }, options);
   }
 
-  static openSync(source: string | URL | ArrayBuffer | Uint8Array | ByteStorage, options: OpenOptions = {}): File {
+  static openSync(source: string | URL | ArrayBuffer | Uint8Array | ByteStorage, options?: OpenOptions): File;
+  static openSync(path: string | URL, options: CreateOptions & OpenOptions & { mode: 'a' }): File;
+  static openSync(source: Exclude<Openable, Blob>, options: CreateOptions & OpenOptions = {}): File {
+    if (options?.mode !== 'a') return File.#openSync(source, options);
+    const storage = storageIn(source);
+    if (storage?.blocking?.size() === 0) return File.createSync(storage, creating(options));
+    for (let left = TRIES; ; left--) {
+      try {
+        return File.#openSync(source, options);
+      } catch (error) {
+        if (!isMissing(source, error, left)) throw error;
+      }
+      try {
+        return File.createSync(source, creating(options));
+      } catch (error) {
+        if (!isH5LogError(error, 'EXISTS')) throw error;
+      }
+    }
+  }
+
+  static #openSync(source: Exclude<Openable, Blob>, options: OpenOptions): File {
     if (!wantsNative(options)) return File.#openNow(beginOpen(source, options), options);
     return File.#of(openNative(readyLibrary(), source, options), options);
   }
@@ -266,6 +307,19 @@ export class File extends Group {
   [Symbol.dispose](): void {
     this.closeSync();
   }
+}
+
+/** How often mode 'a' opens and creates in turn, while others create and delete the file. */
+const TRIES = 3;
+
+/** Whether a file that could not be opened is to be created. */
+function isMissing(source: unknown, error: unknown, left: number): source is string | URL {
+  return left > 0 && isPath(source) && isH5LogError(error, 'NOT_FOUND');
+}
+
+/** A storage of the user's, as opposed to a path, a Blob or bytes. */
+function storageIn(source: Openable): ByteStorage | undefined {
+  return !isPath(source) && 'size' in source && typeof source.size === 'function' ? (source as ByteStorage) : undefined;
 }
 
 /** Waits, but not beyond the signal. */

@@ -123,7 +123,7 @@ export function beginCreate(target: string | URL | ByteStorage, options: CreateO
 export type Openable = string | URL | Blob | ArrayBuffer | Uint8Array | ByteStorage;
 
 export function beginOpen(source: Openable, options: OpenOptions): Opening {
-  const writing = options?.mode === 'r+';
+  const writing = options?.mode === 'r+' || options?.mode === 'a';
   const ranks = ranksFor(options, writing);
   const effective = () => (writing ? { table: tableOptions(options) } : {});
   return ranks.begin('File.open', source, { options, effective }, () => {

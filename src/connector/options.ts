@@ -29,7 +29,8 @@ export interface CreateOptions extends CommonOptions {
 }
 
 export interface OpenOptions extends CommonOptions {
-  mode?: 'r' | 'r+';
+  /** 'a': for writing; created if there is nothing yet. */
+  mode?: 'r' | 'r+' | 'a';
   asOf?: number;
 }
 
@@ -47,7 +48,8 @@ const COMMON: Kinds<CommonOptions> = {
   codecs: ANY,
 };
 const CREATE: Kinds<CreateOptions> = { ...COMMON, exclusive: FLAG, table: ANY, subfiles: ANY };
-const OPEN: Kinds<OpenOptions> = { ...COMMON, mode: oneOf('r', 'r+'), asOf: ANY };
+const OPEN: Kinds<OpenOptions> = { ...COMMON, mode: oneOf('r', 'r+', 'a'), asOf: ANY };
+const OPEN_OR_CREATE: Kinds<CreateOptions & OpenOptions> = { ...CREATE, ...OPEN };
 const TABLE: Kinds<NonNullable<CreateOptions['table']>> = {
   merge: FLAG,
   encode: FLAG,
@@ -61,15 +63,29 @@ export function checkCreateOptions(options: CreateOptions): void {
   checkCodecs(options.codecs);
 }
 
-export function checkOpenOptions(options: OpenOptions): void {
+/** With mode 'a' the options of create count as well. */
+export function checkOpenOptions(options: CreateOptions & OpenOptions): void {
   const { mode } = (options ?? {}) as { mode?: unknown };
   if (mode === 'w' || mode === 'w-' || mode === 'x')
     throw new H5LogError(
       'OPTION',
       `mode ${JSON.stringify(mode)} is File.create${mode === 'w' ? '' : ' with exclusive: true'}`,
     );
-  checkOptions('File.open', options, OPEN);
+  if (mode !== 'a') {
+    checkOptions<OpenOptions>('File.open', options, OPEN);
+    checkCodecs(options.codecs);
+    return;
+  }
+  checkOptions('File.open', options, OPEN_OR_CREATE);
   checkCodecs(options.codecs);
+  if (options.exclusive)
+    throw new H5LogError('OPTION', "mode 'a' opens a file that exists; exclusive is for File.create");
+  subfileCount(options);
+}
+
+/** The options for creating the file that mode 'a' did not find. It may have been created meanwhile. */
+export function creating({ mode: _mode, asOf: _asOf, ...options }: CreateOptions & OpenOptions): CreateOptions {
+  return { ...options, exclusive: true };
 }
 
 /** Entries from this many blocks on are compressed by default. */

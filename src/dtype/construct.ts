@@ -18,6 +18,7 @@ import {
   type EnumType,
   fullType,
   HEAP_ID_SIZE,
+  type InputOf,
   type IntegerType,
   type NumberType,
   numberType,
@@ -52,13 +53,17 @@ function makeNumber(of: NumberType, order: ByteOrder): Described {
   return Object.freeze(numberType(of, order));
 }
 
-function makeString(options: { length?: number; pad?: StringPad; charset?: Charset } = {}): StringType {
+/** Plainer names of pads. */
+const PADS = { terminated: 'zero', padded: 'null', zero: 'zero', null: 'null', space: 'space' } as const;
+
+function makeString(options: { length?: number; pad?: keyof typeof PADS; charset?: Charset } = {}): StringType {
   checkNames('T.string', options, { length: true, pad: true, charset: true });
   const { length, charset = 'utf8' } = options;
   const variable = length === undefined;
   // Fixed strings are filled with NULs, as h5py writes them: all `length` bytes may be used.
-  const pad = options.pad ?? (variable ? 'zero' : 'null');
-  if (!['zero', 'null', 'space'].includes(pad)) throw wrong(`unknown string padding ${describeValue(pad)}`);
+  const named = options.pad ?? (variable ? 'zero' : 'null');
+  if (!Object.hasOwn(PADS, named)) throw wrong(`unknown string padding ${describeValue(named)}`);
+  const pad: StringPad = PADS[named];
   if (!['utf8', 'ascii'].includes(charset)) throw wrong(`unknown character set ${describeValue(charset)}`);
   const size = variable ? HEAP_ID_SIZE : checkSize('the length of a string', length);
   return Object.freeze({ class: 'string', size, variable, pad, charset } satisfies StringType);
@@ -81,7 +86,13 @@ function makeEnum(base: DType, members: Readonly<Record<string, number | bigint>
     if (other !== undefined) throw wrong(`the enum members '${other}' and '${name}' both have the value ${value}`);
     names.set(value, name);
   }
-  return Object.freeze({ class: 'enum', size: integer.size, base, members: Object.freeze(entries) } satisfies EnumType);
+  return Object.freeze({
+    class: 'enum',
+    size: integer.size,
+    base,
+    members: Object.freeze({ ...members }),
+    entries: Object.freeze(entries),
+  } satisfies EnumType);
 }
 
 function memberValue(name: string, value: unknown, base: DType, integer: IntegerType): number | bigint {
@@ -162,6 +173,7 @@ function makeBitfield(bytes: 1 | 2 | 4 | 8): Described<number | bigint, TypedArr
 }
 
 type CompoundValue<F> = { [K in keyof F]: ValueOf<F[K]> };
+type CompoundInput<F> = { [K in keyof F]: InputOf<F[K]> };
 
 /**
  * Element types beyond the named numbers.
@@ -170,19 +182,27 @@ type CompoundValue<F> = { [K in keyof F]: ValueOf<F[K]> };
 export const T: {
   littleEndian<D extends NumberType>(of: D): Described<ValueOf<D>, ArrayOf<D>>;
   bigEndian<D extends NumberType>(of: D): Described<ValueOf<D>, ArrayOf<D>>;
-  /** Without length: variable length. Fixed strings are NUL-padded UTF-8 unless told otherwise. */
-  string(options?: { length?: number; pad?: StringPad; charset?: Charset }): Described<string, string[]>;
+  /**
+   * Without length: variable length. Fixed strings are NUL-padded UTF-8 unless told otherwise. 'terminated' is HDF5's NULLTERM, 'padded'
+   * its NULLPAD; 'zero' and 'null' are their older names here.
+   */
+  string(options?: {
+    length?: number;
+    pad?: 'zero' | 'null' | 'space' | 'terminated' | 'padded';
+    charset?: Charset;
+  }): Described<string, string[]>;
   /** h5py's FALSE/TRUE enum. */
   readonly bool: Described<boolean, Uint8Array<ArrayBuffer>>;
-  enum<D extends NumberType>(
+  /** Values may be written by name; reads give integers. */
+  enum<D extends NumberType, const M extends Readonly<Record<string, number | bigint>>>(
     base: D,
-    members: Readonly<Record<string, number | bigint>>,
-  ): Described<ValueOf<D>, ArrayOf<D>>;
+    members: M,
+  ): Described<ValueOf<D>, ArrayOf<D>, ValueOf<D> | (keyof M & string)> & { readonly members: M };
   /** Without layout the fields follow one another without gaps. */
   compound<const F extends Readonly<Record<string, DType>>>(
     fields: F,
     layout?: { offsets: Readonly<Record<keyof F, number>>; size: number },
-  ): Described<CompoundValue<F>, CompoundValue<F>[]>;
+  ): Described<CompoundValue<F>, CompoundValue<F>[], CompoundInput<F>>;
   array<D extends DType>(base: D, shape: readonly number[]): Described<ArrayOf<D>, ArrayOf<D>[]>;
   vlen<D extends DType>(base: D): Described<ArrayOf<D>, ArrayOf<D>[]>;
   opaque(size: number, tag?: string): Described<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>[]>;

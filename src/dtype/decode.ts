@@ -6,13 +6,16 @@ import { checkSound } from './check.ts';
 import { numberArray, unpackNumbers } from './convert.ts';
 import { describeType } from './describe.ts';
 import { readAddress, readHeapId, readUint32 } from './heap-ids.ts';
+import { copyStrided } from './kernels.ts';
 import {
   arrayLength,
+  type Columns,
   type CompoundType,
   type DType,
   type FullType,
   fullType,
   isBool,
+  isPlainNumber,
   numberName,
   type ReferenceType,
   type StringType,
@@ -36,6 +39,21 @@ export function decodeValues(dtype: DType, bytes: Uint8Array, count: number, res
     throw formatError(`${count} elements of ${describeType(dtype)} need ${count * size} bytes, got ${bytes.length}`);
   }
   return decodeFrom(dtype, bytes, 0, size, count, resolve);
+}
+
+/** Fields of `count` records, one array each, as {@link decodeValues} gives it for the type of the field. */
+export function decodeColumns(
+  dtype: DType,
+  names: readonly string[],
+  bytes: Uint8Array,
+  count: number,
+  resolve: Resolver,
+): Columns {
+  const { fields, size } = checkSound(dtype) as CompoundType;
+  const columns: [string, ArrayLike<unknown>][] = [];
+  for (const { name, offset, dtype: field } of fields)
+    if (names.includes(name)) columns.push([name, decodeFrom(field, bytes, offset, size, count, resolve)]);
+  return Object.fromEntries(columns);
 }
 
 /** The one element of a scalar: a number, bigint, string, boolean (of h5py's enum), object, ... */
@@ -104,12 +122,15 @@ function decodeNumbers(
   let from = bytes;
   let start = at;
   if (stride !== size && count !== 1) {
+    if (isPlainNumber(dtype)) {
+      const values = numberArray(dtype, count);
+      copyStrided(bytes, at, stride, new Uint8Array(values.buffer), 0, size, size, count);
+      return values;
+    }
     // Gathered first, so that the whole column is converted at once.
     from = new Uint8Array(count * size);
     start = 0;
-    for (let i = 0; i < count; i++) {
-      for (let b = 0; b < size; b++) from[i * size + b] = bytes[at + i * stride + b] as number;
-    }
+    copyStrided(bytes, at, stride, from, 0, size, size, count);
   }
   const stored = storedNumber(dtype);
   if (stored && numberName(stored) === undefined) return readUnusual(stored, from, start, count);

@@ -38,7 +38,7 @@ export function describeType(dtype: DType): string {
       return type.to === 'other' ? 'reference' : `${type.to} reference`;
     case 'enum':
       if (isBool(type)) return 'bool';
-      return `enum ${describeType(type.base)} {${listed(type.members.map(([name, value]) => `${name}: ${value}`))}}`;
+      return `enum ${describeType(type.base)} {${listed(type.entries.map(([name, value]) => `${name}: ${value}`))}}`;
     case 'vlen':
       return `vlen of ${describeType(type.base)}`;
     case 'array':
@@ -116,9 +116,9 @@ function sameFull(x: FullType, y: FullType): boolean {
       return sameFields(x.fields, (y as typeof x).fields);
     case 'enum': {
       const z = y as typeof x;
-      if (!sameType(x.base, z.base) || x.members.length !== z.members.length) return false;
-      const values = new Map(z.members);
-      return x.members.every(([name, value]) => values.get(name) === value);
+      if (!sameType(x.base, z.base) || x.entries.length !== z.entries.length) return false;
+      const values = new Map(z.entries);
+      return x.entries.every(([name, value]) => values.get(name) === value);
     }
     case 'vlen':
       return sameType(x.base, (y as typeof x).base);

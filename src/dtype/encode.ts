@@ -5,16 +5,22 @@ import { allocate } from '../base/buffers.ts';
 import { addContext, H5LogError } from '../base/errors.ts';
 import { arrayKind, packNumbers } from './convert.ts';
 import { describeType, describeValue } from './describe.ts';
+import { copyStrided } from './kernels.ts';
 import {
   type ArrayType,
   arrayLength,
+  type Columns,
   type CompoundType,
   type DType,
   type EnumType,
   fullType,
   isBool,
+  isPlainNumber,
+  numberName,
   type ReferenceType,
   type StringType,
+  storedNumber,
+  type TypedArray,
 } from './model.ts';
 import { textBytes } from './text.ts';
 
@@ -33,11 +39,39 @@ export interface Encoded {
   readonly references: { readonly at: number; readonly path: string }[];
 }
 
+/** Data of a compound as one array a field, in place of a list of records. */
+export class ColumnRows {
+  readonly columns: Columns;
+  readonly length: number;
+
+  constructor(dtype: DType, columns: unknown) {
+    const type = fullType(dtype);
+    if (type.class !== 'compound') throw mismatch('no columns', dtype, columns);
+    if (typeof columns !== 'object' || columns === null || isArrayLike(columns))
+      throw mismatch('an object with an array a field', dtype, columns);
+    this.columns = columns as Columns;
+    const names = new Set(type.fields.map(({ name }) => name));
+    const extra = Object.keys(columns).find((name) => !names.has(name));
+    if (extra !== undefined) throw new H5LogError('DTYPE', `${describeType(dtype)} has no field '${extra}'`);
+    let length = -1;
+    for (const name of names) {
+      const column = fieldOf(columns as Record<string, unknown>, name, type);
+      if (!isArrayLike(column)) throw mismatch(`an array for the field '${name}'`, dtype, column);
+      if (length >= 0 && column.length !== length)
+        throw new H5LogError('SHAPE', `${column.length} values for the field '${name}', ${length} for those before it`);
+      length = column.length;
+    }
+    this.length = length;
+  }
+}
+
 /**
  * Encodes `count` elements: a typed array, an array of values, or, for a count of 1, also the value alone.
  * Numbers are converted with HDF5's rules; everything else must fit exactly or throws DTYPE.
  */
 export function encodeValues(dtype: DType, values: unknown, count: number): Encoded {
+  if (values instanceof ColumnRows && values.length === count)
+    return encodeRows(dtype, values, allocate(count * fullType(dtype).size), 0);
   let list: ArrayLike<unknown>;
   if (isList(dtype, values, count)) list = values;
   else if (count === 1) list = [values];
@@ -56,6 +90,14 @@ function encodeList(dtype: DType, list: ArrayLike<unknown>): Encoded {
   return encoded;
 }
 
+/** Encodes rows into `bytes` from `at` on. */
+export function encodeRows(dtype: DType, { columns, length }: ColumnRows, bytes: Uint8Array, at: number): Encoded {
+  const type = fullType(dtype) as CompoundType;
+  const encoded: Encoded = { bytes, heap: [], references: [] };
+  encodeFields(encoded, type, length, at, type.size, (name) => columns[name] as ArrayLike<unknown>);
+  return encoded;
+}
+
 const isArrayLike = (value: unknown): value is ArrayLike<unknown> =>
   Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
 
@@ -67,6 +109,22 @@ function isList(dtype: DType, values: unknown, count: number): values is ArrayLi
   if (type.class === 'opaque' || (type.class === 'reference' && type.to === 'other')) return Array.isArray(values);
   if (type.class !== 'array' && type.class !== 'vlen') return true;
   return values.length === 1 && isElement(dtype, values[0]);
+}
+
+/** How many elements a caller's data holds; undefined if it is one element itself. */
+export function elementsIn(dtype: DType, data: unknown): number | undefined {
+  if (data instanceof ColumnRows) return data.length;
+  if (!isArrayLike(data)) return undefined;
+  switch (fullType(dtype).class) {
+    case 'array':
+    case 'vlen':
+    case 'opaque':
+      // Of empty lists inside lists both may be true: then it is a list of elements.
+      for (let i = 0; i < data.length; i++) if (!isElement(dtype, data[i])) return undefined;
+      return data.length === 0 ? undefined : data.length;
+    default:
+      return data.length;
+  }
 }
 
 /** Whether a value is nested as deeply as one element of the type is. */
@@ -147,18 +205,22 @@ function encodeNumbers(
     packNumbers(numbers, 0, count, dtype, bytes, at);
     return;
   }
+  const stored = storedNumber(dtype);
+  if (isPlainNumber(dtype) && stored && arrayKind(list) === numberName(stored)) {
+    const { buffer, byteOffset, byteLength } = list as TypedArray;
+    copyStrided(new Uint8Array(buffer, byteOffset, byteLength), 0, size, bytes, at, stride, size, count);
+    return;
+  }
   const column = new Uint8Array(count * size);
   packNumbers(numbers, 0, count, dtype, column, 0);
-  for (let i = 0; i < count; i++) {
-    for (let b = 0; b < size; b++) bytes[at + i * stride + b] = column[i * size + b] as number;
-  }
+  copyStrided(column, 0, size, bytes, at, stride, size, count);
 }
 
 /** Members may be given by name, h5py's booleans as booleans. Numbers pass, known or not, as in libhdf5. */
 function membersToNumbers(type: EnumType, list: ArrayLike<unknown>, count: number): ArrayLike<unknown> {
   if (arrayKind(list) !== undefined) return list;
   const bool = isBool(type);
-  const values = new Map(type.members);
+  const values = new Map(type.entries);
   const numbers: unknown[] = [];
   for (let i = 0; i < count; i++) {
     const value = list[i];
@@ -184,12 +246,25 @@ function encodeCompound(
     const record = list[i];
     if (typeof record !== 'object' || record === null || isArrayLike(record)) throw mismatch('an object', type, record);
   }
-  // Field by field and not record by record: the numbers of a field are converted at once.
-  for (const { name, offset, dtype } of type.fields) {
+  encodeFields(to, type, count, at, stride, (name) => {
     const column: unknown[] = [];
     for (let i = 0; i < count; i++) column.push(fieldOf(list[i] as Record<string, unknown>, name, type));
+    return column;
+  });
+}
+
+/** Field by field and not record by record: the numbers of a field are converted at once. */
+function encodeFields(
+  to: Encoded,
+  type: CompoundType,
+  count: number,
+  at: number,
+  stride: number,
+  columnOf: (name: string) => ArrayLike<unknown>,
+): void {
+  for (const { name, offset, dtype } of type.fields) {
     try {
-      encodeInto(to, dtype, column, count, at + offset, stride);
+      encodeInto(to, dtype, columnOf(name), count, at + offset, stride);
     } catch (error) {
       throw addContext(error, `field '${name}': `, {});
     }

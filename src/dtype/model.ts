@@ -39,8 +39,8 @@ export type TypedArray =
   | Float32Array
   | Float64Array;
 
-/** A described type: V is one element in JavaScript, A what a read returns. */
-export interface Described<V = unknown, A = ArrayLike<unknown>> {
+/** A described type: V is one element in JavaScript, A what a read returns, W what may be written in place of V. */
+export interface Described<V = unknown, A = ArrayLike<unknown>, W = V> {
   readonly class:
     | 'integer'
     | 'float'
@@ -55,6 +55,7 @@ export interface Described<V = unknown, A = ArrayLike<unknown>> {
   readonly size: number;
   readonly _value?: V;
   readonly _array?: A;
+  readonly _input?: W;
 }
 
 export type DType = NumberType | Described;
@@ -63,11 +64,25 @@ export type ValueOf<D> = D extends 'int64' | 'uint64'
   ? bigint
   : D extends NumberType
     ? number
-    : D extends Described<infer V, infer _A>
+    : D extends Described<infer V, infer _A, infer _W>
       ? V
       : never;
 
-export type ArrayOf<D> = D extends NumberType ? NumberArrays[D] : D extends Described<infer _V, infer A> ? A : never;
+/** What may be written for one element: of an enum, for example, also the name of a member. */
+export type InputOf<D> = D extends NumberType
+  ? ValueOf<D>
+  : D extends Described<infer _V, infer _A, infer W>
+    ? W
+    : never;
+
+export type ArrayOf<D> = D extends NumberType
+  ? NumberArrays[D]
+  : D extends Described<infer _V, infer A, infer _W>
+    ? A
+    : never;
+
+/** One array a field of a compound. */
+export type Columns = Readonly<Record<string, ArrayLike<unknown>>>;
 
 // ------------------------------------------------------------------ what a described type really holds
 
@@ -142,8 +157,10 @@ export interface ReferenceType extends Described<string, string[]> {
 export interface EnumType extends Described {
   readonly class: 'enum';
   readonly base: DType;
+  /** By name, for users. */
+  readonly members: Readonly<Record<string, number | bigint>>;
   /** In the order of the file; values as numbers, or as bigints when the base has 64 bits. */
-  readonly members: readonly (readonly [name: string, value: number | bigint])[];
+  readonly entries: readonly (readonly [name: string, value: number | bigint])[];
 }
 
 export interface VlenType extends Described {
@@ -283,11 +300,18 @@ export function storedNumber(dtype: DType): IntegerType | FloatType | undefined 
   }
 }
 
+/** Whether the elements of a typed array have the bytes that the file has: numbers in the byte order of the machine, but for float16. */
+export function isPlainNumber(dtype: DType): boolean {
+  const stored = storedNumber(dtype);
+  const name = stored && numberName(stored);
+  return name !== undefined && name !== 'float16' && (stored?.order === 'little' || stored?.size === 1);
+}
+
 /** h5py's boolean: an enum over int8 with exactly FALSE = 0 and TRUE = 1. */
 export function isBool(dtype: DType): boolean {
   const type = fullType(dtype);
-  if (type.class !== 'enum' || type.members.length !== 2 || numberName(type.base) !== 'int8') return false;
-  return type.members.every(([name, value]) => (name === 'FALSE' && value === 0) || (name === 'TRUE' && value === 1));
+  if (type.class !== 'enum' || type.entries.length !== 2 || numberName(type.base) !== 'int8') return false;
+  return type.entries.every(([name, value]) => (name === 'FALSE' && value === 0) || (name === 'TRUE' && value === 1));
 }
 
 /** The shortest notation of a type: the name of a little-endian standard number, else its description. */

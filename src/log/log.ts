@@ -4,7 +4,7 @@ import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { deleteAttribute } from '../hdf5/write/attributes.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { type Io, runInMemory } from '../storage/io.ts';
-import { type Anchor, type Identity, readAnchor } from './format/anchor.ts';
+import { type Anchor, type Identity, readAnchor, resizeAnchor } from './format/anchor.ts';
 import type { SubfileState } from './format/commit-record.ts';
 import { CONFIG, newToken, readToken, type Token, writeToken } from './format/log-group.ts';
 import { ID, logNames } from './format/names.ts';
@@ -56,6 +56,8 @@ export class Log {
   flushing: Stage[] = [];
   /** Datasets resized since the last flush, on ranks other than the one that posts fill. */
   readonly resized = new Set<LogDataset>();
+  /** Datasets that rows were appended to since the last flush, which writes their new shape. */
+  readonly grown = new Set<LogDataset>();
   readonly #datasets = new Map<ObjectNode, LogDataset>();
   /** Anchors of new datasets: parsing them again would cost more than creating them. */
   readonly #made = new WeakMap<ObjectNode, Anchor>();
@@ -232,6 +234,12 @@ export class Log {
       'UNSUPPORTED',
       'the data of this file is in subfiles, which can only be found beside a file that is opened by its path',
     );
+  }
+
+  /** Writes the shapes of datasets that grew by appending into the structure: once a flush, and not with every append. */
+  writeShapes(): void {
+    for (const dataset of this.grown) if (!dataset.deleted) resizeAnchor(this.structure, dataset.node, dataset.shape);
+    this.grown.clear();
   }
 
   // ---------------------------------------------------------------- posting

@@ -127,3 +127,68 @@ export class TouchedChunks {
     return numbers;
   }
 }
+
+interface Box {
+  readonly start: number[];
+  readonly count: number[];
+}
+
+/**
+ * Cuts a box into pieces of at most `most` elements, in row-major order. With chunks the cuts lie between them, as far as a chunk is
+ * not larger than that itself; as many whole chunks as fit make a piece, from the last dimension on.
+ */
+export function* piecesOf(
+  start: ArrayLike<number>,
+  count: ArrayLike<number>,
+  chunk: readonly number[] | null,
+  most: number,
+): Iterable<Box> {
+  const rank = start.length;
+  // Without chunks the box itself is the grid.
+  const unit = Array.from({ length: rank }, (_, d) => (chunk ? Math.min(chunk[d] as number, count[d] as number) : 1));
+  if (chunk && sizeOf(unit) > most) {
+    for (const part of cutAt(start, count, chunk, chunk)) yield* piecesOf(part.start, part.count, null, most);
+    return;
+  }
+  const step: number[] = new Array(rank);
+  let fitting = Math.floor(most / sizeOf(unit));
+  for (let d = rank - 1; d >= 0; d--) {
+    const [first, size] = [start[d] as number, chunk ? (chunk[d] as number) : 1];
+    const origin = chunk ? Math.floor(first / size) * size : first;
+    const units = Math.ceil((first + (count[d] as number) - origin) / size);
+    const taken = Math.max(1, Math.min(units, fitting));
+    step[d] = taken * size;
+    fitting = Math.floor(fitting / taken);
+  }
+  yield* cutAt(start, count, step, chunk);
+}
+
+/** Cuts a box every `step` elements, counted from the beginning of its first chunk, or from its own. */
+function* cutAt(
+  start: ArrayLike<number>,
+  count: ArrayLike<number>,
+  step: readonly number[],
+  chunk: readonly number[] | null,
+): Iterable<Box> {
+  const rank = start.length;
+  const origin = step.map((_, d) => {
+    const first = start[d] as number;
+    return chunk ? Math.floor(first / (chunk[d] as number)) * (chunk[d] as number) : first;
+  });
+  const end = step.map((_, d) => (start[d] as number) + (count[d] as number));
+  const low = [...origin];
+  for (;;) {
+    const from = low.map((at, d) => Math.max(at, start[d] as number));
+    yield {
+      start: from,
+      count: from.map((at, d) => Math.min((low[d] as number) + (step[d] as number), end[d] as number) - at),
+    };
+    let d = rank - 1;
+    for (; d >= 0; d--) {
+      low[d] = (low[d] as number) + (step[d] as number);
+      if ((low[d] as number) < (end[d] as number)) break;
+      low[d] = origin[d] as number;
+    }
+    if (d < 0) return;
+  }
+}

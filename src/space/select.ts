@@ -21,6 +21,8 @@ export interface Selection {
   readonly rank: number;
   /** The number of elements, repeated points of a list included; NaN if it depends on the dataset. */
   readonly size: number;
+  /** Its elements as disjoint boxes, in row-major order. */
+  boxes(): IterableIterator<{ start: readonly number[]; count: readonly number[] }>;
   or(other: Where): Selection;
   and(other: Where): Selection;
   xor(other: Where): Selection;
@@ -74,6 +76,19 @@ export class Selected implements Selection {
   get size(): number {
     this.#size ??= this.#count();
     return this.#size;
+  }
+
+  *boxes(): IterableIterator<{ start: readonly number[]; count: readonly number[] }> {
+    const expression = this.#expression;
+    if (!expression.fixed)
+      throw selectionError('the boxes of this selection depend on a shape: give it a count, or combine it with a box');
+    if (expression.rank === -1) return;
+    this.#blocks ??= blocksIn(expression, []);
+    const { rank, length, starts, counts } = this.#blocks;
+    for (let k = 0; k < length * rank; k += rank)
+      yield { start: [...starts.subarray(k, k + rank)], count: [...counts.subarray(k, k + rank)] };
+    // A scalar has one element, without coordinates.
+    if (rank === 0) for (let i = 0; i < length; i++) yield { start: [], count: [] };
   }
 
   or(other: Where): Selection {

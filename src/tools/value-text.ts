@@ -123,7 +123,7 @@ function nearestHalf(value: number): number {
 }
 
 function enumPrinter(type: EnumType): ValuePrinter {
-  const names = new Map(type.members.map(([name, value]) => [String(value), shownText(name)]));
+  const names = new Map(type.entries.map(([name, value]) => [String(value), shownText(name)]));
   return (value) => {
     // A boolean inside a compound is one in JavaScript as well.
     const number = typeof value === 'boolean' ? (value ? '1' : '0') : String(value);
@@ -170,7 +170,7 @@ export function typeLines(dtype: DType): string[] {
       return [
         'H5T_ENUM {',
         ...indented(ended(typeLines(type.base), ';')),
-        ...type.members.map(([name, value]) => `   ${quotedText(name).padEnd(18)} ${value};`),
+        ...type.entries.map(([name, value]) => `   ${quotedText(name).padEnd(18)} ${value};`),
         '}',
       ];
     case 'array':

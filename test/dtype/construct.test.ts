@@ -5,10 +5,10 @@ import { containsReference, containsVlen, describeType, sameType } from '../../s
 import {
   type ArrayOf,
   type CompoundType,
-  type Described,
   type DType,
   type EnumType,
   fullType,
+  type InputOf,
   type ValueOf,
 } from '../../src/dtype/model.ts';
 
@@ -56,20 +56,20 @@ describe('strings', () => {
 
 describe('enums', () => {
   test('bool is what h5py writes', () => {
-    const { base, members } = fullType(T.bool) as EnumType;
+    const { base, entries } = fullType(T.bool) as EnumType;
     expect(base).toBe('int8');
-    expect(members).toEqual([
+    expect(entries).toEqual([
       ['FALSE', 0],
       ['TRUE', 1],
     ]);
   });
 
   test('of 64 bits have bigints as values, others numbers', () => {
-    expect((fullType(T.enum('uint64', { a: 1, b: 2n ** 64n - 1n })) as EnumType).members).toEqual([
+    expect((fullType(T.enum('uint64', { a: 1, b: 2n ** 64n - 1n })) as EnumType).entries).toEqual([
       ['a', 1n],
       ['b', 2n ** 64n - 1n],
     ]);
-    expect((fullType(T.enum('int16', { a: -5n })) as EnumType).members).toEqual([['a', -5]]);
+    expect((fullType(T.enum('int16', { a: -5n })) as EnumType).entries).toEqual([['a', -5]]);
   });
 
   test.each<[string, () => unknown, RegExp]>([
@@ -166,7 +166,7 @@ test('types cannot be changed', () => {
     expect(Object.isFrozen(part)).toBe(true);
   }
   for (const part of [type, type.fields, ...type.fields]) expect(Object.isFrozen(part)).toBe(true);
-  expect(Object.isFrozen((fullType(T.bool) as EnumType).members)).toBe(true);
+  expect(Object.isFrozen((fullType(T.bool) as EnumType).entries)).toBe(true);
 });
 
 test('types have a short description', () => {
@@ -207,5 +207,12 @@ test('TypeScript knows the values', () => {
   type Point = { x: number; id: bigint; tags: string[]; at: Int16Array<ArrayBuffer>; ok: boolean };
   expectTypeOf<ValueOf<typeof point>>().branded.toEqualTypeOf<Readonly<Point>>();
   expectTypeOf<ArrayOf<typeof T.bool>>().toEqualTypeOf<Uint8Array<ArrayBuffer>>();
-  expectTypeOf(T.enum('uint64', { a: 1 })).toEqualTypeOf<Described<bigint, BigUint64Array<ArrayBuffer>>>();
+  const letters = T.enum('uint64', { a: 1, b: 2 });
+  expectTypeOf<ArrayOf<typeof letters>>().toEqualTypeOf<BigUint64Array<ArrayBuffer>>();
+  expectTypeOf<ValueOf<typeof letters>>().toEqualTypeOf<bigint>();
+  expectTypeOf<InputOf<typeof letters>>().toEqualTypeOf<bigint | 'a' | 'b'>();
+  expectTypeOf(letters.members).toEqualTypeOf<{ readonly a: 1; readonly b: 2 }>();
+  expect(letters.members).toEqual({ a: 1, b: 2 });
+  const colour = T.compound({ colour: letters, x: 'float64' });
+  expectTypeOf<InputOf<typeof colour>['colour']>().toEqualTypeOf<bigint | 'a' | 'b'>();
 });

@@ -149,7 +149,7 @@ describe('reading gives', () => {
     const base = { class: 'integer', size: 3, signed: true, order: 'little', bitOffset: 0, precision: 24 } as const;
     expect(read(base as FullType, [255, 255, 255, 1, 2, 3], 2)).toEqual([-1, 0x030201]);
     expect(read({ ...base, size: 16, precision: 128 } as FullType, new Array(16).fill(255), 1)).toEqual([-1n]);
-    expect(read({ class: 'enum', size: 3, base, members: [] } as FullType, [9, 0, 0], 1)).toEqual([9]);
+    expect(read({ class: 'enum', size: 3, base, members: {}, entries: [] } as FullType, [9, 0, 0], 1)).toEqual([9]);
     const bits = { class: 'bitfield', size: 1, order: 'little', bitOffset: 2, precision: 3 } as FullType;
     expect(read(bits, [0b11110111], 1)).toEqual([0b101]);
   });

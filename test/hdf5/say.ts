@@ -64,7 +64,7 @@ export function sayType(dtype: DType): string {
     case 'reference':
       return `reference ${type.to}`;
     case 'enum':
-      return `enum {${type.members.map(([name, value]) => `${name}=${value}`).join(', ')}} of ${sayType(type.base)}`;
+      return `enum {${type.entries.map(([name, value]) => `${name}=${value}`).join(', ')}} of ${sayType(type.base)}`;
     case 'vlen':
       return `vlen of ${sayType(type.base)}`;
     case 'array':

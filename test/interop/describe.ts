@@ -75,7 +75,7 @@ export function plainType(dtype: DType): Plain {
     case 'reference':
       return ['reference', type.to];
     case 'enum':
-      return ['enum', plainType(type.base), type.members.map(([name, value]) => [name, String(value)])];
+      return ['enum', plainType(type.base), type.entries.map(([name, value]) => [name, String(value)])];
     case 'vlen':
       return ['vlen', plainType(type.base)];
     case 'array':

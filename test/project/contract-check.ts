@@ -15,8 +15,10 @@ type Args<F> = F extends {
   (...args: infer P): unknown;
   (...args: infer Q): unknown;
   (...args: infer R): unknown;
+  (...args: infer S): unknown;
+  (...args: infer T): unknown;
 }
-  ? P | Q | R
+  ? P | Q | R | S | T
   : F extends { (...args: infer P): unknown; (...args: infer Q): unknown }
     ? P | Q
     : F extends (...args: infer P) => unknown
@@ -29,14 +31,15 @@ type Narrower<Built, Contract> = {
 /** Compiles only if no name is left over. */
 type None<Names extends never> = Names;
 
-type Compound = C.Described<{ a: number }, { a: number }[]>;
+type Compound = C.Described<{ a: number }, { a: number }[], { a: number | 'high' }>;
 
 export interface Checks {
   NumberType: [Fits<B.NumberType, C.NumberType>, Fits<C.NumberType, B.NumberType>];
   TypedArray: [Fits<B.TypedArray, C.TypedArray>, Fits<C.TypedArray, B.TypedArray>];
-  Described: [Fits<B.Described<1, 2>, C.Described<1, 2>>, Fits<C.Described<1, 2>, B.Described<1, 2>>];
+  Described: [Fits<B.Described<1, 2, 3>, C.Described<1, 2, 3>>, Fits<C.Described<1, 2, 3>, B.Described<1, 2, 3>>];
   DType: [Fits<B.DType, C.DType>, Fits<C.DType, B.DType>];
   ValueOf: [ValuesOf<'int8'>, ValuesOf<'uint64'>, ValuesOf<C.DType>, ValuesOf<Compound>, ValuesOf<string>];
+  InputOf: [InputsOf<'int8'>, InputsOf<'uint64'>, InputsOf<C.DType>, InputsOf<Compound>];
   ArrayOf: [ArraysOf<'int8'>, ArraysOf<'float16'>, ArraysOf<'int64'>, ArraysOf<C.DType>, ArraysOf<Compound>];
   T: [Fits<typeof B.T, typeof C.T>, Fits<typeof C.T, typeof B.T>, None<Narrower<typeof B.T, typeof C.T>>];
   Coordinates: [Fits<B.Coordinates, C.Coordinates>, Fits<C.Coordinates, B.Coordinates>];
@@ -46,6 +49,13 @@ export interface Checks {
   select: [Fits<typeof B.select, typeof C.select>, None<Narrower<typeof B.select, typeof C.select>>];
   Memory: Fits<B.Memory, C.Memory>;
   ReadOptions: Fits<B.ReadOptions, C.ReadOptions>;
+  Columns: [Fits<B.Columns, C.Columns>, Fits<C.Columns, B.Columns>];
+  PublishWay: [Fits<B.PublishWay, C.PublishWay>, Fits<C.PublishWay, B.PublishWay>];
+  Publish: [Fits<B.Publish, C.Publish>, Fits<C.Publish, B.Publish>];
+  PublishResult: Fits<B.PublishResult, C.PublishResult>;
+  FilterCodec: [Fits<B.FilterCodec, C.FilterCodec>, Fits<C.FilterCodec, B.FilterCodec>];
+  FilterInfo: Fits<B.FilterInfo, C.FilterInfo>;
+  registerFilter: Fits<typeof B.registerFilter, typeof C.registerFilter>;
   Filter: [Fits<B.Filter, C.Filter>, Fits<C.Filter, B.Filter>];
   Dataset: [
     Fits<B.Dataset, C.Dataset>,
@@ -78,7 +88,12 @@ export interface Checks {
   solo: [Fits<typeof B.solo, typeof C.solo>, Fits<typeof C.solo, typeof B.solo>];
   runThreads: Fits<typeof import('h5log/threads').runThreads, typeof C.runThreads>;
   mpi: Fits<typeof import('h5log/mpi').mpi, typeof C.mpi>;
+  netcdf: Fits<typeof import('h5log/netcdf').netcdf, typeof C.netcdf>;
+  NcDimension: Fits<import('h5log/netcdf').NcDimension, C.NcDimension>;
+  NcVariable: Fits<import('h5log/netcdf').NcVariable, C.NcVariable>;
+  NcGroup: Fits<import('h5log/netcdf').NcGroup, C.NcGroup>;
 }
 
 type ValuesOf<D> = [Fits<B.ValueOf<D>, C.ValueOf<D>>, Fits<C.ValueOf<D>, B.ValueOf<D>>];
+type InputsOf<D> = [Fits<B.InputOf<D>, C.InputOf<D>>, Fits<C.InputOf<D>, B.InputOf<D>>];
 type ArraysOf<D> = [Fits<B.ArrayOf<D>, C.ArrayOf<D>>, Fits<C.ArrayOf<D>, B.ArrayOf<D>>];

@@ -1,4 +1,5 @@
-// The public API of h5log. Names, argument order and types here are binding (outside checks call them); additions are free.
+// The public API of h5log, second edition. Names, argument order and types here are binding (outside checks call them); additions are free.
+// What is new against the first edition is marked (2).
 // Compiles under strict, exactOptionalPropertyTypes, noUncheckedIndexedAccess, skipLibCheck: false.
 
 // ---------------------------------------------------------------- 'h5log': element types
@@ -39,8 +40,8 @@ export type TypedArray =
   | BigUint64Array
   | Float32Array
   | Float64Array;
-/** A described type: V is one element in JavaScript, A what a read returns. */
-export interface Described<V = unknown, A = ArrayLike<unknown>> {
+/** A described type: V is one element in JavaScript, A what a read returns, W (2) what may be written in place of V. */
+export interface Described<V = unknown, A = ArrayLike<unknown>, W = V> {
   readonly class:
     | 'integer'
     | 'float'
@@ -55,41 +56,59 @@ export interface Described<V = unknown, A = ArrayLike<unknown>> {
   readonly size: number;
   readonly _value?: V;
   readonly _array?: A;
+  readonly _input?: W;
 }
 export type DType = NumberType | Described;
 export type ValueOf<D> = D extends 'int64' | 'uint64'
   ? bigint
   : D extends NumberType
     ? number
-    : D extends Described<infer V, infer _A>
+    : D extends Described<infer V, infer _A, infer _W>
       ? V
       : never;
-export type ArrayOf<D> = D extends NumberType ? NumberArrays[D] : D extends Described<infer _V, infer A> ? A : never;
+/** (2) */
+export type InputOf<D> = D extends NumberType
+  ? ValueOf<D>
+  : D extends Described<infer _V, infer _A, infer W>
+    ? W
+    : never;
+export type ArrayOf<D> = D extends NumberType
+  ? NumberArrays[D]
+  : D extends Described<infer _V, infer A, infer _W>
+    ? A
+    : never;
 export declare const T: {
   littleEndian<D extends NumberType>(of: D): Described<ValueOf<D>, ArrayOf<D>>;
   bigEndian<D extends NumberType>(of: D): Described<ValueOf<D>, ArrayOf<D>>;
-  /** Without length: variable length. */
+  /** Without length: variable length. 'terminated' is 'zero' (NULLTERM), 'padded' is 'null' (NULLPAD): plainer names (2). */
   string(options?: {
     length?: number;
-    pad?: 'zero' | 'null' | 'space';
+    pad?: 'zero' | 'null' | 'space' | 'terminated' | 'padded';
     charset?: 'utf8' | 'ascii';
   }): Described<string, string[]>;
   /** h5py's FALSE/TRUE enum. */
   readonly bool: Described<boolean, Uint8Array<ArrayBuffer>>;
-  enum<D extends NumberType>(
+  /** (2) Values may be written by name; reads give integers. */
+  enum<D extends NumberType, const M extends Readonly<Record<string, number | bigint>>>(
     base: D,
-    members: Readonly<Record<string, number | bigint>>,
-  ): Described<ValueOf<D>, ArrayOf<D>>;
+    members: M,
+  ): Described<ValueOf<D>, ArrayOf<D>, ValueOf<D> | (keyof M & string)> & { readonly members: M };
   compound<const F extends Readonly<Record<string, DType>>>(
     fields: F,
     layout?: { offsets: Readonly<Record<keyof F, number>>; size: number },
-  ): Described<{ [K in keyof F]: ValueOf<F[K]> }, { [K in keyof F]: ValueOf<F[K]> }[]>;
+  ): Described<
+    { [K in keyof F]: ValueOf<F[K]> },
+    { [K in keyof F]: ValueOf<F[K]> }[],
+    { [K in keyof F]: InputOf<F[K]> }
+  >;
   array<D extends DType>(base: D, shape: readonly number[]): Described<ArrayOf<D>, ArrayOf<D>[]>;
   vlen<D extends DType>(base: D): Described<ArrayOf<D>, ArrayOf<D>[]>;
   opaque(size: number, tag?: string): Described<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>[]>;
   bitfield(bytes: 1 | 2 | 4 | 8): Described<number | bigint, TypedArray>;
   /** Object reference; in JavaScript the path it points to. */
   readonly reference: Described<string, string[]>;
+  /** (2) Region reference. null: never set. */
+  readonly region: Described<{ path: string; where: Selection } | null, ({ path: string; where: Selection } | null)[]>;
 };
 
 // ---------------------------------------------------------------- selections
@@ -104,6 +123,7 @@ export interface Slab {
 export interface Selection {
   readonly rank: number;
   readonly size: number;
+  boxes(): IterableIterator<{ start: readonly number[]; count: readonly number[] }> /* (2) disjoint, row-major */;
   or(other: Where): Selection;
   and(other: Where): Selection;
   xor(other: Where): Selection;
@@ -129,7 +149,21 @@ export interface ReadOptions {
   memory?: Memory;
   signal?: AbortSignal;
 }
-export type Filter = 'shuffle' | 'fletcher32' | { readonly deflate: number };
+/** (2) */
+export type Columns = Readonly<Record<string, ArrayLike<unknown>>>;
+interface Plain {
+  into?: undefined;
+  raw?: undefined;
+  as?: undefined;
+  columns?: undefined;
+}
+/** The last form (2): a registered filter by its number; read-only ones (lzf, szip ...) are shown so as well. */
+export type Filter =
+  | 'shuffle'
+  | 'fletcher32'
+  | { readonly deflate: number }
+  | { readonly id: number; readonly parameters?: readonly number[] };
+export type PublishWay = 'empty' | 'contiguous' | 'chunked' | 'virtual' | 'copied' | 'ordinary';
 export declare class Dataset<D extends DType = DType> {
   readonly kind: 'dataset';
   readonly path: string;
@@ -144,30 +178,64 @@ export declare class Dataset<D extends DType = DType> {
   readonly chunks: readonly number[] | null;
   readonly filters: readonly Filter[];
   is<E extends DType>(dtype: E): this is Dataset<E>;
+  /** (2) A NULL dataspace has shape [] and size 0. */
+  readonly space: 'simple' | 'scalar' | 'null';
+  /** (2) The filters as they are in the file, known or not. */
+  readonly pipeline: readonly { id: number; name: string; parameters: readonly number[]; optional: boolean }[];
+  /** (2) Which commit every HDF5 program sees, and how; null: never published. */
+  readonly published: { readonly sequence: number; readonly way: PublishWay } | null;
+  /** (2) Grows dimension 0 by whole rows and posts them; returns the first new row. OPTION with several ranks. */
+  append(data: TypedArray | ArrayOf<D> | readonly (InputOf<D> | number)[], options?: { copy?: boolean }): number;
+  append(data: Columns, options: { columns: true; copy?: boolean }): number;
+  /** (2) The elements in pieces of about `bytes` (default 16 MiB), in an order that is cheap to read. */
+  pieces(
+    where?: Where,
+    options?: { bytes?: number; signal?: AbortSignal },
+  ): AsyncIterableIterator<{ start: readonly number[]; count: readonly number[]; data: ArrayOf<D> }>;
+  /** (2) Dimension scales. */
+  makeScale(name?: string): void;
+  attachScale(dimension: number, scale: Dataset): void;
+  detachScale(dimension: number, scale: Dataset): void;
+  labelDimension(dimension: number, label: string): void;
+  readonly dimensions: readonly { readonly label: string; readonly scales: readonly Dataset[] }[];
   resize(shape: readonly number[]): void;
   /** Posts. With copy: false keep the buffer untouched until a flush that covers it has resolved. */
   write(
-    data: TypedArray | ArrayOf<D> | readonly (ValueOf<D> | number)[] | ValueOf<D>,
+    data: TypedArray | ArrayOf<D> | readonly (InputOf<D> | number)[] | InputOf<D>,
     where?: Where,
     options?: { copy?: boolean; memory?: Memory },
   ): void;
+  /** (2) Compounds: one array a field. */
+  write(data: Columns, where: Where | undefined, options: { columns: true; copy?: boolean }): void;
   /** n blocks in one call: starts is flat, n * rank numbers; counts the same, or rank numbers when all blocks are alike. */
   writeMany(
-    data: TypedArray | ArrayOf<D> | readonly (ValueOf<D> | number)[],
+    data: TypedArray | ArrayOf<D> | readonly (InputOf<D> | number)[],
     starts: Coordinates,
     counts: Coordinates,
     options?: { copy?: boolean },
   ): void;
   /** Flat, row-major, as long as the selection; a scalar dataset gives one element. */
-  read(where?: Where, options?: ReadOptions): Promise<ArrayOf<D>>;
+  read(where?: Where, options?: ReadOptions & Plain): Promise<ArrayOf<D>>;
   read<B extends TypedArray>(where: Where | undefined, options: ReadOptions & { into: B }): Promise<B>;
   read(where: Where | undefined, options: ReadOptions & { raw: true }): Promise<Uint8Array<ArrayBuffer>>;
-  readSync(where?: Where, options?: { memory?: Memory }): ArrayOf<D>;
+  /** (2) Converted: int64 as float64, for example. */
+  read<N extends NumberType>(where: Where | undefined, options: ReadOptions & { as: N }): Promise<ArrayOf<N>>;
+  /** (2) Compounds as one array a field. */
+  read(where: Where | undefined, options: ReadOptions & { columns: true | readonly string[] }): Promise<Columns>;
+  readSync(where?: Where, options?: { memory?: Memory } & Plain): ArrayOf<D>;
+  readSync<N extends NumberType>(where: Where | undefined, options: { memory?: Memory; as: N }): ArrayOf<N>;
+  readSync(where: Where | undefined, options: { memory?: Memory; columns: true | readonly string[] }): Columns;
   readSync<B extends TypedArray>(where: Where | undefined, options: { memory?: Memory; into: B }): B;
   readSync(where: Where | undefined, options: { memory?: Memory; raw: true }): Uint8Array<ArrayBuffer>;
   /** The blocks one after the other. */
   readMany(starts: Coordinates, counts: Coordinates, options?: ReadOptions): Promise<ArrayOf<D>>;
+  readMany<B extends TypedArray>(
+    starts: Coordinates,
+    counts: Coordinates,
+    options: ReadOptions & { into: B },
+  ): Promise<B>;
   readManySync(starts: Coordinates, counts: Coordinates): ArrayOf<D>;
+  readManySync<B extends TypedArray>(starts: Coordinates, counts: Coordinates, options: { into: B }): B;
 }
 export type AttributeValue =
   | null
@@ -216,6 +284,7 @@ export declare class Group {
       fill?: ValueOf<D>;
       chunks?: readonly number[];
       filters?: readonly Filter[];
+      attributes?: Readonly<Record<string, AttributeValue>>;
     },
   ): Dataset<D>;
   createSoftLink(path: string, target: string): void;
@@ -223,6 +292,38 @@ export declare class Group {
   createExternalLink(path: string, file: string, target: string): void;
   move(from: string, to: string): void;
   delete(path: string): void;
+  /** (2) Brings structure into memory: the object and its direct children unless depth says more. At once where everything is there. */
+  load(path?: string, options?: { depth?: number; signal?: AbortSignal }): Promise<this>;
+  /** (2) Links as they are, followed or not. */
+  links(): IterableIterator<{
+    name: string;
+    kind: 'hard' | 'soft' | 'external' | 'other';
+    object?: 'group' | 'dataset' | 'datatype';
+    target?: string;
+    file?: string;
+  }>;
+  /** (2) There already, or made; SHAPE or DTYPE if it is there and differs. */
+  requireGroup(path: string): Group;
+  requireDataset<const D extends DType>(
+    path: string,
+    options: {
+      dtype: D;
+      shape: readonly number[];
+      maxShape?: readonly (number | null)[];
+      fill?: ValueOf<D>;
+      chunks?: readonly number[];
+      filters?: readonly Filter[];
+      attributes?: Readonly<Record<string, AttributeValue>>;
+    },
+  ): Dataset<D>;
+  /** (2) Committed datatypes. */
+  datatype(path: string): {
+    readonly kind: 'datatype';
+    readonly path: string;
+    readonly dtype: DType;
+    readonly attributes: Attributes;
+  };
+  createDatatype(path: string, dtype: DType): void;
 }
 
 // ---------------------------------------------------------------- files
@@ -265,7 +366,32 @@ export interface ByteStorage {
     close(): void;
   };
 }
+/** (2) See one-file.md, section 2. */
+export type Publish = 'never' | 'close' | 'flush' | 'auto' | { readonly interval: number };
+export interface PublishResult {
+  readonly sequence: number;
+  readonly datasets: readonly { path: string; way: PublishWay; moved: number }[];
+  readonly without: readonly { path: string; reason: string }[];
+}
+/** (2) A filter that h5log does not have: per process (registerFilter, also a loader) or per file (options.codecs, which wins). In a blocking call a promise is UNSUPPORTED. */
+export interface FilterCodec {
+  readonly name: string;
+  decode(bytes: Uint8Array, info: FilterInfo): Uint8Array | Promise<Uint8Array>;
+  encode?(bytes: Uint8Array, info: FilterInfo): Uint8Array | Promise<Uint8Array>;
+}
+export interface FilterInfo {
+  readonly parameters: readonly number[];
+  readonly size: number;
+  readonly elementSize: number;
+  readonly shape: readonly number[];
+}
+export declare function registerFilter(id: number, codec: FilterCodec | (() => Promise<FilterCodec>)): void;
 export interface CommonOptions {
+  /** (2) */
+  publish?: Publish;
+  codecs?: Readonly<Record<number, FilterCodec>>;
+  external?: boolean;
+  checkCalls?: boolean;
   comm?: Communicator;
   connector?: 'log' | 'native';
   durability?: 'process' | 'power';
@@ -279,30 +405,54 @@ export interface CommonOptions {
 }
 export interface CreateOptions extends CommonOptions {
   exclusive?: boolean;
-  table?: { merge?: boolean; encode?: boolean; share?: boolean; compress?: boolean | number };
+  table?: {
+    merge?: boolean;
+    encode?: boolean;
+    share?: boolean;
+    compress?: boolean | number;
+    format?: 'original' | 'classic' /* (2) */;
+    bigEndian?: boolean /* (2) classic only */;
+  };
   subfiles?: number | 'node';
+  logs?: 'shared' | 'group' | 'dataset' /* (2) */;
 }
+/** 'a' (2): open, or create. lazy (2): structure on demand, mode 'r' only. */
 export interface OpenOptions extends CommonOptions {
-  mode?: 'r' | 'r+';
+  mode?: 'r' | 'r+' | 'a';
   asOf?: number;
+  lazy?: boolean;
 }
 export declare class File extends Group {
   static create(target: string | URL | ByteStorage, options?: CreateOptions): Promise<File>;
   static createSync(target: string | URL | ByteStorage, options?: CreateOptions): File;
-  static open(source: string | URL | Blob | ByteStorage, options?: OpenOptions): Promise<File>;
-  static openSync(source: string | URL | ByteStorage, options?: OpenOptions): File;
+  static open(
+    source: string | URL | Blob | ArrayBuffer | Uint8Array | ByteStorage,
+    options?: OpenOptions,
+  ): Promise<File>;
+  /** (2) Options of create count if there is nothing yet. */
+  static open(path: string | URL, options: CreateOptions & OpenOptions & { mode: 'a' }): Promise<File>;
+  static openSync(source: string | URL | ArrayBuffer | Uint8Array | ByteStorage, options?: OpenOptions): File;
+  static openSync(path: string | URL, options: CreateOptions & OpenOptions & { mode: 'a' }): File;
   readonly connector: 'log' | 'native';
   readonly mode: 'r' | 'r+';
   readonly closed: boolean;
   readonly comm: Communicator;
   readonly pending: { readonly requests: number; readonly bytes: number };
   readonly sequence: number;
+  /** (2) Makes every HDF5 program see what is committed; flushes first. */
+  publish(): Promise<PublishResult>;
+  publishSync(): PublishResult;
+  readonly published: number | null;
   flush(): Promise<Commit>;
   flushSync(): Commit;
   commits(): readonly Commit[];
   refresh(): Promise<boolean>;
   refreshSync(): boolean;
   watch(options?: { signal?: AbortSignal; interval?: number }): AsyncIterableIterator<Commit>;
+  /** Closes without committing what is pending. */
+  discard(): void;
+  /** (2) Of the storage, since it was opened. */
+  storageStatistics(): { readonly requests: number; readonly bytes: number; readonly cached: number };
   close(): Promise<void>;
   closeSync(): void;
   [Symbol.asyncDispose](): Promise<void>;
@@ -345,11 +495,51 @@ export declare function runThreads<R = unknown>(
   ranks: number,
   module: URL | string,
   data?: unknown,
-  options?: { timeout?: number },
+  options?: {
+    timeout?: number;
+    filterModules?: readonly (string | URL)[] /* (2) modules that register filters, imported in every thread */;
+  },
 ): Promise<R[]>;
 // ---------------------------------------------------------------- 'h5log/mpi'
 /** MPI_COMM_WORLD; initialises MPI at the first call. Needs the optional peer dependency koffi and an MPI library. */
 export declare function mpi(options?: { library?: string }): Communicator;
-// ---------------------------------------------------------------- 'h5log/storage': memoryStorage(bytes?), httpStorage(url), blobStorage(blob), nodeStorage(path, mode)
-// ---------------------------------------------------------------- 'h5log/native': importing it loads the optional peer dependency h5wasm, so that openSync/createSync work on regular HDF5
-// ---------------------------------------------------------------- 'h5log/tools': list, dump, stat, replay(input, output, options), seal(path, options), verify(path), compact(input, output), diff(a, b, options); async, plain objects as results
+// ---------------------------------------------------------------- 'h5log/storage': memoryStorage(bytes?), httpStorage(url), blobStorage(blob), nodeStorage(path, mode), opfsStorage(handle) (2)
+// ---------------------------------------------------------------- 'h5log/native': gone (2); ordinary HDF5 needs nothing
+// ---------------------------------------------------------------- 'h5log/netcdf' (2)
+export declare function netcdf(file: File, options?: { classic?: boolean }): NcGroup;
+export interface NcDimension {
+  readonly name: string;
+  readonly size: number;
+  readonly unlimited: boolean;
+}
+export interface NcVariable<D extends DType = DType> {
+  readonly name: string;
+  readonly dataset: Dataset<D>;
+  readonly dimensions: readonly string[];
+  readonly shape: readonly number[];
+  /** Text is stored as netCDF does: fixed length, null-terminated. */
+  readonly attributes: Attributes;
+  /** Padded with fill up to the length of unlimited dimensions. */
+  read(where?: Slab): Promise<ArrayOf<D>>;
+}
+export interface NcGroup {
+  readonly name: string;
+  readonly dimensions: ReadonlyMap<string, NcDimension>;
+  readonly variables: ReadonlyMap<string, NcVariable>;
+  readonly groups: ReadonlyMap<string, NcGroup>;
+  readonly attributes: Attributes;
+  createDimension(name: string, size: number | null): NcDimension;
+  createGroup(name: string): NcGroup;
+  createVariable<const D extends DType>(
+    name: string,
+    options: {
+      dtype: D;
+      dimensions: readonly string[];
+      fill?: ValueOf<D> | false;
+      chunks?: readonly number[];
+      filters?: readonly Filter[];
+      attributes?: Readonly<Record<string, AttributeValue>>;
+    },
+  ): NcVariable<D>;
+}
+// ---------------------------------------------------------------- 'h5log/tools': list, dump, stat, publish(path) (2), replay(input, output, { libver?: 'latest' | 'earliest' (2), ... }), seal(path, options), verify(path), compact(input, output), diff(a, b, options); async, plain objects as results

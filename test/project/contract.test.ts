@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { publicApi, snapshotPath } from '../../scripts/api.ts';
 import { root, tsc } from '../../scripts/root.ts';
-import { notBuilt } from './not-built.ts';
+import { notBuilt, notBuiltParts } from './not-built.ts';
 
 const contract = read('contract.d.ts');
 const checks = read('contract-check.ts');
@@ -21,7 +21,12 @@ describe('the public API', () => {
   });
 
   test('has nothing that is still listed as not built', () => {
-    const declared = [...api.matchAll(/^export (?:declare )?(?:class|interface|type|const|function) (\w+)/gm)];
+    const declared = [
+      ...api
+        .split(/^\/\/ /m, 1)
+        .join()
+        .matchAll(/^export (?:declare )?(?:class|interface|type|const|function) (\w+)/gm),
+    ];
     const names = new Set(declared.map(([, name]) => name));
     expect(missingNames.filter((name) => names.has(name))).toEqual([]);
     expect(missingMembers.filter((entry) => memberLines(api, entry).length > 0)).toEqual([]);
@@ -38,13 +43,15 @@ describe('the contract', () => {
     expect(compared).toEqual([...new Set(names)].sort());
     expect(missingNames.filter((name) => !names.includes(name))).toEqual([]);
     expect(missingMembers.filter((entry) => memberLines(contract, entry).length === 0)).toEqual([]);
+    expect(notBuiltParts.filter((text) => !contract.includes(text))).toEqual([]);
   });
 
   test('is kept by what is built', () => {
     const folder = join(root, '.cache', 'contract');
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, 'contract.d.ts'), missingMembers.reduce(withoutMember, contract));
+    const parts = notBuiltParts.reduce((text, part) => text.replace(part, ''), contract);
+    writeFileSync(join(folder, 'contract.d.ts'), missingMembers.reduce(withoutMember, parts));
     writeFileSync(join(folder, 'contract-check.ts'), missingNames.reduce(withoutCheck, checks));
     const compilerOptions = { skipLibCheck: false, noUnusedLocals: false };
     const project = { extends: '../../tsconfig.json', compilerOptions, include: ['*.ts'], exclude: [] };

@@ -164,7 +164,7 @@ export class NativeDataset {
     if (data === undefined || data === null) throw notData(path, data);
     const transfer = this.#transfer(true);
     const wanted = memory ? sizeOf(memory.shape) : dataLength(blocks);
-    const have = this.#count(data);
+    const have = elements.count(data);
     if (have !== wanted) throw wrongLength(path, have, wanted);
     if (blocks.size === 0) return;
     const packed = this.#pack(data, wanted);
@@ -172,15 +172,6 @@ export class NativeDataset {
     if (memory) bytes = takeFrom(bytes, memory, elements.size) as Uint8Array<ArrayBuffer>;
     if (blocks.itemOf) bytes = reordered(bytes, blocks.itemOf, elements.size);
     writeBlocks(transfer, blocks, { bytes, contents: packed.contents }, alone);
-  }
-
-  #count(data: unknown): number {
-    // One element of a sequence type is a list itself; the log has no such type.
-    const { dtype } = this.parts;
-    if (typeof dtype === 'string' || dtype.class !== 'vlen') return this.elements.count(data);
-    if (!Array.isArray(data)) return 1;
-    const [first] = data as unknown[];
-    return data.length === 0 || Array.isArray(first) || ArrayBuffer.isView(first) ? data.length : 1;
   }
 
   #pack(data: unknown, count: number): Packed {

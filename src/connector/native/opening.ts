@@ -31,7 +31,7 @@ export function createNative(library: Library, target: string | URL | ByteStorag
 
 export function openNative(library: Library, source: Openable, options: OpenOptions): OpenNative {
   checkOpenOptions(options);
-  const mode = options.mode ?? 'r';
+  const mode = options.mode === 'a' ? 'r+' : (options.mode ?? 'r');
   const comm = commOf(options, mode === 'r+');
   if (options.asOf !== undefined)
     throw new H5LogError('UNSUPPORTED', 'a regular file keeps no earlier states: asOf needs a log');

@@ -210,8 +210,8 @@ function parseEnum(cursor: Cursor, version: number, count: number, size: number,
   const names: string[] = [];
   for (let i = 0; i < count; i++) names.push(memberName(cursor, version));
   const values = readUnusual(base, cursor.take(count * size), 0, count);
-  const members = names.map((name, i) => [name, values[i] as number | bigint] as const);
-  return { class: 'enum', size, base: publicType(base), members };
+  const entries = names.map((name, i) => [name, values[i] as number | bigint] as const);
+  return { class: 'enum', size, base: publicType(base), members: Object.fromEntries(entries), entries };
 }
 
 // ------------------------------------------------------------------ writing
@@ -281,10 +281,10 @@ function putDatatype(out: ByteWriter, type: FullType, version: number): void {
       head(CLASS.reference, type.to === 'object' ? 0 : 1);
       return;
     case 'enum': {
-      head(CLASS.enum, type.members.length);
+      head(CLASS.enum, type.entries.length);
       putDatatype(out, fullType(type.base), version);
-      for (const [name] of type.members) out.text(name).u8(0);
-      const values = type.members.map(([, value]) => value);
+      for (const [name] of type.entries) out.text(name).u8(0);
+      const values = type.entries.map(([, value]) => value);
       const bytes = new Uint8Array(type.size * values.length);
       writeUnusual(fullType(type.base) as IntegerType, values, 0, values.length, bytes, 0);
       out.put(bytes);

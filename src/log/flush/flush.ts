@@ -19,6 +19,7 @@ import { type FlushPlan, statesAfter, writeAlone } from './write.ts';
 
 /** Plans the flush of everything that is pending; undefined if there is nothing to commit. Collective if `comm` has several ranks. */
 export function planFlush(log: Log, comm: Communicator, sequence: number, now: number): FlushPlan | undefined {
+  log.writeShapes();
   const stages = [...log.returned, log.current].filter((stage) => !stage.isEmpty);
   const pending = {
     requests: stages.reduce((sum, stage) => sum + stage.requests, 0),

@@ -43,6 +43,8 @@ export class LogDataset {
   /** Entries within one record name it once. */
   readonly records: boolean;
   shape: readonly number[];
+  /** Whether it was ever smaller than before, so that committed data may come back into view; null: not known yet. */
+  wasShrunk: boolean | null = null;
   /**
    * After a resize by several ranks, until the next flush: beyond this extent committed data was cut off. Rank 0 has posted fill
    * where the dataset grew again; the other ranks do not see its posts, but must not see what was cut off either.

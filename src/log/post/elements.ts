@@ -2,11 +2,12 @@ import { H5LogError } from '../../base/errors.ts';
 import { arrayKind, numberArray, packNumbers, unpackNumbers } from '../../dtype/convert.ts';
 import { decodeValues } from '../../dtype/decode.ts';
 import { describeType, describeValue } from '../../dtype/describe.ts';
-import { encodeValues } from '../../dtype/encode.ts';
+import { ColumnRows, elementsIn, encodeRows, encodeValues } from '../../dtype/encode.ts';
 import {
   type DType,
   type FullType,
   fullType,
+  isPlainNumber,
   type NumberType,
   numberName,
   storedNumber,
@@ -27,9 +28,12 @@ export class Elements {
     this.size = type.size;
     this.#isNumber = storedNumber(dtype) !== undefined || type.class === 'bitfield';
     const number = storedNumber(dtype);
-    const little = number !== undefined && (number.order === 'little' || number.size === 1);
-    const name = number && numberName(number);
-    this.native = little && name !== 'float16' ? name : undefined;
+    this.native = number && isPlainNumber(dtype) ? numberName(number) : undefined;
+  }
+
+  /** Whether elements are stored as numbers, enums and bit fields included. */
+  get isNumber(): boolean {
+    return this.#isNumber;
   }
 
   /** A typed array whose bytes can be taken as they are. */
@@ -48,23 +52,19 @@ export class Elements {
       packNumbers(data, 0, count, this.dtype, out, at);
       return;
     }
-    const { bytes, references } = encodeValues(this.dtype, data, count);
-    if (references.length > 0) throw new H5LogError('UNSUPPORTED', 'references cannot be logged');
-    out.set(bytes, at);
+    const isRows = data instanceof ColumnRows;
+    // Bytes between fields may be left from earlier posts.
+    if (isRows) out.fill(0, at, at + count * this.size);
+    const encoded = isRows ? encodeRows(this.dtype, data, out, at) : encodeValues(this.dtype, data, count);
+    if (encoded.references.length > 0) throw new H5LogError('UNSUPPORTED', 'references cannot be logged');
+    if (!isRows) out.set(encoded.bytes, at);
   }
 
   /** How many elements a caller's data holds; a single value counts as one. */
   count(data: unknown): number {
-    const length = lengthOf(data);
-    if (length === undefined) return 1;
-    // One element of these types is a list itself.
-    const type = fullType(this.dtype);
-    if (type.class === 'opaque' || type.class === 'array') {
-      const first = (data as ArrayLike<unknown>)[0];
-      if (length === 0 && Array.isArray(data)) return 0;
-      if (!Array.isArray(first) && !ArrayBuffer.isView(first)) return 1;
-    }
-    return length;
+    // Not one element, even where an element is a list itself.
+    if (Array.isArray(data) && data.length === 0) return 0;
+    return elementsIn(this.dtype, data) ?? 1;
   }
 
   /** The array a read gives, over bytes that are its own. */
@@ -102,12 +102,6 @@ function valueBytes(type: FullType): number {
 function isNumbers(data: unknown): data is TypedArray | ArrayLike<number | bigint> {
   if (ArrayBuffer.isView(data)) return arrayKind(data) !== undefined;
   return Array.isArray(data) && data.every((item) => typeof item === 'number' || typeof item === 'bigint');
-}
-
-function lengthOf(data: unknown): number | undefined {
-  if (Array.isArray(data)) return data.length;
-  if (ArrayBuffer.isView(data) && !(data instanceof DataView)) return (data as TypedArray).length;
-  return undefined;
 }
 
 /** A typed array over the bytes themselves; they are aligned, because they were allocated for it. */

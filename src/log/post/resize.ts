@@ -1,11 +1,13 @@
+import { H5LogError } from '../../base/errors.ts';
 import { type Boxes, clip, endOf } from '../../space/box.ts';
 import { gather } from '../../space/copy.ts';
 import { subtractMany } from '../../space/sets.ts';
-import { sizeOf } from '../../space/shape.ts';
+import { checkMaxShape, describe, sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { readReach, resizeAnchor, writeReach } from '../format/anchor.ts';
 import { covered } from '../read/visible.ts';
-import type { LogDataset } from './dataset.ts';
+import type { LogDataset, PostOptions } from './dataset.ts';
+import { notData } from './elements.ts';
 import { DatasetStage, type Stage } from './stage.ts';
 
 /**
@@ -31,6 +33,7 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
       dataset.forgetStage(part);
     }
     if (shrinks) {
+      dataset.wasShrunk = true;
       writeReach(
         log.structure,
         node,
@@ -45,6 +48,63 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
     dataset.shape = Object.freeze(shape);
     for (const box of filled) dataset.postFill(box);
   };
+}
+
+/**
+ * Grows dimension 0 by whole rows and posts them; returns the first of them. If they cannot be posted, the shape stays as it was.
+ * The file gets the new shape with the next flush: nothing but the post itself is done for each call.
+ */
+export function appendRows(
+  dataset: LogDataset,
+  data: unknown,
+  options: PostOptions | undefined,
+  now: <T>(io: Io<T>) => T,
+): number {
+  const { shape, log, elements, path } = dataset;
+  if (data === undefined || data === null) throw notData(path, data);
+  const values = elements.count(data);
+  const grown = grownShape(path, shape, dataset.maxShape, values);
+  const first = shape[0] as number;
+  if (values === 0) return first;
+  // Before the shape changes: this may flush, and a commit must not have rows that nobody has written yet.
+  const isLent = options?.copy === false && elements.canWait(data);
+  if (!isLent) log.claim(values * elements.size, dataset);
+  dataset.wasShrunk ??= now(readReach(log.structure, dataset.node)) !== undefined;
+  const count = grown.slice();
+  count[0] = (grown[0] as number) - first;
+  const where = { start: grown.map((_, d) => (d === 0 ? first : 0)), count };
+  if (dataset.wasShrunk) now(planResize(dataset, grown, true))();
+  else dataset.shape = Object.freeze(grown);
+  try {
+    dataset.post(data, where, options);
+  } catch (error) {
+    if (dataset.wasShrunk) now(planResize(dataset, shape, true))();
+    else dataset.shape = shape;
+    throw error;
+  }
+  if (!dataset.wasShrunk) log.grown.add(dataset);
+  return first;
+}
+
+/** The shape after `values` more values in whole rows. */
+export function grownShape(
+  path: string,
+  shape: readonly number[],
+  maxShape: readonly (number | null)[],
+  values: number,
+): number[] {
+  if (shape.length === 0) throw new H5LogError('SHAPE', `${path}: a scalar has no rows to append`, { object: path });
+  let row = 1;
+  for (let d = 1; d < shape.length; d++) row *= shape[d] as number;
+  if (values > 0 && values % row !== 0) {
+    const text = `${path}: ${values} values are no whole rows of ${row}; the shape is ${describe(shape)}`;
+    throw new H5LogError('SHAPE', text, { object: path });
+  }
+  const grown = shape.slice();
+  if (values > 0) grown[0] = (shape[0] as number) + values / row;
+  const limit = maxShape[0];
+  if (limit !== null && (grown[0] as number) > (limit as number)) checkMaxShape(maxShape, grown);
+  return grown;
 }
 
 interface Box {

@@ -16,8 +16,8 @@ import type { Committed } from './tables.ts';
 
 export interface ReadRequest {
   readonly memory?: MemoryLayout;
-  readonly into?: TypedArray;
-  readonly raw?: boolean;
+  readonly into?: TypedArray | undefined;
+  readonly raw?: boolean | undefined;
 }
 
 /**

@@ -107,7 +107,8 @@ const overInteger = (base: IntegerType, ...values: (number | bigint)[]): EnumTyp
   class: 'enum',
   size: base.size,
   base: base as DType,
-  members: values.map((value, i) => [`m${i}`, value] as const),
+  members: Object.fromEntries(values.map((value, i) => [`m${i}`, value])),
+  entries: values.map((value, i) => [`m${i}`, value] as const),
 });
 
 describe('the members of an enum', () => {
