@@ -23,6 +23,7 @@ import {
   type DatasetShape,
   encodeFillValue,
   type Filter,
+  fillValue,
   regularDataset,
 } from '../log/format/properties.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
@@ -422,8 +423,8 @@ export function defineDataset<D extends DType>(
   const maxShape = checkMaxShape(options.maxShape, shape);
   const chunks = options.chunks === undefined ? null : checkChunks(path, options.chunks, shape);
   const filters = checkFilters(path, options.filters ?? []);
-  const { fill } = options;
-  if (fill !== undefined) encodeFillValue(dtype, fill);
+  // As it will be read: a number that fits the type, not the name of an enum's member.
+  const fill = options.fill === undefined ? undefined : fillValue(dtype, encodeFillValue(dtype, options.fill), 0);
   const anchor = { dtype, shape, maxShape, chunks, filters, ...(fill === undefined ? {} : { fill }) };
   return {
     options: anchor,
