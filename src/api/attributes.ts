@@ -1,4 +1,4 @@
-import { addContext, H5LogError } from '../base/errors.ts';
+import { addContext, H5LogError, printAs } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
 import { checkType } from '../dtype/check.ts';
 import { T } from '../dtype/construct.ts';
@@ -9,7 +9,7 @@ import type { DType, TypedArray } from '../dtype/model.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute, setAttribute } from '../hdf5/write/attributes.ts';
 import { checkShape, sizeOf } from '../space/shape.ts';
-import type { ObjectHandle } from './handle.ts';
+import { lineOf, type ObjectHandle } from './handle.ts';
 
 export type AttributeValue =
   | null
@@ -117,12 +117,19 @@ export class ObjectAttributes implements Attributes {
     else deleteAttribute(session.structure, this.#owner.node, this.#stored(name));
   }
 
+  /** @internal For printing. */
+  get line(): string {
+    return lineOf(`Attributes of ${this.#owner.path}`, () => `: ${[...this.keys()].join(', ') || 'none'}`);
+  }
+
   #stored(name: string): string {
     if (typeof name !== 'string' || name === '' || name.includes('\0'))
       throw new H5LogError('OPTION', `${JSON.stringify(name)} is not a name for an attribute`);
     return this.#owner.session.names.storedAttribute(name, this.#owner.node.attributes);
   }
 }
+
+printAs(ObjectAttributes.prototype, 'Attributes', (attributes) => attributes.line);
 
 function typeOf(name: string, value: unknown): DType {
   if (value === null) return 'float64';

@@ -1,5 +1,5 @@
 import { loadLibrary } from '#native';
-import { H5LogError } from '../base/errors.ts';
+import { H5LogError, printAs } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
 import { anchorMaker } from '../connector/deferred.ts';
 import type { FileSession, NewDatasetOptions, RegularDataset } from '../connector/file-session.ts';
@@ -16,7 +16,9 @@ import {
   type TypedArray,
   type ValueOf,
 } from '../dtype/model.ts';
+import type { DatasetParts } from '../hdf5/graph/dataset-header.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+import { filterName } from '../hdf5/messages/filter-pipeline.ts';
 import { createAnchor } from '../log/format/anchor.ts';
 import {
   checkFilters,
@@ -35,7 +37,7 @@ import { type Coordinates, checkMaxShape, checkShape, sizeOf } from '../space/sh
 import { driveAsync } from '../storage/io.ts';
 import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
 import type { File } from './file.ts';
-import { handle, ObjectHandle, sessionOf } from './handle.ts';
+import { fileOf, handle, lineOf, ObjectHandle, sessionOf } from './handle.ts';
 import { batchesOf, type Conversion, checkPieces, convertedRead } from './reads.ts';
 
 export type { Filter } from '../log/format/properties.ts';
@@ -87,7 +89,7 @@ const READ_MANY: Record<keyof ReadRequest | keyof ReadOptions, true> = {
   raw: true,
 };
 const READ: typeof READ_MANY & Record<keyof Conversion, true> = { ...READ_MANY, as: true, columns: true };
-const CREATE: Required<Record<keyof DatasetOptions<DType>, true>> = {
+export const CREATE: Required<Record<keyof DatasetOptions<DType>, true>> = {
   dtype: true,
   shape: true,
   maxShape: true,
@@ -127,7 +129,7 @@ export class Dataset<D extends DType = DType> {
     const { session, node } = this[handle];
     const anchor = session.direct ? undefined : session.log && session.now(session.log.anchor(node));
     if (anchor) return anchor;
-    return regularDataset(session.direct ? session.regular(node, this.path).parts : session.structure.dataset(node));
+    return regularDataset(this.#parts);
   }
 
   /** The dataset's place in the log, kept as long as it is the same object of the same commit; undefined for an ordinary dataset. */
@@ -181,8 +183,32 @@ export class Dataset<D extends DType = DType> {
     return this.shape.length;
   }
 
+  /** 0 in a NULL dataspace. */
   get size(): number {
-    return sizeOf(this.shape);
+    const { shape } = this;
+    return shape.length === 0 && this.space === 'null' ? 0 : sizeOf(shape);
+  }
+
+  /** A NULL dataspace has shape [] and size 0. */
+  get space(): 'simple' | 'scalar' | 'null' {
+    const dataset = this.#log;
+    return dataset ? (dataset.shape.length === 0 ? 'scalar' : 'simple') : this.#parts.space.kind;
+  }
+
+  /** The filters as they are in the file, known or not. */
+  get pipeline(): readonly { id: number; name: string; parameters: readonly number[]; optional: boolean }[] {
+    return (this.#log ?? this.#parts).filters.map(({ id, name, values, flags }) => ({
+      id,
+      name: name || filterName(id),
+      parameters: [...values],
+      optional: (flags & 1) !== 0,
+    }));
+  }
+
+  /** The messages of an ordinary dataset. */
+  get #parts(): DatasetParts {
+    const { session, node } = this[handle];
+    return session.direct ? session.regular(node, this.path).parts : session.structure.dataset(node);
   }
 
   get fill(): ValueOf<D> | undefined {
@@ -394,6 +420,16 @@ export class Dataset<D extends DType = DType> {
     return reading.result();
   }
 }
+
+printAs(Dataset.prototype as Dataset, 'Dataset', (dataset) => {
+  const of = ` of ${fileOf(dataset[handle])}`;
+  const name = `Dataset ${dataset.path}`;
+  const line = lineOf(name, () => {
+    const { space, shape, dtype } = dataset;
+    return ` ${describeType(dtype)} ${space === 'simple' ? `[${shape.join(', ')}]` : space}${of}`;
+  });
+  return line.endsWith(of) ? line : line.replace(name, name + of);
+});
 
 /** Throws unless the elements of a dataset are of a type. */
 export function checkElements(dataset: Dataset, dtype: DType): void {

@@ -2,7 +2,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { createNative, loadLibrary, openNative, readyLibrary } from '#native';
 import { registerExitHooks } from '#platform';
-import { H5LogError, isH5LogError } from '../base/errors.ts';
+import { H5LogError, isH5LogError, printAs } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import type { Commit, FileSession } from '../connector/file-session.ts';
@@ -13,7 +13,8 @@ import { renewStorage } from '../storage/http.ts';
 import { driveAsync, driveSync } from '../storage/io.ts';
 import { JobQueue } from '../storage/jobs.ts';
 import { type ByteStorage, isPath } from '../storage/storage.ts';
-import { Group } from './group.ts';
+import { Group, membersIn } from './group.ts';
+import { fileOf, handleOf, lineOf } from './handle.ts';
 
 /** An HDF5 file; the root group of what is in it. */
 export class File extends Group {
@@ -25,6 +26,8 @@ export class File extends Group {
   #unwatch: (() => void) | null = null;
 
   private constructor(session: FileSession, comm: Communicator, commitOnSignal = false) {
+    if (typeof (session as Partial<FileSession> | undefined)?.generation !== 'number')
+      throw new H5LogError('OPTION', 'new File() makes no file: await File.open(path), or File.create(path)');
     super(session, null, '/', session.structure.root);
     this.#session = session;
     this.comm = comm;
@@ -308,6 +311,13 @@ export class File extends Group {
     this.closeSync();
   }
 }
+
+printAs(File.prototype, 'File', (file) => {
+  const name = `File ${fileOf(handleOf(file))}`;
+  return lineOf(name, () =>
+    file.closed ? ' (closed)' : ` (${file.mode}, ${membersIn(file)}, commit ${file.sequence})`,
+  );
+});
 
 /** How often mode 'a' opens and creates in turn, while others create and delete the file. */
 const TRIES = 3;

@@ -1,13 +1,17 @@
-import { type ErrorCode, H5LogError } from '../base/errors.ts';
+import { type ErrorCode, H5LogError, printAs } from '../base/errors.ts';
+import { checkNames } from '../base/options.ts';
 import { deferrable } from '../connector/deferred.ts';
 import type { FileSession, Found } from '../connector/file-session.ts';
+import { checkType } from '../dtype/check.ts';
 import type { DType } from '../dtype/model.ts';
+import { committedType } from '../hdf5/graph/dataset-header.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
 import type { LinkTarget } from '../hdf5/messages/link.ts';
+import { checkMaxShape, checkShape } from '../space/shape.ts';
 import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
-import { checkElements, Dataset, type DatasetOptions, defineDataset } from './dataset.ts';
+import { CREATE, checkElements, Dataset, type DatasetOptions, defineDataset } from './dataset.ts';
 import type { File } from './file.ts';
-import { handle, ObjectHandle } from './handle.ts';
+import { fileOf, handle, lineOf, ObjectHandle } from './handle.ts';
 
 /** A group: named links to groups and datasets. Paths are relative to it, or begin at the root with a slash. */
 export class Group {
@@ -87,6 +91,44 @@ export class Group {
     }
   }
 
+  /** Links as they are, with what they lead to if that is in reach. */
+  *links(): IterableIterator<{
+    name: string;
+    kind: 'hard' | 'soft' | 'external' | 'other';
+    object?: 'group' | 'dataset' | 'datatype';
+    target?: string;
+    file?: string;
+  }> {
+    const session = this.#session;
+    for (const { name, link } of this.#links()) {
+      const { target } = link;
+      const kind = target.kind === 'user' ? 'other' : target.kind;
+      const found = kind === 'other' ? undefined : session.follow(this.#node, this.path, link);
+      yield {
+        name,
+        kind,
+        ...(found && { object: found.node.kind }),
+        ...(target.kind === 'soft' && { target: session.structure.paths.shown(target.path) }),
+        ...(target.kind === 'external' && { target: target.path, file: target.file }),
+      };
+    }
+  }
+
+  /** A committed datatype. */
+  datatype(path: string): {
+    readonly kind: 'datatype';
+    readonly path: string;
+    readonly dtype: DType;
+    readonly attributes: Attributes;
+  } {
+    const found = this.#session.find(this.#node, checkedPath(path));
+    if (found?.node.kind !== 'datatype')
+      throw this.#error('NOT_FOUND', `there is no committed datatype ${this.#absolute(path)}`, path);
+    const where = found.session === this.#session ? this.#absolute(path) : found.path;
+    const attributes = new ObjectAttributes(new ObjectHandle(found.session, where, found.node));
+    return { kind: 'datatype', path: where, dtype: committedType(found.node), attributes };
+  }
+
   *#links(): Iterable<{ name: string; link: Link }> {
     const node = this.#node;
     for (const link of [...node.links.values()]) {
@@ -147,6 +189,37 @@ export class Group {
       });
     }
     return dataset;
+  }
+
+  /** The group, made if it is not there. */
+  requireGroup(path: string): Group {
+    const found = this.get(path);
+    if (!found) return this.createGroup(path);
+    if (found instanceof Group) return found;
+    throw this.#error('EXISTS', `${this.#absolute(path)} exists already, as a dataset`, path);
+  }
+
+  /**
+   * The dataset, made if it is not there. DTYPE or SHAPE if it is there and differs; dimensions that can grow may have grown since. Fill,
+   * chunks, filters and attributes count for a new dataset only.
+   */
+  requireDataset<const D extends DType>(path: string, options: DatasetOptions<D>): Dataset<D> {
+    const found = this.get(path);
+    if (!found) return this.createDataset(path, options);
+    if (!(found instanceof Dataset))
+      throw this.#error('EXISTS', `${this.#absolute(path)} exists already, as a group`, path);
+    checkRequired(found, options as DatasetOptions<DType>);
+    return found as unknown as Dataset<D>;
+  }
+
+  /** Makes a committed datatype; groups on the way to it are made as well. */
+  createDatatype(path: string, dtype: DType): void {
+    this.#collective('createDatatype', path, { dtype });
+    checkType(dtype);
+    if (this.#session.direct)
+      throw this.#error('UNSUPPORTED', 'the native connector cannot make committed datatypes', path);
+    const { parent, name } = this.#place(path);
+    this.#session.structure.createDatatype(parent, name, dtype);
   }
 
   createSoftLink(path: string, target: string): void {
@@ -263,6 +336,39 @@ export class Group {
   #error(code: ErrorCode, message: string, path: string): H5LogError {
     return new H5LogError(code, message, { file: this.#session.storage.name, object: this.#absolute(path) });
   }
+}
+
+/**
+ * Throws unless a dataset is what `requireDataset` asks for: the same type and maxShape, and the same shape but for dimensions that can
+ * grow, which may have grown since. Fill, chunks, filters and attributes stay as they are.
+ */
+function checkRequired(dataset: Dataset, options: DatasetOptions<DType>): void {
+  checkNames('requireDataset', options, CREATE);
+  checkElements(dataset, checkType(options.dtype));
+  const shape = checkShape(options.shape);
+  const maxShape = checkMaxShape(options.maxShape, shape);
+  const same =
+    maxShape.length === dataset.rank &&
+    maxShape.every((limit, d) => limit === dataset.maxShape[d]) &&
+    shape.every(
+      (size, d) => size === dataset.shape[d] || (size !== maxShape[d] && size < (dataset.shape[d] as number)),
+    );
+  if (same) return;
+  const text = (sizes: readonly number[], limits: readonly (number | null)[]): string =>
+    `[${sizes.join(', ')}] of at most [${limits.map((size) => size ?? 'unlimited').join(', ')}]`;
+  const { path } = dataset;
+  const message = `${path} is ${text(dataset.shape, dataset.maxShape)}, not ${text(shape, maxShape)}`;
+  throw new H5LogError('SHAPE', message, { file: dataset[handle].session.storage.name, object: path });
+}
+
+printAs(Group.prototype, 'Group', (group) => {
+  const of = ` of ${fileOf(group[handle])}`;
+  return lineOf(`Group ${group.path}`, () => ` (${membersIn(group)})${of}`);
+});
+
+export function membersIn(group: Group): string {
+  const count = [...group.keys()].length;
+  return `${count} member${count === 1 ? '' : 's'}`;
 }
 
 /** Gives a new dataset its attributes; if one of them cannot be set, what was made is undone. */

@@ -1,4 +1,4 @@
-import { H5LogError } from '../base/errors.ts';
+import { H5LogError, isH5LogError } from '../base/errors.ts';
 import type { FileSession } from '../connector/file-session.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 
@@ -16,6 +16,8 @@ export class ObjectHandle {
   #generation: number;
 
   constructor(session: FileSession, path: string, node: ObjectNode) {
+    if (typeof (session as Partial<FileSession> | undefined)?.generation !== 'number')
+      throw new H5LogError('OPTION', 'groups and datasets come from a file: File.open, or File.create');
     this.session = session;
     this.path = path;
     this.#node = node;
@@ -50,4 +52,18 @@ export function handleOf(object: Handled): ObjectHandle {
 
 export function sessionOf(object: Handled): FileSession {
   return object[handle].session;
+}
+
+/** The name of an object's file, without its folders. */
+export function fileOf({ session }: ObjectHandle): string {
+  return session.storage.name.replace(/^.*[\\/](?=.)/, '');
+}
+
+/** A line for printing; of an object that cannot be looked at, its name and why. */
+export function lineOf(name: string, rest: () => string): string {
+  try {
+    return name + rest();
+  } catch (error) {
+    return `${name} (${isH5LogError(error) ? error.code : String(error)})`;
+  }
 }

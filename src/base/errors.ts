@@ -98,3 +98,16 @@ export function atOffset(error: unknown, offset: number): unknown {
 export function formatError(message: string, offset?: number): H5LogError {
   return new H5LogError('FORMAT', offset === undefined ? message : `${message} (at byte ${offset})`, { offset });
 }
+
+/**
+ * Makes objects print as one line: in Node and Bun, in Deno, and as a string. The consoles of browsers cannot be told; they show the
+ * class and its fields.
+ */
+export function printAs<T extends object>(prototype: T, name: string, line: (object: T) => string): void {
+  const value = function (this: T): string {
+    return line(this);
+  };
+  for (const key of [Symbol.for('nodejs.util.inspect.custom'), Symbol.for('Deno.customInspect'), 'toString'])
+    Object.defineProperty(prototype, key, { value, configurable: true, writable: true });
+  Object.defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
+}

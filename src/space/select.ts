@@ -1,3 +1,4 @@
+import { printAs } from '../base/errors.ts';
 import type { Boxes } from './box.ts';
 import { BoxList } from './box-list.ts';
 import {
@@ -155,6 +156,12 @@ export class Selected implements Selection {
     return new Selected(setExpression(operation, this.#operand(), right.#operand()));
   }
 }
+
+printAs(Selected.prototype, 'Selection', ({ size, rank }) => {
+  if (Number.isNaN(size)) return 'Selection that depends on the dataset';
+  const many = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
+  return `Selection of ${many(size, 'element')}${rank < 0 ? '' : ` in ${many(rank, 'dimension')}`}`;
+});
 
 /**
  * The blocks of `where` in a dataset of this shape; undefined selects everything.

@@ -17,13 +17,6 @@ export const notBuilt: readonly string[] = [
   'File.storageStatistics',
   'Group.load',
   'OpenOptions.lazy',
-  'Dataset.space',
-  'Dataset.pipeline',
-  'Group.links',
-  'Group.requireGroup',
-  'Group.requireDataset',
-  'Group.datatype',
-  'Group.createDatatype',
   // Dimension scales and netCDF.
   'Dataset.makeScale',
   'Dataset.attachScale',

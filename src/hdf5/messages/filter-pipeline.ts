@@ -6,6 +6,11 @@ import { type Cursor, textFrom } from '../format/cursor.ts';
 /** Numbers of the filters of libhdf5. */
 export const FILTER = { deflate: 1, shuffle: 2, fletcher32: 3, szip: 4, nbit: 5, scaleOffset: 6 } as const;
 
+/** The name of a filter of libhdf5; '' for others. */
+export function filterName(id: number): string {
+  return Object.entries(FILTER).find(([, known]) => known === id)?.[0] ?? '';
+}
+
 export interface FilterEntry {
   readonly id: number;
   readonly name: string;
