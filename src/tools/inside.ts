@@ -27,13 +27,13 @@ import type { ByteStorage } from '../storage/storage.ts';
 import { Runner } from './run.ts';
 
 /*
- * What tools see beneath the public classes. Nothing else in the tools looks into a session.
+ * Access of the tools to the internals of an open file: sessions, header messages, the log.
  */
 
 /** What can be opened for reading. */
 export type Source = string | URL | Blob | ByteStorage;
 
-/** Opens a file for reading, and closes it whatever happens. */
+/** Opens a file for reading, runs `work`, and closes the file even if `work` fails. */
 export async function reading<T>(source: Source, work: (file: File) => Promise<T>): Promise<T> {
   const file = await File.open(source);
   try {
@@ -45,7 +45,7 @@ export async function reading<T>(source: Source, work: (file: File) => Promise<T
 
 export const nameOf = (file: File): string => sessionOf(file).storage.name;
 
-/** null for a file without a log. */
+/** The log of an open file; null if it has none. */
 export const logOf = (file: File): Log | null => sessionOf(file).log;
 
 /** The file itself and its subfiles. */
@@ -71,21 +71,21 @@ export function readingLog(structure: Structure, main: LogStore, stores: readonl
   return log;
 }
 
-/** The same for every name of an object. */
+/** The node of an object: one for all hard links to it. */
 export const identityOf = (object: Group | Dataset): ObjectNode => handleOf(object).node;
 
-/** What a dataset is in the log; undefined for one that is not in it. */
+/** The log's view of a dataset; undefined for an ordinary dataset. */
 export function logDatasetOf(dataset: Dataset): LogDataset | undefined {
   return sessionOf(dataset).logDataset(handleOf(dataset).node, dataset.path);
 }
 
-/** Whether a dataset has no elements because its dataspace is NULL. Anchors have that as well, but stand for something. */
+/** Whether the dataspace of a dataset is NULL. Anchors of the log have NULL dataspaces too, but their datasets have a shape. */
 export function isNull(dataset: Dataset): boolean {
   if (logDatasetOf(dataset)) return false;
   return sessionOf(dataset).structure.dataset(handleOf(dataset).node).space.kind === 'null';
 }
 
-/** Where the data of a regular dataset is. */
+/** The storage layout of an ordinary dataset. */
 export function layoutOf(dataset: Dataset): Layout | null {
   return sessionOf(dataset).structure.dataset(handleOf(dataset).node).layout;
 }
@@ -120,7 +120,7 @@ function sharedTypeOfAttribute({ names, structure }: FileSession, node: ObjectNo
   return new Cursor(content, offset, type.sharedAt, type.sharedAt + type.sharedSize);
 }
 
-/** A name in a group, and what it leads to. */
+/** A link of a group, with the object of a hard link. */
 export interface Member {
   readonly name: string;
   readonly path: string;
@@ -128,11 +128,11 @@ export interface Member {
   /** What a hard link leads to, unless that is a committed datatype. */
   readonly object: Group | Dataset | undefined;
   readonly datatype: CommittedDatatype | undefined;
-  /** Why nobody can say what it leads to. */
+  /** Why the object of a hard link cannot be read. */
   readonly problem: H5LogError | undefined;
 }
 
-/** The names in a group. Soft and external links are not followed: what they lead to has names of its own. */
+/** The links of a group. Soft and external links are not followed: their targets are listed by their own paths. */
 export function* membersOf(group: Group): Iterable<Member> {
   const { session, node } = handleOf(group);
   for (const name of group.keys()) {
@@ -147,7 +147,7 @@ export function* membersOf(group: Group): Iterable<Member> {
 
 const NOTHING = { object: undefined, datatype: undefined, problem: undefined };
 
-/** One damaged object must not hide the others. */
+/** The object of a hard link. An object that cannot be read becomes a problem, so that the others are still listed. */
 function behind(group: Group, path: string, name: string, link: Link): Pick<Member, keyof typeof NOTHING> {
   try {
     const object = group.get(name);
@@ -163,7 +163,7 @@ function behind(group: Group, path: string, name: string, link: Link): Pick<Memb
   }
 }
 
-/** An error that is about the contents of the file; others are thrown on. */
+/** Returns an error about the contents of the file (FORMAT, UNSUPPORTED); rethrows any other. */
 export function damage(error: unknown): H5LogError {
   if (isH5LogError(error, 'FORMAT') || isH5LogError(error, 'UNSUPPORTED')) return error;
   throw error;
@@ -199,7 +199,7 @@ export async function fileKind(source: Source): Promise<FileKind> {
   return begins === 'HDF5' ? reading(source, async (file) => kindOf(file)) : begins;
 }
 
-/** The same for a file that is open. */
+/** The kind of a file that is open. */
 export function kindOf(file: File): FileKind {
   if (logOf(file)) return 'HDF5-LogVOL';
   if (NETCDF_ROOT.some((name) => file.attributes.has(name))) return 'NetCDF-4';
@@ -209,7 +209,7 @@ export function kindOf(file: File): FileKind {
   return 'HDF5';
 }
 
-/** Turns the error of a file that is no HDF5 into one that says what it is. */
+/** Runs `work`; if the file is not HDF5 but of a known kind, the error names that kind. */
 export async function sayingKind<T>(source: Source, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

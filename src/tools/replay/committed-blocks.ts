@@ -4,12 +4,12 @@ import type { BlockIndex } from '../../log/read/index.ts';
 import { endOf } from '../../space/box.ts';
 import type { Io } from '../../storage/io.ts';
 
-/** The committed blocks of a dataset of the log, for reading all of it box by box. */
+/** The committed blocks of a dataset in the log, from which `replay` reads the dataset box by box. */
 export class CommittedBlocks {
   readonly dataset: LogDataset;
-  /** How many there are. */
+  /** Number of blocks. */
   readonly length: number;
-  /** All of them; null if they would take more memory than allowed. */
+  /** Index of all blocks; null if it would exceed the memory limit. */
   readonly #whole: BlockIndex | null;
   readonly #reader: BoxReader | null;
 
@@ -28,18 +28,18 @@ export class CommittedBlocks {
     return new CommittedBlocks(dataset, length, whole);
   }
 
-  /** The index of all of them is at hand. */
+  /** Whether the index of all blocks is in memory. */
   get isWhole(): boolean {
     return this.#whole !== null;
   }
 
-  /** Memory that the index takes, with a quarter for the lists of blocks of each piece. */
+  /** Bytes of the index, plus a quarter for the lists of blocks that {@link assign} makes. */
   get bytes(): number {
     return 1.25 * (this.#whole?.bytes ?? 0);
   }
 
-  /** Those that meet a box, at least. */
-  *meeting(start: Float64Array, count: Float64Array): Io<BlockIndex> {
+  /** An index with at least the blocks that intersect a box. */
+  *intersecting(start: Float64Array, count: Float64Array): Io<BlockIndex> {
     if (this.#whole) return this.#whole;
     const { tables } = this.dataset.log;
     return yield* tables.index(this.dataset, { low: start, high: endOf(start, count) }, tables.committed);
@@ -48,25 +48,25 @@ export class CommittedBlocks {
   /** Reads a box into `out` from byte `at` on. */
   *read(start: Float64Array, count: Float64Array, out: Uint8Array, at: number, among?: Uint32Array): Io<void> {
     if (this.#reader) yield* this.#reader.read(start, count, out, at, among);
-    else yield* this.#readerOf(yield* this.meeting(start, count)).read(start, count, out, at);
+    else yield* this.#readerOf(yield* this.intersecting(start, count)).read(start, count, out, at);
   }
 
   /**
-   * Sorts the blocks by the pieces that they may reach into: one way through all of them instead of a search for every piece.
-   * Pieces are stretches of places; `begins` are their first places, and `places` writes the first and the last place of a block
-   * to `range`, or says that it has none.
+   * Lists the blocks that each piece may need, in one pass over all blocks instead of a search for every piece. A piece is a range
+   * of element positions; `begins` has their first positions. `positions` writes the first and the last position of a block to
+   * `range`, or returns false for a block outside the dataset.
    */
   assign(
     begins: Float64Array,
-    places: (index: BlockIndex, block: number, range: Float64Array) => boolean,
+    positions: (index: BlockIndex, block: number, range: Float64Array) => boolean,
   ): ((piece: number) => Uint32Array) | null {
     const index = this.#whole;
     if (!index) return null;
     const range = new Float64Array(2);
     if (begins.length === 1) {
-      // The one piece gets them all, also those that lie outside: no need to look where each of the others is.
+      // A single piece gets all blocks, those outside the dataset included, unless every block is outside.
       let reaching = 0;
-      while (reaching < index.length && !places(index, reaching, range)) reaching++;
+      while (reaching < index.length && !positions(index, reaching, range)) reaching++;
       const all = new Uint32Array(reaching < index.length ? index.length : 0);
       for (let block = 0; block < all.length; block++) all[block] = block;
       return () => all;
@@ -74,7 +74,7 @@ export class CommittedBlocks {
     const tally = new Uint32Array(begins.length + 1);
     const each = (visit: (piece: number, block: number) => void): void => {
       for (let block = 0; block < index.length; block++) {
-        if (!places(index, block, range)) continue;
+        if (!positions(index, block, range)) continue;
         const last = lastNotAbove(begins, range[1] as number);
         for (let piece = lastNotAbove(begins, range[0] as number); piece <= last; piece++) visit(piece, block);
       }
@@ -93,7 +93,7 @@ export class CommittedBlocks {
     return (piece) => blocks.subarray(tally[piece] as number, tally[piece + 1] as number);
   }
 
-  /** Gives the memory of the index back. */
+  /** Frees the index. */
   release(): void {
     this.dataset.index = null;
   }
@@ -104,7 +104,7 @@ export class CommittedBlocks {
   }
 }
 
-/** The position of the last number in an ascending list that is not larger than `value`; the first is never larger. */
+/** Index of the last number in an ascending list that is at most `value`. The first number must be at most `value`. */
 export function lastNotAbove(list: Float64Array, value: number): number {
   let low = 0;
   let high = list.length - 1;

@@ -9,7 +9,7 @@ import { freedAttribute } from '../../log/format/names.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { Io } from '../../storage/io.ts';
 
-/** A link as it shall be in the output; `to` is the object of a hard link. */
+/** A link for the output; `to` is the object of a hard link. */
 export interface InputLink {
   readonly name: string;
   readonly target: LinkTarget;
@@ -22,16 +22,16 @@ export interface InputObject {
   readonly path: string;
   readonly links: InputLink[];
   readonly attributes: ReadonlyMap<string, Attribute>;
-  /** What it is in the log; undefined for groups, datatypes and ordinary datasets. */
+  /** The log's view of the dataset; undefined for groups, datatypes and ordinary datasets. */
   readonly logged: LogDataset | undefined;
 }
 
-/** Every object that a link leads to, each once, groups before what is in them. The log's own are left out. */
+/** Every object that can be reached by hard links, each once, groups before their members. The log's own objects are left out. */
 export function* inputObjects(session: FileSession): Io<InputObject[]> {
   const { structure, log } = session;
   const { root, loader } = structure;
   const found = new Map<ObjectNode, InputObject>();
-  function* meet(node: ObjectNode, path: string): Io<InputObject> {
+  function* visit(node: ObjectNode, path: string): Io<InputObject> {
     const known = found.get(node);
     if (known) return known;
     const logged = log && node.kind === 'dataset' ? yield* log.dataset(node, path) : undefined;
@@ -39,7 +39,7 @@ export function* inputObjects(session: FileSession): Io<InputObject[]> {
     found.set(node, made);
     return made;
   }
-  yield* meet(root, '/');
+  yield* visit(root, '/');
   for (const group of found.values()) {
     const names = shownNames(group.node.links.keys(), session.names.shownInside);
     for (const link of group.node.links.values()) {
@@ -49,14 +49,14 @@ export function* inputObjects(session: FileSession): Io<InputObject[]> {
       const node = link.target.kind === 'hard' ? yield* loader.follow(link) : null;
       if (link.target.kind === 'hard' && !node)
         throw new H5LogError('FORMAT', `${path} leads to no object`, { object: path });
-      const to = node && (yield* meet(node, path));
+      const to = node && (yield* visit(node, path));
       group.links.push({ name, target: shownTarget(session, link.target), to });
     }
   }
   return [...found.values()];
 }
 
-/** Names without the underscore that the log adds. A name that another one has already stays as it is in the file. */
+/** Names without the underscore that the log adds. A name keeps it if another object has the name without it. */
 function shownNames(stored: Iterable<string>, shownOf: (name: string) => string): Map<string, string> {
   const all = new Set(stored);
   const shown = new Map<string, string>();
@@ -78,12 +78,12 @@ function attributesOf(session: FileSession, node: ObjectNode, isAnchor: boolean)
   return new Map(stored.map((attribute) => [shown.get(attribute.name) ?? attribute.name, attribute]));
 }
 
-/** Soft links hold paths of the file, with the names that are stored there. */
+/** Soft links in the file hold stored names; the output gets those that users see. */
 function shownTarget({ structure }: FileSession, target: LinkTarget): LinkTarget {
   return target.kind === 'soft' ? { kind: 'soft', path: structure.paths.shown(target.path) } : target;
 }
 
-/** Refuses an ordinary dataset whose bytes mean something only together with what is not copied. */
+/** Refuses an ordinary dataset that cannot be copied byte by byte. */
 export function refuseUncopyable({ node, path }: InputObject): void {
   const refuse = (why: string): never => {
     throw new H5LogError('UNSUPPORTED', `${path} cannot be copied: ${why}`, { object: path });

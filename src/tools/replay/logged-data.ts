@@ -13,21 +13,21 @@ import { type Io, settle } from '../../storage/io.ts';
 import { CommittedBlocks, lastNotAbove } from './committed-blocks.ts';
 import type { Buffers, Made, Piece, RawData, Space } from './raw-data.ts';
 
-/** A piece, and each of the buffers it goes through, may take this part of the memory that is left beside the index. */
-const SHARE = 16;
-/** And at least this part of all memory: small pieces of scattered blocks would be read again and again. */
-const LEAST_PART = 24;
-const LEAST_SHARE = 256 * 1024;
-const MOST_SHARE = 2 ** 30;
-/** With more boxes in a piece a search for each is cheaper than to go through the piece's blocks for each. */
+/** A piece, and each buffer that it goes through, may take this fraction of the memory that the index leaves. */
+const FRACTION = 16;
+/** A piece may always take this fraction of all memory: with small pieces, scattered blocks would be read many times. */
+const LEAST_FRACTION = 24;
+const SMALLEST_LIMIT = 256 * 1024;
+const LARGEST_LIMIT = 2 ** 30;
+/** For a piece of more boxes, an index search for each box is faster than scanning the blocks of the piece for each. */
 const FEW_BOXES = 8;
-/** Blocks of at least this size are read once however the pieces are cut; small pieces, which stay in caches, are faster then. */
+/** Blocks of at least this size are read once with any piece size; then small pieces are faster, because they stay in the CPU cache. */
 const LARGE_BLOCK = 64 * 1024;
-const SHARE_OF_LARGE = 16 * 2 ** 20;
+const LIMIT_OF_LARGE = 16 * 2 ** 20;
 
 /**
- * The data of a dataset of the log as ordinary HDF5 keeps it: chunks one after the other. A contiguous dataset is one chunk of
- * the dataset's own shape. Pieces count elements in the order of the chunks that are there.
+ * Reads a dataset of the log in the order of its ordinary layout: chunk after chunk. A contiguous dataset is one chunk of the shape
+ * of the dataset. A position counts the elements of the written chunks in this order; pieces are ranges of positions.
  */
 export class LoggedData implements RawData {
   readonly total: number;
@@ -42,28 +42,28 @@ export class LoggedData implements RawData {
   /** Bytes of an element, and of a chunk without filters. */
   readonly #size: number;
   readonly #chunkBytes: number;
-  /** A chunk, for the filters. */
+  /** Size and shape of a chunk, for the filters. */
   readonly #whole: FilteredChunk;
-  /** Row-major numbers in the grid of the chunks that are there. */
+  /** Row-major numbers, in the chunk grid, of the chunks that are written. */
   readonly #numbers: Float64Array;
   /** The largest piece in bytes. */
-  readonly #share: number;
-  /** Where the first chunk is; filtered chunks have a place and a size of their own each. */
+  readonly #pieceLimit: number;
+  /** File offset of the first chunk without filters; of filtered chunks, the offset and size of each. */
   readonly #address: number;
   readonly #addresses: Float64Array;
   readonly #sizes: Float64Array;
-  /** Parts that were never written are zeros, as the file is where nothing is written. */
+  /** The fill value is zero, so that elements nobody wrote need not be written: a hole in a file reads as zeros. */
   readonly #zeroFill: boolean;
-  /** First places of all pieces, and the blocks that may reach into each. */
+  /** First positions of all pieces, and the blocks that each may need. */
   readonly #begins: Float64Array;
   readonly #blocksOf: ((piece: number) => Uint32Array) | null;
 
-  /** Takes places for chunks whose size is known. */
+  /** Reserves space for chunks without filters, whose size is known. */
   private constructor(
     blocks: CommittedBlocks,
     chunk: readonly number[] | null,
     numbers: Float64Array,
-    share: number,
+    pieceLimit: number,
     space: Space,
   ) {
     const { dataset } = blocks;
@@ -78,7 +78,7 @@ export class LoggedData implements RawData {
     this.#chunkBytes = this.#elements * this.#size;
     this.#whole = { size: this.#chunkBytes, elementSize: this.#size, shape: this.#chunk };
     this.#numbers = numbers;
-    this.#share = share;
+    this.#pieceLimit = pieceLimit;
     this.total = numbers.length * this.#chunkBytes;
     this.#address = this.#filtered || this.total === 0 ? -1 : space.take(this.total);
     this.#addresses = new Float64Array(this.#filtered ? numbers.length : 0);
@@ -87,24 +87,24 @@ export class LoggedData implements RawData {
     this.#begins = Float64Array.from(this.pieces(), ({ from }) => from);
     this.#blocksOf =
       this.#begins.length > 0
-        ? blocks.assign(this.#begins, (index, block, range) => this.#places(index, block, range))
+        ? blocks.assign(this.#begins, (index, block, range) => this.#positions(index, block, range))
         : null;
   }
 
-  /** Decides on the layout and finds out which chunks there are. */
+  /** Decides on the layout and finds the chunks to write. */
   static *plan(dataset: LogDataset, memory: number, space: Space): Io<LoggedData> {
     const blocks = yield* CommittedBlocks.of(dataset);
     const { shape, maxShape, chunks, elements, filters } = dataset;
     const chunk = ordinaryChunks({ shape, maxShape, chunks, elementSize: elements.size }, filters.length > 0);
     if (chunk) checkChunkBytes(chunk, elements.size);
-    const share = shareOf(blocks, memory);
-    const numbers = yield* chunksThere(blocks, chunk ?? shape, share);
-    return new LoggedData(blocks, chunk, numbers, share, space);
+    const limit = pieceLimitOf(blocks, memory);
+    const numbers = yield* writtenChunks(blocks, chunk ?? shape, limit);
+    return new LoggedData(blocks, chunk, numbers, limit, space);
   }
 
   *pieces(): Iterable<Piece> {
-    const together = Math.max(1, Math.floor(this.#share / this.#chunkBytes));
-    const whole = this.#filtered || this.#chunkBytes <= this.#share;
+    const together = Math.max(1, Math.floor(this.#pieceLimit / this.#chunkBytes));
+    const whole = this.#filtered || this.#chunkBytes <= this.#pieceLimit;
     for (let i = 0; i < this.#numbers.length; i += whole ? together : 1) {
       const from = i * this.#elements;
       if (whole) {
@@ -112,7 +112,7 @@ export class LoggedData implements RawData {
         yield { from, to: from + chunks * this.#elements, bytes: chunks * this.#chunkBytes };
         continue;
       }
-      const limit = Math.max(1, Math.floor(this.#share / this.#size));
+      const limit = Math.max(1, Math.floor(this.#pieceLimit / this.#size));
       for (const box of rowBoxes(this.#chunk, 0, this.#elements, limit))
         yield { from: from + box.from, to: from + box.from + box.size, bytes: box.size * this.#size };
     }
@@ -148,8 +148,8 @@ export class LoggedData implements RawData {
 
   // ---------------------------------------------------------------- elements
 
-  /** The first and last place, counted as pieces do, that a block may reach; false if it lies outside the dataset. */
-  #places({ rank, starts, counts }: BlockIndex, block: number, range: Float64Array): boolean {
+  /** Writes the first and last position that a block may cover to `range`; false if the block lies outside the dataset. */
+  #positions({ rank, starts, counts }: BlockIndex, block: number, range: Float64Array): boolean {
     const { shape } = this.#dataset;
     let [first, last, low, high] = [0, 0, 0, 0];
     for (let d = 0, k = block * rank; d < rank; d++, k++) {
@@ -169,13 +169,13 @@ export class LoggedData implements RawData {
     return true;
   }
 
-  /** The blocks that may reach into a piece; undefined if the index must be asked for each box. */
+  /** The blocks that a piece may need; undefined if each box has to search the index. */
   #among(from: number, boxes: number): Uint32Array | undefined {
     if (boxes > FEW_BOXES) return undefined;
     return this.#blocksOf?.(lastNotAbove(this.#begins, from));
   }
 
-  /** No block reaches into a piece of a contiguous dataset. */
+  /** Whether no block covers anything of a piece. */
   #isHole({ from }: Piece): boolean {
     return this.#among(from, 1)?.length === 0;
   }
@@ -201,7 +201,7 @@ export class LoggedData implements RawData {
     for (const { cells, at } of boxes) yield* this.#readCells(cells.start, cells.count, out, at, buffers, among);
   }
 
-  /** Chunks [first, last) of those that are there, as boxes of the grid, with the place of each in a buffer for all of them. */
+  /** The written chunks [first, last) as boxes of the chunk grid, with the offset of each box in a buffer for all of them. */
   *#cellBoxes(first: number, last: number): Generator<{ cells: RowBox; at: number }, void, undefined> {
     for (let i = first; i < last; ) {
       let run = 1;
@@ -213,7 +213,7 @@ export class LoggedData implements RawData {
     }
   }
 
-  /** A box that may reach beyond the dataset, as edge chunks do: what lies there is fill. */
+  /** Reads a box that may reach beyond the dataset, as edge chunks do; elements outside get the fill value. */
   *#readPart(
     start: readonly number[],
     count: readonly number[],
@@ -238,7 +238,7 @@ export class LoggedData implements RawData {
     copyBox(scratch, 0, inside, origin, out, at, count, origin, inside, this.#size);
   }
 
-  /** A box of whole chunks, one chunk after the other. */
+  /** Reads a box of whole chunks, chunk after chunk. */
   *#readCells(
     first: readonly number[],
     cells: readonly number[],
@@ -269,7 +269,7 @@ export class LoggedData implements RawData {
     }
   }
 
-  /** The elements of the chunks, one after the other, are in row-major order of all of them together. */
+  /** Whether chunk after chunk is also the row-major order of the box of chunks, so that nothing needs to be copied. */
   #isInOrder(cells: readonly number[]): boolean {
     let d = 0;
     while (d < cells.length && this.#chunk[d] === 1) d++;
@@ -300,18 +300,18 @@ export class LoggedData implements RawData {
       const chunk = bytes.subarray(at, at + this.#chunkBytes);
       const filtered = applyFilters(chunk, this.#dataset.filters, this.#whole, this.#dataset.layout.codecs);
       const stream = filtered instanceof PendingBytes ? yield* settle(filtered) : filtered;
-      // Some filters leave some data as it is; the buffer is used again before all of this is written.
+      // A filter may return its input; the input buffer is reused before this stream is written, hence the copy.
       made.push({ bytes: stream.buffer === bytes.buffer ? stream.slice() : stream, at: null, chunk: i });
     }
   }
 
-  /** The log cuts filtered data at the chunk grid: where the newest block is a whole chunk, its stream is the chunk's. */
+  /** The stored stream of a chunk, if the newest block is exactly this chunk: the log cuts filtered data at the chunk grid. */
   *#storedStream(i: number): Io<Uint8Array | null> {
     if (!this.#blocks.isWhole) return null;
     const chunk = Float64Array.from(this.#chunk);
     const start = Float64Array.from(cellOf(this.#numbers[i] as number, this.#grid), (c, d) => c * (chunk[d] as number));
     const high = endOf(start, chunk);
-    const index = yield* this.#blocks.meeting(start, chunk);
+    const index = yield* this.#blocks.intersecting(start, chunk);
     const block = index.query(start, high).at(-1);
     if (block === undefined || !index.stored || (index.whole?.[block] ?? 0) > 0) return null;
     const { rank } = index;
@@ -323,34 +323,34 @@ export class LoggedData implements RawData {
     const { file } = this.#dataset.log.files[index.stores?.[block] ?? 0] as LogData;
     const [at, size] = [index.offsets[block] as number, index.stored[block] as number];
     const bytes = yield* file.readCopy(at, size, 'data of the log');
-    // Only to see that it is sound: damage must not be handed on as if nothing were wrong. Still far less work than to deflate.
+    // Decoded only to find damage, which must not be copied silently. Inflating is far cheaper than deflating again.
     const sound = unfilter(bytes, this.#dataset.filters, 0, this.#whole, this.#dataset.layout.codecs);
     if (sound instanceof PendingBytes) yield* settle(sound);
     return bytes;
   }
 }
 
-/** How large pieces may be. */
-function shareOf(blocks: CommittedBlocks, memory: number): number {
+/** The largest size of a piece in bytes. */
+function pieceLimitOf(blocks: CommittedBlocks, memory: number): number {
   const { shape, elements } = blocks.dataset;
-  const left = Math.floor(Math.max((memory - blocks.bytes) / SHARE, memory / LEAST_PART));
+  const left = Math.floor(Math.max((memory - blocks.bytes) / FRACTION, memory / LEAST_FRACTION));
   const isLarge = blocks.length * LARGE_BLOCK <= sizeOf(shape) * elements.size;
-  return Math.max(LEAST_SHARE, Math.min(left, isLarge ? SHARE_OF_LARGE : MOST_SHARE));
+  return Math.max(SMALLEST_LIMIT, Math.min(left, isLarge ? LIMIT_OF_LARGE : LARGEST_LIMIT));
 }
 
-/** Row-major numbers of the chunks that hold anything. */
-function* chunksThere(blocks: CommittedBlocks, chunk: readonly number[], share: number): Io<Float64Array> {
+/** Row-major numbers of the chunks that some block covers. */
+function* writtenChunks(blocks: CommittedBlocks, chunk: readonly number[], pieceLimit: number): Io<Float64Array> {
   const { shape, elements } = blocks.dataset;
   const grid = gridOf(shape, chunk);
   const total = sizeOf(grid);
   if (blocks.length === 0 || sizeOf(shape) === 0) return new Float64Array(0);
   if (total === 1) return Float64Array.of(0);
   const touched = new TouchedChunks(shape, chunk);
-  const limit = blocks.isWhole ? total : Math.max(1, Math.floor(share / (sizeOf(chunk) * elements.size)));
+  const limit = blocks.isWhole ? total : Math.max(1, Math.floor(pieceLimit / (sizeOf(chunk) * elements.size)));
   for (const cells of rowBoxes(grid, 0, total, limit)) {
     const start = Float64Array.from(cells.start, (c, d) => c * (chunk[d] as number));
     const count = Float64Array.from(cells.count, (n, d) => n * (chunk[d] as number));
-    touched.add(yield* blocks.meeting(start, count));
+    touched.add(yield* blocks.intersecting(start, count));
   }
   return touched.numbers();
 }

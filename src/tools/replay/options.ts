@@ -1,21 +1,21 @@
 import type { Communicator } from '../../comm/communicator.ts';
 
 export interface ReplayProgress {
-  /** Bytes of raw data dealt with, of how many; the total grows as datasets are looked at. */
+  /** Bytes of raw data done, and in total; the total grows with every dataset that is planned. */
   readonly bytes: number;
   readonly total: number;
-  /** The dataset under way. */
+  /** The dataset that is being written. */
   readonly dataset: string;
 }
 
 export interface ReplayOptions {
-  /** Bytes of memory for data and index, 256 MiB without it. What a single chunk with filters needs is taken in any case. */
+  /** Bytes of memory for data and index; default 256 MiB. A single filtered chunk is always held as a whole. */
   memory?: number;
   /** Replace a file that exists. */
   force?: boolean;
-  /** Do the work on so many threads; the memory is shared among them. */
+  /** Number of threads, which share the memory; default 1. */
   threads?: number;
-  /** Several ranks that all make this call divide the work; the memory is that of each. */
+  /** Ranks that make this call collectively and divide the work; `memory` is that of each. */
   comm?: Communicator;
   progress?: (done: ReplayProgress) => void;
   signal?: AbortSignal;
@@ -24,7 +24,7 @@ export interface ReplayOptions {
 export interface ReplayResult {
   readonly groups: number;
   readonly datasets: number;
-  /** Datasets that were not of the log: copied as they were stored. */
+  /** Ordinary datasets, copied as they were stored. */
   readonly copied: number;
   readonly attributes: number;
   /** Elements of all datasets. */

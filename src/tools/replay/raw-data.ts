@@ -2,12 +2,12 @@ import type { NewLayout } from '../../hdf5/layouts/new-dataset.ts';
 import type { Io } from '../../storage/io.ts';
 import { TwoBuffers } from '../output.ts';
 
-/** Gives out places in the output. */
+/** Reserves space in the output. */
 export interface Space {
   take(size: number): number;
 }
 
-/** A part of a dataset's raw data; what `from` and `to` count is the dataset's business. */
+/** A part of a dataset's raw data. What `from` and `to` count (elements or bytes) is up to the {@link RawData}. */
 export interface Piece {
   readonly from: number;
   readonly to: number;
@@ -15,25 +15,24 @@ export interface Piece {
   readonly bytes: number;
 }
 
-/** Bytes to be written: at a place that was known before, or, for a chunk whose size was not, wherever there is room. */
+/** Bytes to write: at a file offset, or, for a filtered chunk, whose size was not known before, wherever there is space. */
 export interface Made {
   readonly bytes: Uint8Array;
   readonly at: number | null;
-  /** Which chunk it is, if the place is not known yet. */
+  /** The number of the chunk, if `at` is null. */
   readonly chunk: number;
 }
 
 /**
- * The raw data of one dataset of the output. Its pieces do not depend on one another: any of them can be made by anybody, in any
- * order, as long as each is made once.
+ * The raw data of one dataset of the output. Its pieces are independent: ranks make them in any order, each once.
  */
 export interface RawData {
   /** Bytes of all pieces. */
   readonly total: number;
   pieces(): Iterable<Piece>;
-  /** What is in a piece; nothing for one that need not be written. The bytes are good until the buffers come round again. */
+  /** The bytes of a piece; none if it need not be written. They are valid until the buffers are reused. */
   make(piece: Piece, buffers: Buffers): Io<readonly Made[]>;
-  /** Where a chunk without a place of its own was put. */
+  /** Tells where a filtered chunk is written. */
   placed(chunk: number, at: number, size: number): void;
   /** How the dataset finds its data, once every piece has its place. */
   layout(): NewLayout;

@@ -133,10 +133,10 @@ class Replay {
     });
     const datasets = objects.filter(({ node }) => node.kind === 'dataset');
     const layouts = new Map<InputObject, NewLayout>();
-    // One dataset after the other, so that only one index is in memory. All ranks plan the same places.
+    // One dataset after the other, so that only one index is in memory. All ranks reserve the same file offsets.
     for (const dataset of datasets) {
       const planning = planData(this.#session, dataset, this.#memory, this.#output);
-      const data = await onAllRanksAsync(comm, () => this.#reader.run(about(dataset.path, planning)));
+      const data = await onAllRanksAsync(comm, () => this.#reader.run(inDataset(dataset.path, planning)));
       this.#total += data.total;
       await this.#write(dataset.path, data);
       layouts.set(dataset, data.layout());
@@ -159,7 +159,7 @@ class Replay {
     };
   }
 
-  /** The structure behind the data, and the superblock that makes it a file; gives its size. */
+  /** Appends the structure, writes the superblock, and returns the size of the file. */
   async #finish(objects: readonly InputObject[], layouts: ReadonlyMap<InputObject, NewLayout>): Promise<number> {
     const structure = await this.#reader.run(outputStructure(this.#session, objects, layouts));
     const superblock = { base: 0, end: this.#output.end, bytes: new Uint8Array(0) };
@@ -177,22 +177,22 @@ class Replay {
       const mine = round[comm.rank];
       const made = await onAllRanksAsync(comm, async () => {
         signal?.throwIfAborted();
-        return mine ? this.#reader.run(about(path, data.make(mine, this.#buffers))) : [];
+        return mine ? this.#reader.run(inDataset(path, data.make(mine, this.#buffers))) : [];
       });
-      const places = this.#places(data, made);
+      const offsets = this.#offsets(data, made);
       await onAllRanksAsync(comm, async () => {
         for (const [i, { bytes }] of made.entries())
-          await this.#writer.run(this.#output.write(bytes, places[i] as number));
+          await this.#writer.run(this.#output.write(bytes, offsets[i] as number));
         for (const { bytes } of round) this.#done += bytes;
         progress?.({ bytes: this.#done, total: this.#total, dataset: path });
       });
     }
   }
 
-  /** Where the pieces of this rank go. Those without a place of their own get one in the order of ranks, which all ranks keep count of. */
-  #places(data: RawData, made: readonly Made[]): number[] {
+  /** File offsets for the pieces of this rank. All ranks reserve space for the filtered chunks of all ranks, in rank order. */
+  #offsets(data: RawData, made: readonly Made[]): number[] {
     const comm = this.#comm;
-    const places = made.map(({ at }) => at ?? -1);
+    const offsets = made.map(({ at }) => at ?? -1);
     const loose = made.flatMap(({ at, chunk, bytes }, i) => (at === null ? [{ chunk, size: bytes.length, i }] : []));
     const mine = Float64Array.from(loose.flatMap(({ chunk, size }) => [chunk, size]));
     const all =
@@ -202,16 +202,16 @@ class Replay {
     all.forEach((list, rank) => {
       for (let k = 0; k < list.length; k += 2) {
         const [chunk, size] = [list[k] as number, list[k + 1] as number];
-        const place = this.#output.take(size);
-        data.placed(chunk, place, size);
-        if (rank === comm.rank) places[(loose[k / 2] as { i: number }).i] = place;
+        const at = this.#output.take(size);
+        data.placed(chunk, at, size);
+        if (rank === comm.rank) offsets[(loose[k / 2] as { i: number }).i] = at;
       }
     });
-    return places;
+    return offsets;
   }
 }
 
-/** So many at a time, one for each rank. */
+/** Deals the pieces out: in each round at most one to each rank. */
 function* inRounds(pieces: Iterable<Piece>, size: number): Iterable<readonly Piece[]> {
   let round: Piece[] = [];
   for (const piece of pieces) {
@@ -231,8 +231,8 @@ function* planData(session: FileSession, object: InputObject, memory: number, sp
   return yield* StoredData.plan(structure.loader.file, path, structure.dataset(node), memory, space);
 }
 
-/** Says which dataset it was. */
-function* about<T>(path: string, io: Io<T>): Io<T> {
+/** Adds the path of the dataset to errors. */
+function* inDataset<T>(path: string, io: Io<T>): Io<T> {
   try {
     return yield* io;
   } catch (error) {

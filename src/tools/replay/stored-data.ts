@@ -9,17 +9,18 @@ import { elementCount } from '../../hdf5/messages/dataspace.ts';
 import type { Io } from '../../storage/io.ts';
 import type { Buffers, Made, Piece, RawData, Space } from './raw-data.ts';
 
-const SHARE = 8;
-const LEAST_SHARE = 256 * 1024;
-const MOST_SHARE = 16 * 2 ** 20;
+/** A piece may take this fraction of the memory, within the limits below. */
+const FRACTION = 8;
+const SMALLEST_LIMIT = 256 * 1024;
+const LARGEST_LIMIT = 16 * 2 ** 20;
 
 /** The data of an ordinary dataset: its bytes as they are stored, chunk by chunk. Pieces count these bytes. */
 export class StoredData implements RawData {
   readonly total: number;
   readonly #file: FileBytes;
-  readonly #share: number;
+  readonly #pieceLimit: number;
   readonly #address: number;
-  /** Where the stored bytes are in the input, and where each stretch begins among all of them. */
+  /** The stored chunks in the input, and the sum of the sizes before each. */
   readonly #spans: readonly { readonly address: number; readonly size: number }[];
   readonly #begins: Float64Array;
   readonly #layout: (address: number, begins: Float64Array) => NewLayout;
@@ -41,7 +42,7 @@ export class StoredData implements RawData {
       total += size;
     });
     this.total = total;
-    this.#share = Math.max(LEAST_SHARE, Math.min(MOST_SHARE, Math.floor(memory / SHARE)));
+    this.#pieceLimit = Math.max(SMALLEST_LIMIT, Math.min(LARGEST_LIMIT, Math.floor(memory / FRACTION)));
     this.#address = total === 0 ? -1 : space.take(total);
   }
 
@@ -53,7 +54,7 @@ export class StoredData implements RawData {
       layoutOf: (address: number, begins: Float64Array) => NewLayout,
     ): StoredData => new StoredData(file, spans, layoutOf, memory, space);
     if (!layout || size === 0 || (layout.kind === 'contiguous' && layout.address === UNDEFINED)) {
-      // Chunks of a dataset that is empty now are still declared.
+      // An empty dataset keeps its chunk shape.
       if (layout?.kind === 'chunked') return made([], () => chunked(layout.chunk, []));
       return made([], () => unallocated);
     }
@@ -84,8 +85,8 @@ export class StoredData implements RawData {
   }
 
   *pieces(): Iterable<Piece> {
-    for (let from = 0; from < this.total; from += this.#share) {
-      const to = Math.min(this.total, from + this.#share);
+    for (let from = 0; from < this.total; from += this.#pieceLimit) {
+      const to = Math.min(this.total, from + this.#pieceLimit);
       yield { from, to, bytes: to - from };
     }
   }
@@ -103,7 +104,7 @@ export class StoredData implements RawData {
     return [{ bytes, at: this.#address + from, chunk: -1 }];
   }
 
-  /** The stretch that a byte lies in. */
+  /** Index of the span that holds a byte. */
   #spanAt(byte: number): number {
     let low = 0;
     let high = this.#begins.length - 1;

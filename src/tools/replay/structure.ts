@@ -20,7 +20,7 @@ import type { Structure } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
 import type { InputLink, InputObject } from './input-objects.ts';
 
-/** How the data of each dataset is found in the output. */
+/** The storage layouts of the output's datasets. */
 type Layouts = ReadonlyMap<InputObject, NewLayout>;
 
 /** Makes the structure of the output: all objects of the input under the names that users see, with data where `layouts` say. */
@@ -30,7 +30,7 @@ export function* outputStructure(
   layouts: Layouts,
 ): Io<Structure> {
   const builder = new Builder(session, layouts);
-  // Datasets last: the committed datatypes that they use may come behind them. The order of links is set, not made.
+  // Datasets last, because the committed datatypes that they use must exist. Links keep the creation order of the input.
   for (const kinds of [['group', 'datatype'], ['dataset']]) {
     for (const object of objects) builder.link(object, ({ to }) => kinds.includes(to?.node.kind ?? 'group'));
   }
@@ -42,7 +42,7 @@ class Builder {
   readonly structure = newStructure();
   readonly #session: FileSession;
   readonly #layouts: Layouts;
-  /** Objects of the output by those of the input. */
+  /** Output objects by input object. */
   readonly #made = new Map<ObjectNode, ObjectNode>();
 
   constructor(session: FileSession, layouts: Layouts) {
@@ -51,7 +51,7 @@ class Builder {
     this.#adopt(session.structure.root, this.structure.root);
   }
 
-  /** Keeps creation order where the input does. */
+  /** Registers an output object; it tracks creation order if the input does. */
   #adopt(from: ObjectNode, to: ObjectNode): void {
     this.#made.set(from, to);
     Object.assign(to.linkOrder, { tracked: from.linkOrder.tracked, indexed: from.linkOrder.indexed });
@@ -59,7 +59,7 @@ class Builder {
     to.flags = from.flags & 0x0c;
   }
 
-  /** Makes those links of a group that are wanted, and the objects that are met for the first time. */
+  /** Creates the wanted links of a group, and the objects that have no output object yet. */
   link(object: InputObject, wanted: (link: InputLink) => boolean): void {
     const group = this.#made.get(object.node);
     if (!group) return;
@@ -94,7 +94,7 @@ class Builder {
     const shared = (message.flags & MESSAGE_FLAG.shared) !== 0;
     const committed = shared ? this.#committed(new Cursor(message.bytes, message.offset)) : undefined;
     const { fill } = parts;
-    // A value that does not fit its type counts for nothing in the log.
+    // The log ignores a fill value whose size is not that of the type.
     const value = fill.value instanceof Uint8Array && fill.value.length === parts.type.size ? fill.value : undefined;
     const made = this.structure.createDataset(group, name, {
       dtype: committed ?? parts.dtype,
@@ -104,13 +104,13 @@ class Builder {
       ...(value ? { fill: value } : fill.value === 'undefined' && !logged ? { fill: 'undefined' } : {}),
       filters: filtersOf(object, layout, parts.filters),
     });
-    // Byte for byte what the input says: some types (time, complex) are more than our own description of them.
+    // Copied byte for byte: some types (time, complex) say more than a dtype does.
     const { bytes } = describedType(message.content, message.offset);
     if (!committed) replaceMessage(this.structure, made, MESSAGE.datatype, bytes);
     return made;
   }
 
-  /** The output's twin of the committed datatype that a shared record points to, if a link leads to it. */
+  /** The output object of the committed datatype that a shared record points to; undefined if no link leads to it. */
   #committed(record: Cursor): ObjectNode | undefined {
     const { loader } = this.#session.structure;
     const shared = parseShared(record, loader.file);
@@ -150,14 +150,14 @@ class Builder {
   }
 }
 
-/** Where the type begins in an attribute message, behind the name: versions 1 and 2 have 8 bytes before it, 3 has 9. */
+/** Offset of the type in an attribute message. The name precedes it, after 8 bytes in versions 1 and 2, 9 in version 3. */
 function typeAt(content: Uint8Array): number {
   const version = content[0] as number;
   const length = (content[2] as number) | ((content[3] as number) << 8);
   return (version === 3 ? 9 : 8) + (version === 1 ? Math.ceil(length / 8) * 8 : length);
 }
 
-/** A datatype as the input describes it, without what may follow. */
+/** The encoded datatype at the beginning of `content`, without the bytes behind it. */
 function describedType(
   content: Uint8Array,
   offset: number,

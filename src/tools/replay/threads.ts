@@ -3,7 +3,7 @@ import { rankModule, runThreads } from '../../comm/threads/run.ts';
 import { LEAST_MEMORY } from '../run.ts';
 import type { ReplayOptions, ReplayResult } from './options.ts';
 
-/** How often the progress of the threads is looked at, in milliseconds. */
+/** Milliseconds between two progress reports. */
 const INTERVAL = 100;
 
 /** What a thread is started with. */
@@ -12,7 +12,7 @@ export interface ReplayTask {
   readonly output: string;
   readonly memory: number;
   readonly force: boolean;
-  /** Bytes done and in all, and whether to stop, in shared memory. */
+  /** Shared memory: bytes done, total bytes, and 1 to stop. */
   readonly state: Float64Array;
 }
 

@@ -4,7 +4,7 @@ import { nothing } from '../../connector/open-log.ts';
 import { decodeValues } from '../../dtype/decode.ts';
 import { visitHeapIds } from '../../dtype/heap-ids.ts';
 import { checkFletcher32 } from '../../filter/fletcher32.ts';
-import { unfilter, withoutWaiting } from '../../filter/pipeline.ts';
+import { PendingBytes, unfilter } from '../../filter/pipeline.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import { Budget } from '../../hdf5/format/file-bytes.ts';
 import { attributeParts } from '../../hdf5/graph/attribute-value.ts';
@@ -19,7 +19,7 @@ import { readAnchor } from '../../log/format/anchor.ts';
 import { LOG_GROUP } from '../../log/format/log-group.ts';
 import { logNames } from '../../log/format/names.ts';
 import { sizeOf } from '../../space/shape.ts';
-import type { Io } from '../../storage/io.ts';
+import { type Io, settle } from '../../storage/io.ts';
 import { mustBeDamage } from './commit-history.ts';
 
 /** Something that is wrong with a file. */
@@ -230,7 +230,10 @@ function* checkChunkSums(
     try {
       const bytes = yield* file.read(address, size, 'chunk');
       if (isOutermost) checkFletcher32(bytes);
-      else withoutWaiting(unfilter(bytes, filters, mask, whole));
+      else {
+        const plain = unfilter(bytes, filters, mask, whole);
+        if (plain instanceof PendingBytes) yield* settle(plain);
+      }
     } catch (error) {
       // A filter of others around the checksum: nobody here can compare it.
       if (isH5LogError(error, 'UNSUPPORTED')) continue;
