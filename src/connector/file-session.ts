@@ -8,6 +8,7 @@ import type { Names } from '../log/format/names.ts';
 import type { Filter } from '../log/format/properties.ts';
 import type { Log } from '../log/log.ts';
 import type { LogDataset, PostOptions } from '../log/post/dataset.ts';
+import type { OrdinaryDataset } from '../log/read/ordinary.ts';
 import type { ReadRequest } from '../log/read/reading.ts';
 import type { Where } from '../space/select.ts';
 import type { Coordinates } from '../space/shape.ts';
@@ -103,6 +104,8 @@ export interface FileSession {
   dropped(): void;
   beginLog(): Log;
   logDataset(node: ObjectNode, path: string): LogDataset | undefined;
+  /** A dataset that is not in the log, for reads; null where another library has to read it. */
+  ordinary(node: ObjectNode, path: string): OrdinaryDataset | null;
   /** A dataset that is not in the log; throws if its data cannot be reached. */
   regular(node: ObjectNode, path: string): RegularDataset;
 

@@ -3,12 +3,14 @@ import { H5LogError } from '../base/errors.ts';
 import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
 import { readSuperblock } from '../hdf5/format/superblock.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
+import * as MESSAGE from '../hdf5/messages/message-types.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { type Flushed, flushDone, flushFailed, planFlush, writeFlush } from '../log/flush/flush.ts';
 import type { FlushPlan } from '../log/flush/write.ts';
 import { logNames, type Names, plainNames } from '../log/format/names.ts';
 import type { Log } from '../log/log.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
+import { OrdinaryDataset } from '../log/read/ordinary.ts';
 import { driveSync, type Io } from '../storage/io.ts';
 import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage, WriteTarget } from '../storage/storage.ts';
@@ -48,6 +50,8 @@ export class Session implements FileSession {
   /** For `storage: 'mpi-io'`. */
   #collectiveFile: CollectiveFile | null = null;
   #regular: RegularData | null = null;
+  /** Ordinary datasets of the present state that were read. */
+  #ordinary = new WeakMap<ObjectNode, OrdinaryDataset>();
   /** Counts changes of the file, for caches of the library that reads regular datasets. */
   #changes = 0;
 
@@ -81,6 +85,7 @@ export class Session implements FileSession {
   #use(state: FileState): void {
     const { log, structure } = state;
     this.#state = state;
+    this.#ordinary = new WeakMap();
     // Without commit records the numbering continues where it was.
     if (state.next > 0) {
       this.last = state.last;
@@ -204,6 +209,16 @@ export class Session implements FileSession {
     this.collective(() => {
       if (log.main.committer) this.now(log.main.loadTables());
     });
+  }
+
+  ordinary(node: ObjectNode, path: string): OrdinaryDataset | null {
+    const known = this.#ordinary.get(node);
+    if (known) return known;
+    const { layout } = this.structure.dataset(node);
+    if (layout?.kind === 'virtual' || node.message(MESSAGE.externalFiles)) return null;
+    const dataset = new OrdinaryDataset(this.structure, node, path, this.#options.log.codecs);
+    this.#ordinary.set(node, dataset);
+    return dataset;
   }
 
   /** A dataset of ordinary HDF5, which another library reads and writes. */

@@ -261,3 +261,19 @@ function longRows(
     to += toStep;
   }
 }
+
+/** Writes the fill value (null: zeros) into `count` elements. */
+export function fillWith(out: Uint8Array, at: number, count: number, size: number, fill: Uint8Array | null): void {
+  const end = at + count * size;
+  if (!fill) {
+    out.fill(0, at, end);
+    return;
+  }
+  out.set(fill, at);
+  // Doubling: each copy is twice as long as the one before.
+  for (let done = at + size; done < end; ) {
+    const length = Math.min(done - at, end - done);
+    out.copyWithin(done, at, at + length);
+    done += length;
+  }
+}

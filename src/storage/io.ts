@@ -2,7 +2,8 @@ import { H5LogError } from '../base/errors.ts';
 import { type BlockingStorage, type ByteStorage, readOnlyError, storageFailure } from './storage.ts';
 
 /**
- * An operation on a storage. Its result is always a number: the bytes read, the size, else 0. `flip` is the write of the
+ * An operation on a storage. Its result is always a number: the bytes read, the size, else 0. That of `readMany`, whose reads may
+ * be under way together, is the number of the first read that got too few bytes, or -1. `flip` is the write of the
  * superblock that makes a commit visible.
  *
  * `flip`, `truncate`, `size` and reads marked `now` use the blocking half of the storage if it has one, also under
@@ -12,6 +13,7 @@ import { type BlockingStorage, type ByteStorage, readOnlyError, storageFailure }
  */
 export type Operation = (
   | { readonly op: 'read'; readonly into: Uint8Array; readonly offset: number; readonly now?: boolean }
+  | { readonly op: 'readMany'; readonly reads: readonly PlannedRead[] }
   | {
       readonly op: 'write' | 'flip';
       readonly parts: readonly Uint8Array[];
@@ -26,6 +28,11 @@ export type Operation = (
   /** The storage to use instead of the one that the driver was given: a subfile. */
   readonly on?: ByteStorage | undefined;
 };
+
+interface PlannedRead {
+  readonly into: Uint8Array;
+  readonly offset: number;
+}
 
 /** Code written once for blocking and asynchronous callers: a generator that yields operations and receives their results. */
 export type Io<T> = Generator<Operation, T, number>;
@@ -116,6 +123,8 @@ function performSync(storage: ByteStorage, blocking: BlockingStorage, operation:
       throw operation.pending.blocked();
     case 'read':
       return blocking.read(operation.into, operation.offset);
+    case 'readMany':
+      return operation.reads.findIndex(({ into, offset }) => blocking.read(into, offset) < into.length);
     case 'size':
       return blocking.size();
     case 'write':
@@ -144,6 +153,8 @@ async function performAsync(storage: ByteStorage, operation: Operation): Promise
       return operation.now && blocking
         ? blocking.read(operation.into, operation.offset)
         : storage.read(operation.into, operation.offset);
+    case 'readMany':
+      return readTogether(storage, operation.reads);
     case 'size':
       return blocking ? blocking.size() : storage.size();
     case 'write':
@@ -160,6 +171,24 @@ async function performAsync(storage: ByteStorage, operation: Operation): Promise
       await storage.sync?.();
       return 0;
   }
+}
+
+/** Reads that one call may have under way: as many as a browser makes to one server. */
+const TOGETHER = 6;
+
+async function readTogether(storage: ByteStorage, reads: readonly PlannedRead[]): Promise<number> {
+  let next = 0;
+  let short = -1;
+  const work = async (): Promise<void> => {
+    while (next < reads.length) {
+      const i = next++;
+      const { into, offset } = reads[i] as PlannedRead;
+      const count = await storage.read(into, offset);
+      if (count < into.length && (short < 0 || i < short)) short = i;
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(TOGETHER, reads.length) }, work));
+  return short;
 }
 
 async function writeMeanwhile(written: Promise<void>, meanwhile: (() => void) | undefined): Promise<void> {

@@ -103,6 +103,10 @@ export class NativeSession implements FileSession, DirectChanges {
     return new NativeDataset(this.#file, path, node);
   }
 
+  ordinary(): null {
+    return null;
+  }
+
   logDataset(): undefined {
     return undefined;
   }

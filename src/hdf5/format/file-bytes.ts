@@ -92,6 +92,20 @@ export class FileBytes {
     yield* this.#direct(into, address);
   }
 
+  /** The same for several places at once. */
+  *readMany(reads: readonly { into: Uint8Array; address: number }[], what: string): Io<void> {
+    for (const { into, address } of reads) this.mustHold(address, into.length, what);
+    if (reads.length === 1) {
+      const { into, address } = reads[0] as (typeof reads)[number];
+      yield* this.#direct(into, address);
+      return;
+    }
+    if (reads.length === 0) return;
+    const wanted = reads.map(({ into, address }) => ({ into, offset: this.base + address }));
+    const short = yield { op: 'readMany', reads: wanted, on: this.#storage };
+    if (short >= 0) throw formatError('the file is shorter than its superblock says', wanted[short]?.offset);
+  }
+
   /** Throws unless [address, address + length) lies inside the file; to be called before room is made for it. */
   mustHold(address: number, length: number, what: string): void {
     if (address === UNDEFINED) throw formatError(`${what} has no address`);

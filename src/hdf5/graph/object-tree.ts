@@ -1,6 +1,10 @@
 // Finding objects: paths to objects through hard and soft links, and objects to paths.
 
+import { decodeValues, type Resolver } from '../../dtype/decode.ts';
+import { containsReference } from '../../dtype/describe.ts';
+import type { DType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
+import { ChunkCache } from '../format/chunk-cache.ts';
 import { GlobalHeap } from '../format/global-heap.ts';
 import { type AttributeParts, attributeParts, readAttribute } from './attribute-value.ts';
 import { type DatasetParts, datasetParts } from './dataset-header.ts';
@@ -15,6 +19,8 @@ export class ObjectTree {
   readonly loader: ObjectLoader;
   readonly heap: GlobalHeap;
   readonly root: ObjectNode;
+  /** Chunks of ordinary datasets that were read lately. */
+  readonly chunks = new ChunkCache();
   /** How paths in references of the user are translated to paths in the file, and back: a log stores some names escaped. */
   paths: { stored(path: string): string; shown(path: string): string } = {
     stored: (path) => path,
@@ -95,6 +101,22 @@ export class ObjectTree {
     return yield* readAttribute(attribute, this.loader.file.lengthSize, this.heap, (addresses) =>
       this.#shownPaths(addresses),
     );
+  }
+
+  /** What some elements refer to: reads the heap collections they need, and finds the paths of objects. */
+  *resolver(dtype: DType, bytes: Uint8Array, count: number): Io<Resolver> {
+    yield* this.heap.load(dtype, bytes, count);
+    const heap = this.heap.contents();
+    if (!containsReference(dtype)) return { heap, path: () => '' };
+    // Finding paths takes I/O, so a first pass of decoding only collects the addresses.
+    const wanted = new Set<number>();
+    const path = (address: number): string => {
+      wanted.add(address);
+      return '';
+    };
+    decodeValues(dtype, bytes, count, { heap: this.heap.contents(), path });
+    const paths = yield* this.#shownPaths(wanted);
+    return { heap, path: (address) => paths.get(address) ?? '' };
   }
 
   *#shownPaths(addresses: ReadonlySet<number>): Io<Map<number, string>> {

@@ -22,6 +22,8 @@ export type Layout =
       readonly chunk: readonly number[];
       readonly elementSize: number;
       readonly index: ChunkIndex;
+      /** Chunks that reach beyond the shape are stored without filters. */
+      readonly edgesUnfiltered?: true;
     }
   | { readonly kind: 'virtual'; readonly heap: number; readonly index: number };
 
@@ -87,7 +89,8 @@ function parseChunked4(cursor: Cursor, sizes: LayoutSizes): Layout {
   checkedChunk(cursor, dims);
   const kind = cursor.u8();
   const index = parseIndex(cursor, kind, flags, sizes);
-  return { kind: 'chunked', chunk: dims.slice(0, -1), elementSize: dims[rank - 1] as number, index };
+  const chunked = { chunk: dims.slice(0, -1), elementSize: dims[rank - 1] as number, index };
+  return { kind: 'chunked', ...chunked, ...(flags & 1 ? { edgesUnfiltered: true } : {}) };
 }
 
 function parseIndex(cursor: Cursor, kind: number, flags: number, sizes: LayoutSizes): ChunkIndex {

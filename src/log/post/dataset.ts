@@ -1,12 +1,13 @@
 import type { TypedArray } from '../../dtype/model.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { boxInto, isPlainBox, manyInto, manyLength } from '../../space/check-boxes.ts';
+import { fillWith } from '../../space/copy.ts';
 import { type Blocks, dataLength, resolve, type Where } from '../../space/select.ts';
 import { type Coordinates, sizeOf } from '../../space/shape.ts';
 import type { Anchor } from '../format/anchor.ts';
 import { encodeFillValue, filterEntries } from '../format/properties.ts';
 import type { Log } from '../log.ts';
-import { type ElementLayout, fillWith } from '../read/boxes.ts';
+import type { ElementLayout } from '../read/boxes.ts';
 import type { BlockIndex } from '../read/index.ts';
 import { goneBuffer } from './arena.ts';
 import { Elements, notData, wrongLength } from './elements.ts';
@@ -92,6 +93,11 @@ export class LogDataset {
   get layout(): ElementLayout {
     const { elements, fill, filters, log } = this;
     return { size: elements.size, fill, filters, codecs: log.options.codecs };
+  }
+
+  /** File offset of its header. */
+  get headerAt(): number {
+    return this.log.main.base + this.node.address;
   }
 
   /** Whether the last link to it is gone. */

@@ -1,6 +1,6 @@
 import { H5LogError } from '../../base/errors.ts';
 import { arrayKind, numberArray, packNumbers, unpackNumbers } from '../../dtype/convert.ts';
-import { decodeValues } from '../../dtype/decode.ts';
+import { decodeValues, type Resolver } from '../../dtype/decode.ts';
 import { describeType, describeValue } from '../../dtype/describe.ts';
 import { ColumnRows, elementsIn, encodeRows, encodeValues } from '../../dtype/encode.ts';
 import {
@@ -13,6 +13,9 @@ import {
   storedNumber,
   type TypedArray,
 } from '../../dtype/model.ts';
+
+/** For types that hold all of their value. */
+const NOTHING: Resolver = { heap: () => undefined, path: () => '' };
 
 /** Elements of a dataset's type between JavaScript and the file. */
 export class Elements {
@@ -68,9 +71,9 @@ export class Elements {
   }
 
   /** The array a read gives, over bytes that are its own. */
-  decode(bytes: Uint8Array<ArrayBuffer>, count: number): unknown {
+  decode(bytes: Uint8Array<ArrayBuffer>, count: number, resolver: Resolver = NOTHING): unknown {
     if (this.native !== undefined) return overBytes(this.dtype, bytes, count);
-    return decodeValues(this.dtype, bytes, count, { heap: () => undefined, path: () => '' });
+    return decodeValues(this.dtype, bytes, count, resolver);
   }
 
   /** The least that {@link decode} takes besides typed arrays; Infinity for more values than a plain array can have. */

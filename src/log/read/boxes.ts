@@ -1,13 +1,14 @@
 import { atOffset } from '../../base/errors.ts';
 import { type Codecs, type FilterStep, PendingBytes, unfilter } from '../../filter/pipeline.ts';
 import { FileBytes } from '../../hdf5/format/file-bytes.ts';
+import { CACHED, GAP, RowMajorReader, WINDOW } from '../../hdf5/layouts/row-major.ts';
 import { endOf, halves, intersectInto, isContiguous, positionIn } from '../../space/box.ts';
-import { copyBox } from '../../space/copy.ts';
+import { copyBox, fillWith } from '../../space/copy.ts';
 import { sizeOf } from '../../space/shape.ts';
 import { type Io, settle } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import type { BlockIndex } from './index.ts';
-import { CACHED, GAP, readRuns, WINDOW } from './runs.ts';
+import { readRuns } from './runs.ts';
 import { overlapping, visible } from './visible.ts';
 
 /** A box of more elements that more than so many blocks touch is read in halves, so that what is visible stays small. */
@@ -31,13 +32,6 @@ export interface ElementLayout {
   readonly codecs?: Codecs | undefined;
 }
 
-/** A part of a block: where it begins in the block and in the box, and its size. */
-interface BlockPart {
-  readonly inBlock: Float64Array;
-  readonly inBox: Float64Array;
-  readonly count: Float64Array;
-}
-
 /** Reads boxes of one dataset into packed buffers. */
 export class BoxReader {
   /** By store, as numbered in the index. */
@@ -53,7 +47,7 @@ export class BoxReader {
   readonly #inBox: Float64Array;
   readonly #part: Float64Array;
   readonly #shape: Float64Array;
-  #window = new Uint8Array(0);
+  readonly #plain = new RowMajorReader('data of the log');
 
   /** Only the first `limit` blocks of the index count: those committed when the read was asked for. */
   constructor(files: readonly LogData[], index: BlockIndex, limit: number, layout: ElementLayout) {
@@ -116,10 +110,10 @@ export class BoxReader {
         continue;
       }
       if (end - from > WINDOW) {
-        const { offsets } = this.index;
-        const shape = this.#shape.slice();
-        const part = { inBlock: this.#inBlock.slice(), inBox: this.#inBox.slice(), count: this.#part.slice() };
-        yield* this.#readSlices(file, offsets[block] as number, shape, part, count, out, at);
+        const offset = this.index.offsets[block] as number;
+        const inBlock = { shape: this.#shape.slice(), start: this.#inBlock.slice() };
+        const inBox = { shape: count, start: this.#inBox.slice() };
+        yield* this.#plain.read(file, offset, inBlock, this.#part.slice(), this.size, out, at, inBox);
         i++;
         continue;
       }
@@ -141,65 +135,12 @@ export class BoxReader {
     }
   }
 
-  /** Reads a part that is spread over a large block, a window at a time, without what lies between. */
-  *#readSlices(
-    file: FileBytes,
-    blockAt: number,
-    shape: Float64Array,
-    part: BlockPart,
-    box: Float64Array,
-    out: Uint8Array,
-    at: number,
-  ): Io<void> {
-    const { size } = this.#layout;
-    const { inBlock, inBox, count } = part;
-    const rank = this.#rank;
-    let first = 0;
-    let last = 0;
-    let inOut = 0;
-    for (let d = 0; d < rank; d++) {
-      first = first * (shape[d] as number) + (inBlock[d] as number);
-      last = last * (shape[d] as number) + (inBlock[d] as number) + (count[d] as number) - 1;
-      inOut = inOut * (box[d] as number) + (inBox[d] as number);
-    }
-    const from = blockAt + first * size;
-    const span = (last - first + 1) * size;
-    let cut = 0;
-    while (cut < rank - 1 && count[cut] === 1) cut++;
-    if (cut >= rank - 1) {
-      const to = at + inOut * size;
-      yield* this.direct(file, out.subarray(to, to + span), from);
-      return;
-    }
-    if (span <= WINDOW) {
-      const bytes = yield* this.fetch(file, from, span);
-      copyBox(bytes, blockAt - from, shape, inBlock, out, at, box, inBox, count, size);
-      return;
-    }
-    const step = size * sizeOf(shape.subarray(cut + 1));
-    const gap = step - (span - ((count[cut] as number) - 1) * step);
-    const rows = gap > GAP ? 1 : Math.max(1, Math.floor(WINDOW / step));
-    for (let done = 0; done < (count[cut] as number); done += rows) {
-      const slice = { inBlock: inBlock.slice(), inBox: inBox.slice(), count: count.slice() };
-      slice.inBlock[cut] = (inBlock[cut] as number) + done;
-      slice.inBox[cut] = (inBox[cut] as number) + done;
-      slice.count[cut] = Math.min(rows, (count[cut] as number) - done);
-      yield* this.#readSlices(file, blockAt, shape, slice, box, out, at);
-    }
+  fetch(file: FileBytes, from: number, length: number): Io<Uint8Array> {
+    return this.#plain.fetch(file, from, length);
   }
 
-  *fetch(file: FileBytes, from: number, length: number): Io<Uint8Array> {
-    if (length <= CACHED) return yield* file.read(from, length, 'data of the log');
-    file.mustHold(from, length, 'data of the log');
-    if (this.#window.length < length)
-      this.#window = new Uint8Array(Math.max(length, Math.min(WINDOW, this.#window.length * 2)));
-    const window = this.#window.subarray(0, length);
-    yield* this.direct(file, window, from);
-    return window;
-  }
-
-  *direct(file: FileBytes, into: Uint8Array, address: number): Io<void> {
-    yield* file.readInto(into, address, 'data of the log');
+  direct(file: FileBytes, into: Uint8Array, address: number): Io<void> {
+    return this.#plain.direct(file, into, address);
   }
 
   /** Computes which part of a block lies in the box, into the scratch; returns the file offset of its first byte. */
@@ -262,19 +203,3 @@ export class BoxReader {
 
 /** The pipeline of requests that the original deflated as one stream. */
 const DEFLATED: readonly FilterStep[] = [{ id: 1, flags: 0, values: [] }];
-
-/** Writes the fill value (null: zeros) into `count` elements. */
-export function fillWith(out: Uint8Array, at: number, count: number, size: number, fill: Uint8Array | null): void {
-  const end = at + count * size;
-  if (!fill) {
-    out.fill(0, at, end);
-    return;
-  }
-  out.set(fill, at);
-  // Doubling: each copy is twice as long as the one before.
-  for (let done = at + size; done < end; ) {
-    const length = Math.min(done - at, end - done);
-    out.copyWithin(done, at, at + length);
-    done += length;
-  }
-}

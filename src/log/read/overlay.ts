@@ -1,10 +1,9 @@
 import { boxSize, endOf, intersectInto, overlaps } from '../../space/box.ts';
-import { copyBox } from '../../space/copy.ts';
+import { copyBox, fillWith } from '../../space/copy.ts';
 import { subtractMany } from '../../space/sets.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import type { DatasetStage } from '../post/stage.ts';
-import { fillWith } from './boxes.ts';
 
 /** A part of a read that is not in the file yet: its data as a block of its own, and where it goes. */
 interface Patch {

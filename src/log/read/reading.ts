@@ -1,6 +1,7 @@
 import { mostBytes, mostHeap } from '#platform';
 import { atOffset, H5LogError } from '../../base/errors.ts';
 import { arrayKind } from '../../dtype/convert.ts';
+import type { Resolver } from '../../dtype/decode.ts';
 import type { TypedArray } from '../../dtype/model.ts';
 import { boxAt, endOf } from '../../space/box.ts';
 import { manyInto, manyLength } from '../../space/check-boxes.ts';
@@ -11,6 +12,7 @@ import { bytesOf, type LogDataset } from '../post/dataset.ts';
 import { type InMemory, type MemoryLayout, memoryBlocks, putInto, reordered } from '../post/memory.ts';
 import { BoxReader } from './boxes.ts';
 import type { BlockIndex } from './index.ts';
+import type { OrdinaryDataset } from './ordinary.ts';
 import { applyPatches, fillOutside, pendingIn } from './overlay.ts';
 import type { Committed } from './tables.ts';
 
@@ -20,78 +22,69 @@ export interface ReadRequest {
   readonly raw?: boolean | undefined;
 }
 
-/**
- * A read. What it sees is fixed when it is created; the file is read when it runs. Boxes are read one after the other into packed
- * bytes, then what was pending at its creation is copied over them.
- */
+/** Boxes of a dataset as they were when the read was asked for. */
+interface FixedBoxes {
+  /** Reads them one after the other into packed bytes. */
+  read(packed: Uint8Array): Io<void>;
+  /** Finds what elements refer to outside of themselves; not needed for most types. */
+  resolver?(bytes: Uint8Array, count: number): Io<Resolver>;
+}
+
+/** A read. What it sees is fixed when it is created; the file is read when it runs. */
 export class Reading {
-  readonly #dataset: LogDataset;
+  readonly #source: LogDataset | OrdinaryDataset;
   readonly #blocks: Blocks;
   readonly #request: ReadRequest;
   readonly #memory: InMemory | null;
   readonly #packed: Uint8Array<ArrayBuffer>;
-  readonly #index: BlockIndex | null;
-  readonly #limit: number;
-  /** The tables at the creation of the read: it must not see what is flushed while it waits. */
-  readonly #tables: Committed;
-  readonly #patches: ReturnType<typeof pendingIn>[];
+  readonly #boxes: FixedBoxes;
+  #resolver: Resolver | undefined;
 
-  private constructor(dataset: LogDataset, blocks: Blocks, request: ReadRequest, deferred: boolean) {
-    const { elements } = dataset;
-    dataset.log.mustHoldData();
-    this.#dataset = dataset;
+  private constructor(source: LogDataset | OrdinaryDataset, blocks: Blocks, request: ReadRequest, deferred: boolean) {
+    const { elements, path } = source;
+    this.#source = source;
     this.#blocks = blocks;
     this.#request = request;
-    this.#memory = request.memory ? memoryBlocks(dataset.path, request.memory, dataLength(blocks)) : null;
+    this.#memory = request.memory ? memoryBlocks(path, request.memory, dataLength(blocks)) : null;
     const total = this.#memory ? sizeOf(this.#memory.shape) : dataLength(blocks);
     if (request.into !== undefined && arrayKind(request.into) === undefined) {
-      throw new H5LogError('DTYPE', `${dataset.path}: 'into' must be a typed array`, { object: dataset.path });
+      throw new H5LogError('DTYPE', `${path}: 'into' must be a typed array`, { object: path });
     }
     if (request.into && request.into.length !== total) {
-      throw new H5LogError(
-        'SHAPE',
-        `${dataset.path}: an array of ${request.into.length} elements to read ${total} into`,
-        { object: dataset.path },
-      );
+      const text = `${path}: an array of ${request.into.length} elements to read ${total} into`;
+      throw new H5LogError('SHAPE', text, { object: path });
     }
     const direct = request.into && elements.isNative(request.into) && !this.#memory && !blocks.elementOf;
     const values = request.raw || request.into ? 0 : elements.heapBytes(total);
-    if (values > 0 && values > mostHeap()) throw tooLarge(dataset, total * elements.size);
+    if (values > 0 && values > mostHeap()) throw tooLarge(source, total * elements.size);
     this.#packed = direct
       ? (bytesOf(request.into) as Uint8Array<ArrayBuffer>)
-      : room(dataset, blocks.size * elements.size);
-    this.#tables = dataset.log.tables.committed;
-    this.#index = dataset.index?.covered === this.#tables.coverage ? dataset.index : null;
-    this.#limit = this.#index?.length ?? 0;
-    const stages = dataset.log.stagesOf(dataset);
-    this.#patches = [];
-    const { validExtent } = dataset;
-    if (stages.length > 0 || validExtent) {
-      for (let i = 0; i < blocks.length; i++) {
-        const { start, count } = boxAt(blocks, i);
-        const gone = validExtent ? fillOutside(dataset, validExtent, start, count) : [];
-        this.#patches.push([...gone, ...pendingIn(stages, dataset, start, count, deferred)]);
-      }
-    }
+      : room(source, blocks.size * elements.size);
+    this.#boxes = 'log' in source ? new LogBoxes(source, blocks, deferred) : source.boxes(blocks);
   }
 
   /** `deferred`: other code may run before the read is finished. */
-  static of(dataset: LogDataset, where: Where | undefined, request: ReadRequest, deferred: boolean): Reading {
-    return new Reading(dataset, resolve(where, dataset.shape), request, deferred);
+  static of(
+    source: LogDataset | OrdinaryDataset,
+    where: Where | undefined,
+    request: ReadRequest,
+    deferred: boolean,
+  ): Reading {
+    return new Reading(source, resolve(where, source.shape), request, deferred);
   }
 
   /** The blocks one after the other, in the caller's order. */
   static many(
-    dataset: LogDataset,
+    source: LogDataset | OrdinaryDataset,
     starts: Coordinates,
     counts: Coordinates,
     request: ReadRequest,
     deferred: boolean,
   ): Reading {
-    const rank = dataset.shape.length;
+    const rank = source.shape.length;
     const n = Math.max(0, Math.floor(manyLength(starts, rank)));
     const [flatStarts, flatCounts] = [new Float64Array(n * rank), new Float64Array(n * rank)];
-    const { length, size } = manyInto(starts, counts, dataset.shape, flatStarts, flatCounts, 0);
+    const { length, size } = manyInto(starts, counts, source.shape, flatStarts, flatCounts, 0);
     const blocks: Blocks = {
       rank,
       length,
@@ -101,42 +94,18 @@ export class Reading {
       itemOf: null,
       elementOf: null,
     };
-    return new Reading(dataset, blocks, request, deferred);
+    return new Reading(source, blocks, request, deferred);
   }
 
   *run(): Io<void> {
-    const { log, elements, layout } = this.#dataset;
-    const blocks = this.#blocks;
-    let at = 0;
-    const whole = blocks.size === 0 ? null : yield* this.#wholeIndex();
-    // The cached index grows with the next flush: blocks beyond `limit` are newer than this read.
-    const limit = this.#index ? this.#limit : (whole?.length ?? Infinity);
-    const one = whole && new BoxReader(log.files, whole, limit, layout);
-    for (let i = 0; i < blocks.length; i++) {
-      const { start, count } = boxAt(blocks, i);
-      const reader = one ?? new BoxReader(log.files, yield* this.#indexOf(start, count), limit, layout);
-      yield* reader.read(start, count, this.#packed, at);
-      const patches = this.#patches[i];
-      if (patches) applyPatches(patches, this.#packed, at, count, elements.size);
-      at += elements.size * sizeOf(count);
-    }
-  }
-
-  /** All committed blocks of the dataset, or null if they would take more memory than allowed. */
-  *#wholeIndex(): Io<BlockIndex | null> {
-    if (this.#index) return this.#index;
-    return yield* this.#dataset.log.tables.whole(this.#dataset, this.#tables);
-  }
-
-  /** The blocks that touch a box, where an index of all would exceed the index limit. */
-  *#indexOf(start: Float64Array, count: Float64Array): Io<BlockIndex> {
-    const { tables } = this.#dataset.log;
-    return yield* tables.index(this.#dataset, { low: start, high: endOf(start, count) }, this.#tables);
+    const boxes = this.#boxes;
+    yield* boxes.read(this.#packed);
+    if (boxes.resolver && !this.#request.raw) this.#resolver = yield* boxes.resolver(this.#packed, this.#blocks.size);
   }
 
   /** What the caller gets. */
   result(): unknown {
-    const { elements } = this.#dataset;
+    const { elements } = this.#source;
     const { into, raw } = this.#request;
     let bytes = this.#packed;
     let count = this.#blocks.size;
@@ -155,17 +124,17 @@ export class Reading {
 
   /** The values; an unsound datatype is noticed here, and is in the dataset's header. */
   #decoded(bytes: Uint8Array<ArrayBuffer>, count: number): unknown {
-    const { elements, node, log } = this.#dataset;
+    const { elements, headerAt } = this.#source;
     try {
-      return elements.decode(bytes, count);
+      return elements.decode(bytes, count, this.#resolver);
     } catch (error) {
-      throw atOffset(error, log.main.base + node.address);
+      throw atOffset(error, headerAt);
     }
   }
 
   /** Puts the elements where the memory selection says; the rest of the caller's array stays as it is. */
   #scatter(bytes: Uint8Array<ArrayBuffer>, memory: InMemory): unknown {
-    const { elements, path } = this.#dataset;
+    const { elements, path } = this.#source;
     const { into, raw } = this.#request;
     const { blocks, shape } = memory;
     const ordered = blocks.itemOf ? reordered(bytes, blocks.itemOf, elements.size) : bytes;
@@ -180,24 +149,85 @@ export class Reading {
     }
     if (blocks.size > sizeOf(shape))
       throw new H5LogError('SELECTION', `${path}: more elements than the memory holds`, { object: path });
-    const target = room(this.#dataset, sizeOf(shape) * elements.size);
+    const target = room(this.#source, sizeOf(shape) * elements.size);
     putInto(target, memory, ordered, elements.size);
     return raw ? target : this.#decoded(target, sizeOf(shape));
   }
 }
 
+/** Boxes of a dataset of the log. They are read one after the other, then what was pending is copied over them. */
+class LogBoxes implements FixedBoxes {
+  readonly #dataset: LogDataset;
+  readonly #blocks: Blocks;
+  readonly #index: BlockIndex | null;
+  readonly #limit: number;
+  /** The tables at the creation of the read: it must not see what is flushed while it waits. */
+  readonly #tables: Committed;
+  readonly #patches: ReturnType<typeof pendingIn>[] = [];
+
+  constructor(dataset: LogDataset, blocks: Blocks, deferred: boolean) {
+    dataset.log.mustHoldData();
+    this.#dataset = dataset;
+    this.#blocks = blocks;
+    this.#tables = dataset.log.tables.committed;
+    this.#index = dataset.index?.covered === this.#tables.coverage ? dataset.index : null;
+    this.#limit = this.#index?.length ?? 0;
+    const stages = dataset.log.stagesOf(dataset);
+    const { validExtent } = dataset;
+    if (stages.length === 0 && !validExtent) return;
+    for (let i = 0; i < blocks.length; i++) {
+      const { start, count } = boxAt(blocks, i);
+      const gone = validExtent ? fillOutside(dataset, validExtent, start, count) : [];
+      this.#patches.push([...gone, ...pendingIn(stages, dataset, start, count, deferred)]);
+    }
+  }
+
+  *read(packed: Uint8Array): Io<void> {
+    const { log, elements, layout } = this.#dataset;
+    const blocks = this.#blocks;
+    let at = 0;
+    const whole = blocks.size === 0 ? null : yield* this.#wholeIndex();
+    // The cached index grows with the next flush: blocks beyond `limit` are newer than this read.
+    const limit = this.#index ? this.#limit : (whole?.length ?? Infinity);
+    const one = whole && new BoxReader(log.files, whole, limit, layout);
+    for (let i = 0; i < blocks.length; i++) {
+      const { start, count } = boxAt(blocks, i);
+      const reader = one ?? new BoxReader(log.files, yield* this.#indexOf(start, count), limit, layout);
+      yield* reader.read(start, count, packed, at);
+      const patches = this.#patches[i];
+      if (patches) applyPatches(patches, packed, at, count, elements.size);
+      at += elements.size * sizeOf(count);
+    }
+  }
+
+  /** All committed blocks of the dataset, or null if they would take more memory than allowed. */
+  *#wholeIndex(): Io<BlockIndex | null> {
+    if (this.#index) return this.#index;
+    return yield* this.#dataset.log.tables.whole(this.#dataset, this.#tables);
+  }
+
+  /** The blocks that touch a box, where an index of all would exceed the index limit. */
+  *#indexOf(start: Float64Array, count: Float64Array): Io<BlockIndex> {
+    const { tables } = this.#dataset.log;
+    return yield* tables.index(this.#dataset, { low: start, high: endOf(start, count) }, this.#tables);
+  }
+}
+
+/** What has elements of some size. */
+type Sized = Pick<LogDataset, 'path' | 'elements'>;
+
 /** Zeroed bytes for a result. */
-function room(dataset: LogDataset, bytes: number): Uint8Array<ArrayBuffer> {
-  if (bytes > mostBytes()) throw tooLarge(dataset, bytes);
+function room(source: Sized, bytes: number): Uint8Array<ArrayBuffer> {
+  if (bytes > mostBytes()) throw tooLarge(source, bytes);
   try {
     return new Uint8Array(bytes);
   } catch (cause) {
-    throw tooLarge(dataset, bytes, cause);
+    throw tooLarge(source, bytes, cause);
   }
 }
 
 /** A dataset may be larger than any memory: a file of a few KiB can declare it and hold no data. */
-function tooLarge({ path, elements }: LogDataset, bytes: number, cause?: unknown): H5LogError {
+function tooLarge({ path, elements }: Sized, bytes: number, cause?: unknown): H5LogError {
   const text = `${path}: ${bytes / elements.size} elements are more than can be held at once; read it in parts`;
   return new H5LogError('UNSUPPORTED', text, { object: path, cause });
 }

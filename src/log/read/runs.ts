@@ -1,4 +1,5 @@
 import type { FileBytes } from '../../hdf5/format/file-bytes.ts';
+import { CACHED, GAP, WINDOW } from '../../hdf5/layouts/row-major.ts';
 import type { Io } from '../../storage/io.ts';
 import type { BlockIndex } from './index.ts';
 import type { Runs } from './visible.ts';
@@ -74,10 +75,3 @@ function copyRuns(
       target[to++] = words[position++] as number;
   }
 }
-
-/** Pieces closer together than this in the file are read together. */
-export const GAP = 16 * 1024;
-/** At most this much is read at once into memory of our own. */
-export const WINDOW = 8 * 2 ** 20;
-/** Windows up to this size go through the page cache, for many small reads in the same area. */
-export const CACHED = 16 * 1024;

@@ -2,11 +2,11 @@ import { applyFilters, type FilteredChunk, PendingBytes, unfilter } from '../../
 import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { chunked, contiguous, type NewLayout, unallocated } from '../../hdf5/layouts/new-dataset.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
-import { fillWith, type LogData } from '../../log/read/boxes.ts';
+import type { LogData } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
 import { endOf, type RowBox, rowBoxes } from '../../space/box.ts';
 import { checkChunkBytes, ordinaryChunks } from '../../space/chunk-shape.ts';
-import { copyBox } from '../../space/copy.ts';
+import { copyBox, fillWith } from '../../space/copy.ts';
 import { cellOf, gridOf, TouchedChunks } from '../../space/grid.ts';
 import { sizeOf } from '../../space/shape.ts';
 import { type Io, settle } from '../../storage/io.ts';

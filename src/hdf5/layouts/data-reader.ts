@@ -1,0 +1,112 @@
+// The data of ordinary datasets, whatever their layout: boxes of elements, as they are in the file.
+
+import { formatError, H5LogError } from '../../base/errors.ts';
+import type { Codecs } from '../../filter/pipeline.ts';
+import { copyBox, fillWith } from '../../space/copy.ts';
+import { sizeOf } from '../../space/shape.ts';
+import type { Io } from '../../storage/io.ts';
+import type { ChunkCache } from '../format/chunk-cache.ts';
+import { UNDEFINED } from '../format/cursor.ts';
+import type { FileBytes } from '../format/file-bytes.ts';
+import type { DatasetParts } from '../graph/dataset-header.ts';
+import { ChunkReader } from './chunks/chunk-reader.ts';
+import { RowMajorReader } from './row-major.ts';
+
+/** Reads boxes of a dataset. */
+export interface DataReader {
+  /** Reads the box (start, count) into `out` from byte `at` on, row-major, in the file's type. */
+  read(start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void>;
+}
+
+/** What reading needs besides the file. */
+export interface DataOptions {
+  readonly cache: ChunkCache;
+  readonly codecs?: Codecs | undefined;
+}
+
+/** A reader for the data that a header describes. */
+export function dataReader(file: FileBytes, parts: DatasetParts, options: DataOptions): DataReader {
+  const { layout, space, type, filters } = parts;
+  const shape = space.kind === 'simple' ? space.shape : [];
+  const fill = fillOf(parts);
+  if (!layout) return new FillReader(type.size, fill);
+  switch (layout.kind) {
+    case 'compact':
+      if (layout.data.length < sizeOf(shape) * type.size)
+        throw formatError(`compact data of ${layout.data.length} bytes for ${sizeOf(shape)} elements`);
+      return new CompactReader(layout.data, shape, type.size);
+    case 'contiguous':
+      if (layout.address === UNDEFINED) return new FillReader(type.size, fill);
+      file.mustHold(layout.address, sizeOf(shape) * type.size, 'data');
+      return new ContiguousReader(file, layout.address, shape, type.size);
+    case 'chunked': {
+      const maxShape = space.kind === 'simple' ? space.maxShape : [];
+      const data = { layout, shape, maxShape, filters, fill, size: type.size };
+      return new ChunkReader(file, data, options.cache, options.codecs);
+    }
+    case 'virtual':
+      throw new H5LogError('UNSUPPORTED', 'virtual datasets cannot be read yet');
+  }
+}
+
+/** The fill value; null: zeros. One that does not fit its type is as good as none. */
+function fillOf({ fill, type }: DatasetParts): Uint8Array | null {
+  return fill.value instanceof Uint8Array && fill.value.length === type.size ? fill.value : null;
+}
+
+/** Nothing is stored: everything is fill. */
+class FillReader implements DataReader {
+  readonly #size: number;
+  readonly #fill: Uint8Array | null;
+
+  constructor(size: number, fill: Uint8Array | null) {
+    this.#size = size;
+    this.#fill = fill;
+  }
+
+  // biome-ignore lint/correctness/useYield: other layouts read from the file
+  *read(_start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
+    if (sizeOf(count) > 0) fillWith(out, at, sizeOf(count), this.#size, this.#fill);
+  }
+}
+
+/** The data is in the header. */
+class CompactReader implements DataReader {
+  readonly #data: Uint8Array;
+  readonly #shape: Float64Array;
+  readonly #size: number;
+
+  constructor(data: Uint8Array, shape: readonly number[], size: number) {
+    this.#data = data;
+    this.#shape = Float64Array.from(shape);
+    this.#size = size;
+  }
+
+  // biome-ignore lint/correctness/useYield: other layouts read from the file
+  *read(start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
+    const origin = new Float64Array(count.length);
+    copyBox(this.#data, 0, this.#shape, start, out, at, count, origin, count, this.#size);
+  }
+}
+
+class ContiguousReader implements DataReader {
+  readonly #file: FileBytes;
+  readonly #address: number;
+  readonly #shape: Float64Array;
+  readonly #size: number;
+  readonly #plain = new RowMajorReader('data');
+
+  constructor(file: FileBytes, address: number, shape: readonly number[], size: number) {
+    this.#file = file;
+    this.#address = address;
+    this.#shape = Float64Array.from(shape);
+    this.#size = size;
+  }
+
+  *read(start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
+    if (sizeOf(count) === 0) return;
+    const to = { shape: count, start: new Float64Array(count.length) };
+    const from = { shape: this.#shape, start };
+    yield* this.#plain.read(this.#file, this.#address, from, count, this.#size, out, at, to);
+  }
+}
