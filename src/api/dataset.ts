@@ -31,6 +31,7 @@ import {
 import type { LogDataset } from '../log/post/dataset.ts';
 import { Elements, notData } from '../log/post/elements.ts';
 import { appendRows, grownShape, planResize } from '../log/post/resize.ts';
+import type { OrdinaryDataset } from '../log/read/ordinary.ts';
 import { Reading, type ReadRequest } from '../log/read/reading.ts';
 import { resolve, type Where } from '../space/select.ts';
 import { type Coordinates, checkMaxShape, checkShape, sizeOf } from '../space/shape.ts';
@@ -150,10 +151,11 @@ export class Dataset<D extends DType = DType> {
     return this.#session.regular(this[handle].node, this.path);
   }
 
-  /** The dataset in the log, for reads: they see what every rank has committed. */
-  get #readable(): LogDataset | undefined {
-    this.#session.catchUp();
-    return this.#log;
+  /** What reads get their elements from: they see what every rank has committed. undefined where another library reads. */
+  get #readable(): LogDataset | OrdinaryDataset | undefined {
+    const session = this.#session;
+    session.catchUp();
+    return this.#log ?? session.ordinary(this[handle].node, this.path) ?? undefined;
   }
 
   /** The same for changes: the file must be writable, the dataset still there. */

@@ -1,0 +1,107 @@
+import { join } from 'node:path';
+import { type Dataset, File, type Group } from 'h5log';
+import { describe, expect, test } from 'vitest';
+import { count } from '../../counts.ts';
+import { withOracle } from '../../oracles.ts';
+import { some } from '../../seed.ts';
+import { temporaryDirectory } from '../../temporary.ts';
+import { type ExpectedFile, type ExpectedObject, makeCorpus, valuesOf } from './corpus.ts';
+
+const folder = temporaryDirectory();
+
+withOracle('python', 'ordinary files of h5py', () => {
+  const corpus = makeCorpus(folder);
+
+  test('are at least 300', () => {
+    expect(corpus.length).toBeGreaterThanOrEqual(300);
+  });
+
+  describe('are read with the values that h5py sees', () => {
+    test.each(some(corpus, 'ordinary corpus').map((file) => [file.file, file] as const))(
+      '%s',
+      async (name, expected) => {
+        const path = join(folder, name);
+        const file = await File.open(path);
+        const blocking = File.openSync(path);
+        for (const object of expected.objects) await compare(file, blocking, object);
+        await compareLinks(file, expected);
+        await file.close();
+        blocking.closeSync();
+        count('ordinary files', {
+          files: 1,
+          datasets: expected.objects.filter(({ kind }) => kind === 'dataset').length,
+          values: expected.objects.reduce((sum, { values }) => sum + (values?.length ?? 0), 0),
+        });
+      },
+    );
+  });
+});
+
+async function compare(file: File, blocking: File, expected: ExpectedObject): Promise<void> {
+  const { path, kind } = expected;
+  const where = `${file.path} ${path}`;
+  if (kind === 'datatype') {
+    // datatype
+    return;
+  }
+  const object = path === '/' ? file : file.get(path);
+  expect(object?.kind, where).toBe(kind);
+  for (const attribute of expected.attributes) {
+    const { attributes } = object as Group | Dataset;
+    const described = attributes.describe(attribute.name);
+    expect(described?.shape ?? null, `${where} @${attribute.name}`).toEqual(attribute.shape);
+    const value = attributes.get(attribute.name);
+    if (attribute.shape === null || !described) continue;
+    const list = attribute.shape.length === 0 ? [value] : (value as ArrayLike<unknown>);
+    expect(valuesOf(described.dtype, list), `${where} @${attribute.name}`).toEqual(attribute.values);
+  }
+  if (kind !== 'dataset') return;
+  const dataset = object as Dataset;
+  const { values = [], shape = null, raw, maxShape, chunks } = expected;
+  // space
+  expect(dataset.shape, where).toEqual(shape ?? []);
+  if (maxShape) expect(dataset.maxShape, where).toEqual(maxShape.map((size) => (size === -1 ? null : size)));
+  if (expected.layout === 'chunked') expect(dataset.chunks, where).toEqual(chunks);
+  expect(valuesOf(dataset.dtype, (await dataset.read()) as ArrayLike<unknown>), where).toEqual(values);
+  const again = blocking.dataset(path);
+  expect(valuesOf(again.dtype, again.readSync() as ArrayLike<unknown>), where).toEqual(values);
+  if (raw !== undefined)
+    expect(Buffer.from(again.readSync({}, { raw: true })).toString('base64'), `${where} raw`).toBe(raw);
+  if (!shape || shape.length === 0 || values.length === 0) return;
+  // A box out of the middle.
+  const start = shape.map((size) => Math.floor(size / 3));
+  const part = shape.map((size, d) => Math.max(1, Math.floor((size - (start[d] as number)) / 2)));
+  const box = valuesOf(dataset.dtype, (await dataset.read({ start, count: part })) as ArrayLike<unknown>);
+  expect(box, `${where} box`).toEqual(boxOf(values, shape, start, part));
+}
+
+function boxOf(
+  values: readonly unknown[],
+  shape: readonly number[],
+  start: readonly number[],
+  part: readonly number[],
+): unknown[] {
+  const total = part.reduce((product, size) => product * size, 1);
+  return Array.from({ length: total }, (_, i) => {
+    let rest = i;
+    let at = 0;
+    let stride = 1;
+    for (let d = shape.length - 1; d >= 0; d--) {
+      at += ((rest % (part[d] as number)) + (start[d] as number)) * stride;
+      rest = Math.floor(rest / (part[d] as number));
+      stride *= shape[d] as number;
+    }
+    return values[at];
+  });
+}
+
+async function compareLinks(file: File, { links, file: name }: ExpectedFile): Promise<void> {
+  for (const { path, kind, dangling, dataset } of links) {
+    const found = file.get(path);
+    const where = `${name} ${path}`;
+    if (dangling) expect(found, where).toBeUndefined();
+    else expect(found?.kind, `${where} ${kind}`).toBeDefined();
+    if (!dataset || found?.kind !== 'dataset') continue;
+    expect(valuesOf(found.dtype, (await found.read()) as ArrayLike<unknown>), where).toEqual(dataset);
+  }
+}
