@@ -19,7 +19,7 @@ export interface DataReader {
 }
 
 /** What reading needs besides the file. */
-export interface DataOptions {
+interface DataOptions {
   readonly cache: ChunkCache;
   readonly codecs?: Codecs | undefined;
 }

@@ -14,7 +14,7 @@ export const WINDOW = 8 * 2 ** 20;
 export const CACHED = 16 * 1024;
 
 /** A box in an array: the shape of the array, and where the box begins in it. */
-export interface Within {
+interface Within {
   readonly shape: Float64Array;
   readonly start: Float64Array;
 }

@@ -47,7 +47,9 @@ withOracle('python', 'ordinary files through the public classes', () => {
       expect(file.dataset('g/text').attributes.get('lang')).toBe('en');
       expect(await file.dataset('ref').read()).toEqual(['/g']);
       expect([...(await file.dataset('soft', 'float64').read())]).toHaveLength(12);
-      await expect(file.dataset('lzf').read()).rejects.toMatchObject({ code: 'UNSUPPORTED' });
+      const lzf = file.dataset('lzf', 'int64');
+      if (connector) await expect(lzf.read()).rejects.toMatchObject({ code: 'UNSUPPORTED' });
+      else expect([...(await lzf.read())]).toEqual(Array.from({ length: 100 }, (_, i) => BigInt(i)));
       await expect(file.dataset('plain').read(undefined, { signal: AbortSignal.abort() })).rejects.toThrow();
       await file.close();
       expect([...(await file.dataset('plain', 'float64').read({ start: [0, 0], count: [1, 1] }))]).toEqual([0]);
@@ -169,9 +171,9 @@ withOracle('python', 'ordinary files through the public classes', () => {
     const logged = file.createDataset('logged', { dtype: 'int32', shape: [3] });
     logged.write(Int32Array.of(1, 2, 3));
     file.move('/g', '/moved');
-    // Nothing is committed yet: what has moved cannot be read by its new name, what has not can.
+    // Nothing is committed yet.
     expect([...file.dataset('plain', 'float64').readSync({ start: [0, 0], count: [1, 2] })]).toEqual([0, 1]);
-    expect(() => file.dataset('moved/text').readSync()).toThrow(expect.objectContaining({ code: 'UNSUPPORTED' }));
+    expect(file.dataset('moved/text').readSync()).toEqual(['words']);
     await file.flush();
     expect(file.connector).toBe('log');
     expect(await file.dataset('moved/text').read()).toEqual(['words']);

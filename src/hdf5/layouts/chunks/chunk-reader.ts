@@ -21,7 +21,7 @@ const LARGE_CHUNK = 64 * 2 ** 20;
 const MOST_DEFLATED = 1100;
 
 /** What the header of a chunked dataset says, as far as reading needs it. */
-export interface ChunkedData {
+interface ChunkedData {
   readonly layout: Layout & { readonly kind: 'chunked' };
   readonly shape: readonly number[];
   readonly maxShape: readonly (number | null)[];
