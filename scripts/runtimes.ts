@@ -28,6 +28,14 @@ const runtimes: readonly Runtime[] = [
 ];
 /** The oldest TypeScript whose users can compile with our declarations. */
 const compiler = { name: 'typescript5.4', from: 'typescript@~5.4', program: 'bin/tsc' };
+/** What console.log prints in scripts/runtimes/print.mjs, on every runtime. */
+const transcript = [
+  'Dataset /atm/T float64 [3, 72, 866] of print.h5',
+  'File print.h5 (r+, 1 member, commit 0)',
+  'Group /atm (1 member) of print.h5',
+  'Attributes of /atm/T: units',
+  'Selection of 6 elements in 2 dimensions',
+].join('\n');
 const folder = join(root, '.runtimes');
 
 install();
@@ -43,6 +51,8 @@ try {
     const printed = run('smoke.mjs');
     const listed = run(command, 'ls', 'smoke.h5');
     if (!/^run +Group$/.test(listed)) throw new Error(`h5log ls printed on ${runtime.name}:\n${listed}`);
+    const lines = run('print.mjs');
+    if (lines !== transcript) throw new Error(`console.log printed on ${runtime.name}:\n${lines}`);
     process.stdout.write(`runtimes: ${runtime.name} (${version}): ${printed}\n`);
   }
   cpSync(join(root, 'scripts', 'consumer'), project.folder, { recursive: true });
