@@ -19,6 +19,7 @@ export const LEFT_OUT: readonly string[] = [
   'log/flush/tiers',
   'log/format/oracle',
   'log/large',
+  'log/post/buffer-limit',
   'log/read/later-wins',
   'original/{append,attack,ended-early}',
   'project/{bundle,cli-docs,contract,soak}',

@@ -1,4 +1,5 @@
 import { formatError } from '../base/errors.ts';
+import { newRoom, type Room } from './shuffle.ts';
 
 /** So many words cannot make a sum of more than 31 bits. */
 const BLOCK = 240;
@@ -38,10 +39,10 @@ function swapped(word: number): number {
 }
 
 /** Appends the checksum of the data. */
-export function fletcher32(bytes: Uint8Array): Uint8Array {
-  const out = new Uint8Array(bytes.length + 4);
+export function fletcher32(bytes: Uint8Array, room: Room = newRoom): Uint8Array {
+  const out = room(bytes.length + 4);
   out.set(bytes);
-  new DataView(out.buffer).setUint32(bytes.length, fletcherSum(bytes), true);
+  new DataView(out.buffer, out.byteOffset).setUint32(bytes.length, fletcherSum(bytes), true);
   return out;
 }
 

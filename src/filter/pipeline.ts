@@ -4,7 +4,7 @@ import { checkFletcher32, fletcher32 } from './fletcher32.ts';
 import { decodeLzf, encodeLzf } from './lzf.ts';
 import { decodeNbit, encodeNbit } from './nbit.ts';
 import { decodeScaleOffset, encodeScaleOffset } from './scale-offset.ts';
-import { shuffle, unshuffle } from './shuffle.ts';
+import { type Room, shuffle, unshuffle } from './shuffle.ts';
 import { decodeSzip } from './szip.ts';
 
 /** A filter of a dataset, as its header message has it. */
@@ -130,7 +130,7 @@ function boundOf(filters: readonly FilterStep[], i: number, size: number): numbe
 
 /**
  * Applies filters to a chunk, in their order. With `skipped`, an optional filter that would not make the data shorter is left out, and
- * its bit is set there, as libhdf5 does it; without, all filters are applied.
+ * its bit is set there, as libhdf5 does it; without, all filters are applied. The result may lie in a buffer of `room`.
  */
 export function applyFilters(
   bytes: Uint8Array,
@@ -138,8 +138,9 @@ export function applyFilters(
   chunk: FilteredChunk,
   codecs?: Codecs,
   skipped?: { mask: number },
+  room?: Room,
 ): Uint8Array | PendingBytes {
-  return apply(bytes, filters, 0, chunk, codecs, skipped);
+  return apply(bytes, filters, 0, chunk, codecs, skipped, room);
 }
 
 function apply(
@@ -149,12 +150,13 @@ function apply(
   chunk: FilteredChunk,
   codecs: Codecs | undefined,
   skipped: { mask: number } | undefined,
+  room?: Room,
 ): Uint8Array | PendingBytes {
   let data = bytes;
   for (let i = first; i < filters.length; i++) {
     const filter = filters[i] as FilterStep;
     const codec = findCodec(filter.id, codecs);
-    const encoded = codec ? runCodec('encode', filter, codec, data, chunk) : encode(data, filter);
+    const encoded = codec ? runCodec('encode', filter, codec, data, chunk) : encode(data, filter, room);
     const before = data;
     const kept = (result: Uint8Array): Uint8Array => {
       if (!skipped || !(filter.flags & 1) || filter.id === 2 || filter.id === 3 || result.length < before.length)
@@ -174,14 +176,14 @@ function apply(
   return data;
 }
 
-function encode(bytes: Uint8Array, filter: FilterStep): Uint8Array {
+function encode(bytes: Uint8Array, filter: FilterStep, room: Room | undefined): Uint8Array {
   switch (filter.id) {
     case 1:
       return deflate(bytes, filter.values[0] ?? 6);
     case 2:
-      return shuffle(bytes, filter.values[0] ?? 1);
+      return shuffle(bytes, filter.values[0] ?? 1, room);
     case 3:
-      return fletcher32(bytes);
+      return fletcher32(bytes, room);
     case 5:
       return encodeNbit(bytes, filter.values);
     case 6:

@@ -6,11 +6,17 @@ const ODD = 0xff00ff00 | 0;
 const LOW = 0xffff;
 const HIGH = 0xffff0000 | 0;
 
+/** Gives a filter a buffer for its result, other than the one that holds its input. */
+export type Room = (length: number) => Uint8Array;
+
+/** A new buffer each time. */
+export const newRoom: Room = (length) => new Uint8Array(length);
+
 /** Bytes behind the last whole element stay as they are. */
-export function shuffle(bytes: Uint8Array, size: number): Uint8Array {
+export function shuffle(bytes: Uint8Array, size: number, room: Room = newRoom): Uint8Array {
   const count = size > 1 ? Math.floor(bytes.length / size) : 0;
   if (count < 2) return bytes;
-  const out = new Uint8Array(bytes.length);
+  const out = room(bytes.length);
   const done = hasWords(bytes, size, count) ? splitWords(words(bytes), words(out), size, count) : 0;
   for (let b = 0; b < size; b++) {
     const to = b * count;

@@ -38,7 +38,7 @@ export class Log {
   /** Where the data of this rank goes. */
   readonly own: LogStore;
   readonly options: LogOptions;
-  readonly pool = new ArenaPool();
+  readonly pool: ArenaPool;
   readonly tables: Tables;
   /** Datasets ever created: the ID of the next one. */
   datasets: number;
@@ -78,6 +78,7 @@ export class Log {
     this.stores = stores;
     this.own = stores[own] ?? main;
     this.options = options;
+    this.pool = new ArenaPool(options.bufferLimit);
     this.tables = new Tables(stores);
     this.#token = runInMemory(readToken(structure));
     this.datasets = this.#nextId();
@@ -285,7 +286,7 @@ export class Log {
   release(stage: Stage, reuse: boolean): void {
     for (const part of stage.datasets) {
       this.#held -= part.arena.held;
-      if (reuse) part.arena.release();
+      part.arena.release(reuse);
       part.dataset.forgetStage(part);
     }
   }

@@ -56,7 +56,8 @@ export function inflate(bytes: Uint8Array, limit: number): Uint8Array {
 }
 
 export function deflate(bytes: Uint8Array, level: number): Uint8Array {
-  return zlib().deflateSync(bytes, { level });
+  // Room for the whole result: otherwise it comes in pieces of 16 KiB, which are then joined by copying.
+  return zlib().deflateSync(bytes, { level, chunkSize: bytes.length + Math.ceil(bytes.length / 1000) + 1024 });
 }
 
 const KEY = new Uint8Array(16);

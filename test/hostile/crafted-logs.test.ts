@@ -120,6 +120,12 @@ describe('an entry of a table that claims more than the file holds', () => {
     expect(refusal(bytes.length, () => open(bytes).dataset('d').readSync())).toEqual(damaged);
   });
 
+  test('a selection that does not inflate', () => {
+    const body = pack([4, 1], new Uint8Array(16).fill(7));
+    const bytes = withTable(table(entry(ENTRY.multi | ENTRY.compressed, 200, 8, body)));
+    expect(refusal(bytes.length, () => open(bytes).dataset('d').readSync())).toEqual(damaged);
+  });
+
   test('a stream that would inflate to more', () => {
     const bytes = withTable(table(entry(0, 48, 60, pack([8, 0], [8, 2 ** 35]))), { deflate: true });
     expect(refusal(bytes.length, () => open(bytes).dataset('d').readSync())).toEqual(damaged);

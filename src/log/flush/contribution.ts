@@ -2,6 +2,7 @@ import { boxSize, halves } from '../../space/box.ts';
 import { type EntryBlocks, MOST_DATA_BYTES } from '../format/table.ts';
 import { mostBlocks, TableWriter } from '../format/table-write.ts';
 import type { Log } from '../log.ts';
+import { Arena } from '../post/arena.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import type { DatasetStage, Stage } from '../post/stage.ts';
 import { BlockFilter } from './filtered-pieces.ts';
@@ -41,6 +42,8 @@ export class Contribution {
   readonly data: Uint8Array[] = [];
   readonly indexed: IndexedBlocks[] = [];
   readonly lent = new Map<Uint8Array, Lent>();
+  /** What filters made of posted data: held besides the data until the flush has ended. */
+  readonly filtered: Arena;
   size = 0;
   /** File offset of the first byte of data; of several ranks each learns its own after its data is laid out. */
   offset: number;
@@ -51,6 +54,7 @@ export class Contribution {
     this.#log = log;
     this.offset = offset;
     this.table = new TableWriter(log.options.table);
+    this.filtered = new Arena(log.pool);
   }
 
   add(stages: readonly Stage[]): void {
@@ -133,24 +137,36 @@ export class Contribution {
       dataset.layout.codecs,
     );
     const rank = shape.length;
-    let at = 0;
+    const next = arena.reader();
     for (const run of stage.runs) {
       const starts = run.shared ? run.shared.starts : stage.starts;
       const counts = run.shared ? run.shared.counts : stage.counts;
       for (let i = run.from; i < run.to; i++) {
         const start = starts.slice(i * rank, (i + 1) * rank);
         const count = counts.slice(i * rank, (i + 1) * rank);
-        const bytes = boxSize(count, 0, rank, elements.size);
-        const data = arena.slice(at, bytes);
-        at += bytes;
-        for (const piece of filter.pieces(start, count, data)) {
+        for (const piece of filter.pieces(start, count, next)) {
           const blocks = { rank, starts: piece.start, counts: piece.count, from: 0, to: 1 };
           this.#entry(dataset, blocks, null, this.offset + this.size, piece.bytes.length, piece.bytes.length);
-          this.data.push(piece.bytes);
-          this.size += piece.bytes.length;
+          this.#putFiltered(piece.bytes);
         }
       }
     }
+  }
+
+  /** Copies filtered data behind the last; what lies together is written together. */
+  #putFiltered(bytes: Uint8Array): void {
+    const { filtered, data } = this;
+    const { length } = bytes;
+    filtered.reserve(length);
+    const { chunk, used } = filtered;
+    chunk.set(bytes, used);
+    filtered.advance(length);
+    const last = data.at(-1);
+    const continues = last?.buffer === chunk.buffer && last.byteOffset + last.length === chunk.byteOffset + used;
+    const from = continues ? used - last.length : used;
+    if (continues) data.pop();
+    data.push(chunk.subarray(from, used + length));
+    this.size += length;
   }
 
   #entry(

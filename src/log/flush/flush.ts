@@ -59,6 +59,7 @@ function flushPlan(
   isSingleWriter: boolean,
 ): FlushPlan {
   const rewrote = takeStages(log, stages);
+  log.exchange(0, contribution.filtered.size);
   const hasData = dataSize > 0;
   return { sequence, time, requests, stages, contribution, hasData, store, main, failure, isSingleWriter, rewrote };
 }
@@ -133,6 +134,7 @@ export function flushDone(log: Log, plan: FlushPlan, { states }: Flushed, overta
   log.resized.clear();
   const complete = new Set(indexed.map(({ dataset }) => dataset));
   log.committed(plan.isSingleWriter);
+  releaseFiltered(log, plan, !overtaken);
   for (const stage of plan.stages) {
     log.flushing.splice(log.flushing.indexOf(stage), 1);
     // An index that a read built while the flush was being written does not have its blocks.
@@ -141,11 +143,19 @@ export function flushDone(log: Log, plan: FlushPlan, { states }: Flushed, overta
   }
 }
 
+/** What filters made of the posts counts as held until now. */
+function releaseFiltered(log: Log, { contribution }: FlushPlan, reuse: boolean): void {
+  const { filtered } = contribution;
+  log.exchange(filtered.size, 0);
+  filtered.release(reuse);
+}
+
 /** The flush is not in the file: its posts are pending again, before everything that was posted since. `reuse`: see `Committer.undo`. */
 export function flushFailed(log: Log, plan: FlushPlan, reuse: boolean): void {
   if (plan.main) commitFailed(plan.main, reuse);
   if (plan.store) commitFailed(plan.store, reuse);
   log.rewrite ||= plan.rewrote;
+  releaseFiltered(log, plan, false);
   for (const stage of plan.stages) {
     log.flushing.splice(log.flushing.indexOf(stage), 1);
     clipReturned(stage);

@@ -1,5 +1,5 @@
 import { inflate } from '#platform';
-import { formatError } from '../../base/errors.ts';
+import { atOffset, formatError } from '../../base/errors.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
 import { MergedEntry, type MergedFit } from './original.ts';
 import { ENTRY, ENTRY_HEADER } from './table.ts';
@@ -183,7 +183,7 @@ export class Table {
     const needed = selectionBytes(entry, rank);
     // In merge mode the flag is set for a scalar as well, which leaves nothing to compress.
     if (flags & ENTRY.compressed && at < end) {
-      bytes = inflate(bytes.subarray(at, end), needed);
+      bytes = this.#inflated(entry, needed);
       from = 0;
       to = bytes.length;
     }
@@ -204,6 +204,14 @@ export class Table {
       const next = getCoordinates(view, from, sink.starts, sink.at, rank, first, entry.count);
       getCoordinates(view, next, sink.counts, sink.at, rank, first, entry.count);
     } else if (dims > 0) this.#decode(view, from, sink, first, entry);
+  }
+
+  #inflated({ body, at }: RawEntry, needed: number): Uint8Array {
+    try {
+      return inflate(this.#bytes.subarray(body.at, body.end), needed);
+    } catch (error) {
+      throw atOffset(error, this.#base + at);
+    }
   }
 
   #decode(view: DataView, from: number, sink: BlockSink, first: number, entry: RawEntry): void {

@@ -3,31 +3,55 @@ import { H5LogError } from '../../base/errors.ts';
 /** Chunks start small, because a file may have 10,000 datasets with one each, and double up to the large size. */
 const SMALL_CHUNK = 512;
 const LARGE_CHUNK = 4 * 2 ** 20;
-/** Bytes of free chunks that the pool holds; filling fresh memory takes 1.5 times as long as reused memory. */
+/** Bytes of free chunks that the pool holds without a buffer limit; filling fresh memory takes 1.5 times as long as reused memory. */
 const POOL_SIZE = 32 * 2 ** 20;
 
-/** Memory chunks of committed stages, for reuse. */
+/**
+ * Memory chunks of committed stages, for reuse. With a buffer limit as many are kept as were in use at once: the garbage
+ * collector leaves large buffers so long that a process would hold the limit two or three times over.
+ */
 export class ArenaPool {
+  /** Free chunks by their size. */
   readonly #free = new Map<number, Uint8Array[]>();
+  readonly #isBounded: boolean;
+  /** Bytes of free chunks, of those in use, and the most that were in use at once. */
   #bytes = 0;
+  #used = 0;
+  #mostUsed = 0;
 
-  take(size: number): Uint8Array {
-    const list = this.#free.get(size);
-    const chunk = list?.pop();
-    if (!chunk) return new Uint8Array(size);
-    this.#bytes -= size;
-    return chunk;
+  constructor(bufferLimit = Infinity) {
+    this.#isBounded = bufferLimit < Infinity;
+    this.#mostUsed = this.#isBounded ? bufferLimit : 0;
   }
 
-  give(chunk: Uint8Array): void {
-    if (chunk.length > LARGE_CHUNK || this.#bytes + chunk.length > POOL_SIZE) return;
-    let list = this.#free.get(chunk.length);
+  take(size: number): Uint8Array {
+    this.#used += size;
+    const chunk = this.#free.get(size)?.pop();
+    if (chunk) {
+      this.#bytes -= size;
+      return chunk;
+    }
+    // What is free has other sizes than are asked for now.
+    if (this.#isBounded && this.#used + this.#bytes > this.#mostUsed) {
+      this.#free.clear();
+      this.#bytes = 0;
+      this.#mostUsed = Math.max(this.#mostUsed, this.#used);
+    }
+    return new Uint8Array(size);
+  }
+
+  /** Takes a chunk back: for reuse, or because somebody may still read from it. */
+  give(chunk: Uint8Array, reuse: boolean): void {
+    const { length } = chunk;
+    this.#used -= length;
+    if (!reuse || (!this.#isBounded && (length > LARGE_CHUNK || this.#bytes + length > POOL_SIZE))) return;
+    let list = this.#free.get(length);
     if (!list) {
       list = [];
-      this.#free.set(chunk.length, list);
+      this.#free.set(length, list);
     }
     list.push(chunk);
-    this.#bytes += chunk.length;
+    this.#bytes += length;
   }
 }
 
@@ -96,6 +120,37 @@ export class Arena {
     }
   }
 
+  /**
+   * A function that gives so many bytes, each time those behind the last. They are copied together only if they lie in several
+   * parts, into a buffer that the next call may use again.
+   */
+  reader(): (count: number) => Uint8Array {
+    const parts = this.contents()[Symbol.iterator]();
+    let [part, joined] = [new Uint8Array(0), new Uint8Array(0)] as [Uint8Array, Uint8Array];
+    const nextPart = (): Uint8Array => {
+      const { value } = parts.next();
+      if (!value) throw new H5LogError('STORAGE', 'less data is held than was posted');
+      return value.bytes;
+    };
+    return (count) => {
+      if (part.length === 0) part = nextPart();
+      if (count <= part.length) {
+        const bytes = part.subarray(0, count);
+        part = part.subarray(count);
+        return bytes;
+      }
+      if (joined.length < count) joined = new Uint8Array(count);
+      for (let filled = 0; filled < count; ) {
+        if (part.length === 0) part = nextPart();
+        const some = part.subarray(0, count - filled);
+        joined.set(some, filled);
+        filled += some.length;
+        part = part.subarray(some.length);
+      }
+      return joined.subarray(0, count);
+    };
+  }
+
   /** The bytes [at, at + count), copied together only if they lie in several parts. */
   slice(at: number, count: number): Uint8Array {
     let start = 0;
@@ -117,11 +172,11 @@ export class Arena {
     return out ?? new Uint8Array(0);
   }
 
-  /** The data is in the file: the chunks may be filled again. */
-  release(): void {
-    for (const chunk of this.#chunks) this.#pool.give(chunk);
+  /** The data is in the file, or not needed: the chunks may be filled again, unless a write may still be reading from them. */
+  release(reuse = true): void {
+    for (const chunk of this.#chunks) this.#pool.give(chunk, reuse);
     this.#chunks.length = 0;
-    this.#parts.length = 0;
+    if (reuse) this.#parts.length = 0;
   }
 }
 

@@ -132,8 +132,13 @@ class DatasetCopy {
       yield* this.#output.block(this.#target, start, count, bytes);
       this.blocks++;
     } else {
-      for (const piece of this.#filter.pieces(start, count, bytes)) {
-        yield* this.#output.stream(this.#target, piece.start, piece.count, piece.bytes);
+      let at = 0;
+      const next = (length: number): Uint8Array => {
+        at += length;
+        return bytes.subarray(at - length, at);
+      };
+      for (const piece of this.#filter.pieces(start, count, next)) {
+        yield* this.#output.stream(this.#target, piece.start, piece.count, piece.bytes.slice());
         this.blocks++;
       }
     }
