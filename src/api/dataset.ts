@@ -17,6 +17,7 @@ import {
   type ValueOf,
 } from '../dtype/model.ts';
 import type { DatasetParts } from '../hdf5/graph/dataset-header.ts';
+import { problemOfEncoding } from '../filter/pipeline.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { filterName } from '../hdf5/messages/filter-pipeline.ts';
 import { createAnchor } from '../log/format/anchor.ts';
@@ -26,6 +27,7 @@ import {
   encodeFillValue,
   type Filter,
   fillValue,
+  filterEntries,
   regularDataset,
 } from '../log/format/properties.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
@@ -468,6 +470,8 @@ export function defineDataset<D extends DType>(
     options: anchor,
     create(session, parent, name) {
       const log = session.beginLog();
+      const problem = problemOfEncoding(filterEntries(filters, fullType(dtype).size), log.options.codecs);
+      if (problem) throw new H5LogError('UNSUPPORTED', `${path}: ${problem}`, { object: path });
       const make = anchorMaker(session.comm, anchor) ?? createAnchor;
       const node = make(session.structure, parent, name, log.nextIdentity(), anchor);
       log.register(node, { ...anchor, fill });

@@ -1,16 +1,20 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { H5LogError } from '../base/errors.ts';
 import { onAllRanks } from '../comm/agreement.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { findLauncher, type Launcher } from '../comm/launcher.ts';
 import { solo } from '../comm/solo.ts';
+import { specifierOf } from '../comm/threads/run.ts';
 import { failureText, noProgress, type Progress, progressOn } from './print.ts';
 
 /** The ranks that a command runs on, and its output. */
 export interface CommandContext {
   /** All ranks of an MPI launcher, or a single one. */
   readonly comm: Communicator;
+  /** Modules that register filters, loaded in this process; threads of a tool have to load them as well. */
+  readonly filterModules: readonly string[];
   /** Prints a line to standard output, on the first rank only. */
   print(line: string): void;
   printJson(value: unknown): void;
@@ -26,7 +30,8 @@ export function launcherOfSeveral(): Launcher | undefined {
 }
 
 /** Joins the ranks of the launcher. MPI is loaded only if there is one. */
-export async function findContext(): Promise<CommandContext> {
+export async function findContext(filterModules: readonly string[] = []): Promise<CommandContext> {
+  for (const module of filterModules) await loadFilters(module);
   const comm = launcherOfSeveral() ? (await import('../mpi.ts')).mpi() : solo();
   const leads = comm.rank === 0;
   const progress = leads ? progressOn(process.stderr) : noProgress;
@@ -38,7 +43,15 @@ export async function findContext(): Promise<CommandContext> {
     progress.clear();
     if (leads) process.stderr.write(failureText(error, false));
   };
-  return { comm, progress, fail, print, printJson: (value) => print(JSON.stringify(value, null, 2)) };
+  return { comm, filterModules, progress, fail, print, printJson: (value) => print(JSON.stringify(value, null, 2)) };
+}
+
+async function loadFilters(module: string): Promise<void> {
+  try {
+    await import(specifierOf(module));
+  } catch (cause) {
+    throw new H5LogError('NOT_FOUND', `--filter ${module}: ${(cause as Error).message}`, { cause });
+  }
 }
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;

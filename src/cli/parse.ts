@@ -7,12 +7,20 @@ import type { Command, Option, Options, Positional, Values } from './command.ts'
 export const commonOptions = {
   help: { type: 'flag', short: 'h', help: 'print this help' },
   debug: { type: 'flag', help: 'print the stack of an error' },
+  filter: {
+    type: 'text',
+    value: 'MODULE',
+    many: true,
+    help: 'import a module that registers filters',
+  },
 } as const satisfies Options;
 
 interface Parsed {
   readonly values: Values<Options>;
   readonly positionals: readonly string[];
   readonly help: boolean;
+  /** Modules that register filters. */
+  readonly filterModules: readonly string[];
 }
 
 /** Parses the arguments after a command's name. A mistake throws `OPTION` and says what to do. */
@@ -48,7 +56,12 @@ export function parse(command: Command, args: readonly string[]): Parsed {
     if (option.type === 'flag') values[name] = list.length > 0;
     else values[name] = option.many ? list : (list[0] ?? option.default);
   }
-  return { values: values as Values<Options>, positionals, help };
+  return {
+    values: values as Values<Options>,
+    positionals,
+    help,
+    filterModules: (given.get('filter') ?? []) as string[],
+  };
 }
 
 function readValue(

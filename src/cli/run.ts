@@ -56,10 +56,10 @@ async function prepare(args: readonly string[], say: (text: string) => void): Pr
     return fine(() => say(text));
   }
   const command = await find(first);
-  const { values, positionals, help } = parse(command, rest);
+  const { values, positionals, help, filterModules } = parse(command, rest);
   if (help) return fine(() => say(helpOf(command)));
   return async () => {
-    const context = await findContext();
+    const context = await findContext(filterModules);
     try {
       const code = await command.run({ values, positionals, context, commands: allCommands });
       // Every rank ends with the same exit code.

@@ -212,6 +212,12 @@ function withoutEncoder(filter: FilterStep): string {
     : unknownFilter(filter).message;
 }
 
+/** The name of a filter for the header of a dataset. */
+export function filterName(id: number): string {
+  const codec = findCodec(id, undefined);
+  return codec && 'decode' in codec ? codec.name : id === LZF ? 'lzf' : '';
+}
+
 /** @example filter 32015 (zstd) */
 function labelOf({ id, name }: FilterStep): string {
   return name ? `filter ${id} (${name})` : `filter ${id}`;

@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import type { Filter } from '../../api/dataset.ts';
 import type { ListedAttribute, ListedObject, Listing } from '../../tools/list/list.ts';
 import { command, type ExitCode, json } from '../command.ts';
 import { LinePrinter, type Palette, type Screen, scaled, screenOf, several } from '../print.ts';
@@ -137,13 +138,16 @@ function extent({ shape, maxShape = [] }: ListedObject): string {
 function* rows({ chunks, filters = [], fill, log, attributes = [] }: ListedObject): Iterable<[string, string]> {
   if (log) yield ['number', `${log.id}, in ${several(log.entries, 'entry', 'entries')} of the tables`];
   if (chunks) yield ['chunks', `{${chunks.join(', ')}}`];
-  if (filters.length > 0)
-    yield [
-      'filters',
-      filters.map((filter) => (typeof filter === 'string' ? filter : `deflate ${filter.deflate}`)).join(', '),
-    ];
+  if (filters.length > 0) yield ['filters', filters.map(filterText).join(', ')];
   if (fill !== undefined && fill !== null) yield ['fill', JSON.stringify(fill)];
   for (const attribute of attributes) yield ['attribute', attributeText(attribute)];
+}
+
+function filterText(filter: Filter): string {
+  if (typeof filter === 'string') return filter;
+  return 'deflate' in filter
+    ? `deflate ${filter.deflate}`
+    : `filter ${[filter.id, ...(filter.parameters ?? [])].join(' ')}`;
 }
 
 /** The lines below an object, with -v only: otherwise it has no attributes. */

@@ -38,7 +38,9 @@ export default command({
     const { comm, progress } = context;
     const { replay } = await import('../../tools/replay/replay.ts');
     const result = await replay(input, output, {
-      ...(comm.size > 1 ? { comm } : { threads: values.jobs ?? threadsFor(input) }),
+      ...(comm.size > 1
+        ? { comm }
+        : { threads: values.jobs ?? threadsFor(input), filterModules: context.filterModules }),
       memory: values.memory,
       force: values.force,
       progress: ({ bytes, total }) => {

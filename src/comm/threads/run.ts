@@ -18,7 +18,8 @@ const graceMilliseconds = 1000;
 /**
  * Runs a module on `ranks` ranks, each in a worker thread of its own. Its default export is called with the communicator of all
  * ranks and with `data`; the promise resolves with what the ranks returned, in rank order, and rejects with the error of the rank
- * that failed first. `timeout` is how many milliseconds a collective waits for the other ranks.
+ * that failed first. `timeout` is how many milliseconds a collective waits for the other ranks. `filterModules` are imported in
+ * every thread before the module: registered filters belong to a thread.
  *
  * @example const sums = await runThreads<number>(4, new URL('./rank.js', import.meta.url), { steps: 10 });
  */
@@ -26,14 +27,19 @@ export async function runThreads<R = unknown>(
   ranks: number,
   module: URL | string,
   data?: unknown,
-  options: { timeout?: number } = {},
+  options: { timeout?: number; filterModules?: readonly (string | URL)[] } = {},
 ): Promise<R[]> {
-  checkNames('runThreads', options, { timeout: true });
+  checkNames('runThreads', options, { timeout: true, filterModules: true });
   const timeout = options.timeout ?? Number.POSITIVE_INFINITY;
-  const problem = problemOfRanks(ranks) ?? problemOfModule(module) ?? problemOfTimeout(timeout);
+  const filters = options.filterModules ?? [];
+  const problem =
+    problemOfRanks(ranks) ??
+    problemOfModule(module) ??
+    problemOfTimeout(timeout) ??
+    (Array.isArray(filters) ? filters.map(problemOfModule).find(Boolean) : 'filterModules is a list of modules');
   if (problem) throw new H5LogError('OPTION', `runThreads: ${problem}`);
   refuseLauncher();
-  return new ThreadsRun<R>(ranks, specifierOf(module), data, timeout).results;
+  return new ThreadsRun<R>(ranks, specifierOf(module), data, timeout, filters.map(specifierOf)).results;
 }
 
 /** One run, on the side of the thread that started it. */
@@ -51,7 +57,7 @@ class ThreadsRun<R> {
   #resolve!: (values: R[]) => void;
   #reject!: (error: Error) => void;
 
-  constructor(ranks: number, module: string, data: unknown, timeout: number) {
+  constructor(ranks: number, module: string, data: unknown, timeout: number, filterModules: readonly string[]) {
     const memory = allocateThreads(ranks);
     this.#run = new SharedRun(memory);
     this.#left = ranks;
@@ -59,10 +65,10 @@ class ThreadsRun<R> {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    const bootstrap = bootstrapOf(module);
+    const bootstrap = bootstrapOf([module, ...filterModules]);
     try {
       for (let rank = 0; rank < ranks; rank++) {
-        const workerData: RankData = { memory, rank, timeout, module, data };
+        const workerData: RankData = { memory, rank, timeout, module, data, filterModules };
         this.#watch(rank, new Worker(bootstrap, { workerData }));
       }
     } catch (cause) {
@@ -159,8 +165,8 @@ function refuseLauncher(): void {
   throw new H5LogError('COMM', text, { rank: found.rank });
 }
 
-/** A specifier for `import`: paths become URLs, and so do packages that can be resolved from the working directory. */
-function specifierOf(module: URL | string): string {
+/** A specifier for `import` in another thread, or in another module: paths become URLs, and so do packages that can be resolved from the working directory. */
+export function specifierOf(module: URL | string): string {
   if (module instanceof URL) return module.href;
   // A scheme has at least two letters: C: is a drive.
   if (/^[a-z][a-z\d+.-]+:/i.test(module)) return module;
@@ -175,11 +181,11 @@ function specifierOf(module: URL | string): string {
 }
 
 /** The entry module of a worker, as a data: URL: it registers a TypeScript loader, if one is needed, before the first .ts file. */
-function bootstrapOf(module: string): URL {
+function bootstrapOf(modules: readonly string[]): URL {
   const here = import.meta.url;
   // The worker is beside this file, with the same extension: .js if built, .ts from source.
   const worker = new URL(`./worker${/\.[a-z]+$/.exec(here)?.[0] ?? '.js'}`, here).href;
-  const loader = [worker, module].some(isTypeScript) ? typeScriptLoader([here, module]) : undefined;
+  const loader = [worker, ...modules].some(isTypeScript) ? typeScriptLoader([here, ...modules]) : undefined;
   const register = loader ? `const { register } = await import(${JSON.stringify(loader)}); register();` : '';
   const text = `${register} await import(${JSON.stringify(worker)});`;
   return new URL(`data:text/javascript,${encodeURIComponent(text)}`);

@@ -12,6 +12,8 @@ export interface RankData {
   readonly timeout: number;
   readonly module: string;
   readonly data: unknown;
+  /** Imported before the module. */
+  readonly filterModules: readonly string[];
 }
 
 /** Messages from a worker to the thread that started it. `ready`: the module is loaded. */
@@ -23,7 +25,7 @@ export type RankMessage =
 type RankFunction = (comm: Communicator, data: unknown) => unknown;
 
 /** Runs one rank in its worker. */
-async function runRank({ memory, rank, timeout, module, data }: RankData): Promise<void> {
+async function runRank({ memory, rank, timeout, module, data, filterModules }: RankData): Promise<void> {
   const run = new SharedRun(memory);
   let over = false;
   const fail = (error: unknown) => {
@@ -42,6 +44,7 @@ async function runRank({ memory, rank, timeout, module, data }: RankData): Promi
     run.fail({ owner: rank, rank, kind: 'exit', reason });
   });
   try {
+    for (const filters of filterModules) await load(filters);
     const main = await loadFunction(module);
     // No rank starts before all are loaded, so that loading does not count against the timeout of collectives.
     const start = new Promise((resolve) => parentPort?.once('message', resolve));
@@ -61,16 +64,19 @@ async function runRank({ memory, rank, timeout, module, data }: RankData): Promi
   process.exit();
 }
 
-async function loadFunction(module: string): Promise<RankFunction> {
-  let loaded: { default?: unknown };
+async function load(module: string): Promise<{ default?: unknown }> {
   try {
-    loaded = (await import(module)) as { default?: unknown };
+    return (await import(module)) as { default?: unknown };
   } catch (cause) {
     const code = (cause as { code?: unknown } | null)?.code;
     // Exceptions that the module itself throws pass unchanged.
     if (!(cause instanceof SyntaxError) && !(typeof code === 'string' && code.startsWith('ERR_'))) throw cause;
     throw new H5LogError('NOT_FOUND', `cannot load the module ${module}: ${(cause as Error).message}`, { cause });
   }
+}
+
+async function loadFunction(module: string): Promise<RankFunction> {
+  const loaded = await load(module);
   const main = loaded.default as RankFunction | { default?: unknown } | undefined;
   if (typeof main === 'function') return main;
   // Compiled CommonJS has its default export one level down.

@@ -97,6 +97,7 @@ function oneFilter(
   }
   if (filter === 'shuffle') return { compression: FILTER.shuffle, compression_opts: [] };
   if (filter === 'fletcher32') return { compression: FILTER.fletcher32, compression_opts: [] };
+  if ('id' in filter) return { compression: filter.id, compression_opts: [...(filter.parameters ?? [])] };
   return { compression: FILTER.deflate, compression_opts: [filter.deflate] };
 }
 

@@ -80,8 +80,14 @@ export function describeAnchor(structure: Structure, node: ObjectNode, identity:
   if (anchor.chunks) writeSizes(structure, node, CHUNKS, anchor.chunks);
   if (anchor.filters.length > 0) {
     const entries = filterEntries(anchor.filters, fullType(anchor.dtype).size);
-    const numbers = entries.flatMap(({ id: filter, values }) => [filter, values[0] ?? 0]);
-    writeNumbers(structure, node, FILTERS, numbers);
+    // Pairs of number and first parameter say all about the filters of version 0.1. Others have any number of parameters.
+    if (anchor.filters.every((filter) => typeof filter === 'string' || 'deflate' in filter)) {
+      const numbers = entries.flatMap(({ id: filter, values }) => [filter, values[0] ?? 0]);
+      writeNumbers(structure, node, FILTERS, numbers);
+    } else {
+      const numbers = entries.flatMap(({ id: filter, values }) => [filter, values.length, ...values]);
+      writeNumbers(structure, node, FILTERS, numbers, 'int64');
+    }
   }
   writeToken(structure, node, identity.token);
 }
@@ -145,14 +151,29 @@ export function* readAnchor(structure: Structure, node: ObjectNode): Io<Anchor |
     chunks: chunks instanceof BigInt64Array ? sizes(chunks) : null,
     filters:
       filters instanceof Int32Array
-        ? pairs(filters).flatMap(([filter, value]) => namedFilter({ id: filter, values: [value] }))
-        : [],
+        ? pairs(filters).map(([filter, value]) => namedFilter({ id: filter, values: [value] }))
+        : filters instanceof BigInt64Array
+          ? numbered(Array.from(filters, Number), offset)
+          : [],
   };
 }
 
 function sizeOf(size: bigint, offset: number): number {
   if (size < 0n || size > BigInt(Number.MAX_SAFE_INTEGER)) throw formatError(`a dimension of ${size} elements`, offset);
   return Number(size);
+}
+
+/** Filters as (number, number of parameters, parameters). */
+function numbered(numbers: readonly number[], offset: number): Filter[] {
+  const list: Filter[] = [];
+  for (let i = 0; i < numbers.length; ) {
+    const [id = 0, count = -1] = numbers.slice(i, i + 2);
+    const values = numbers.slice(i + 2, i + 2 + count);
+    if (count < 0 || values.length !== count) throw formatError('filters of a dataset are cut off', offset);
+    list.push(namedFilter({ id, values }));
+    i += 2 + count;
+  }
+  return list;
 }
 
 function pairs(numbers: Int32Array): [number, number][] {

@@ -3,10 +3,16 @@ import { checkNames } from '../../base/options.ts';
 import { decodeOne } from '../../dtype/decode.ts';
 import { encodeValues } from '../../dtype/encode.ts';
 import { type DType, fullType } from '../../dtype/model.ts';
+import { filterName } from '../../filter/pipeline.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import { FILTER, type FilterEntry } from '../../hdf5/messages/filter-pipeline.ts';
 
-export type Filter = 'shuffle' | 'fletcher32' | { readonly deflate: number };
+/** The last form: any other filter, by its number; see `registerFilter`. */
+export type Filter =
+  | 'shuffle'
+  | 'fletcher32'
+  | { readonly deflate: number }
+  | { readonly id: number; readonly parameters?: readonly number[] };
 
 /** What users see of a dataset besides its data. */
 export interface DatasetShape {
@@ -27,12 +33,31 @@ export function checkFilters(path: string, filters: readonly Filter[]): Filter[]
       checkNames(`${path}: a filter`, filter, { deflate: true });
     const level = typeof filter === 'object' && filter !== null ? (filter as { deflate?: unknown }).deflate : undefined;
     if (typeof level === 'number' && Number.isInteger(level) && level >= 0 && level <= 9) return { deflate: level };
+    if (typeof filter === 'object' && filter !== null && 'id' in filter) return numberedFilter(path, filter);
     throw new H5LogError(
       'OPTION',
-      `${path}: a filter is 'shuffle', 'fletcher32' or { deflate: 0 to 9 }, got ${JSON.stringify(filter)}`,
+      `${path}: a filter is 'shuffle', 'fletcher32', { deflate: 0 to 9 } or { id, parameters }, got ${JSON.stringify(filter)}`,
       { object: path },
     );
   });
+}
+
+function numberedFilter(path: string, filter: object): Filter {
+  checkNames(`${path}: a filter`, filter, { id: true, parameters: true });
+  const { id, parameters = [] } = filter as { id?: unknown; parameters?: unknown };
+  const isWord = (value: unknown) => Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 32;
+  if (!isWord(id) || id === 0 || (id as number) > 65_535)
+    throw new H5LogError('OPTION', `${path}: a filter has a number from 1 to 65535, not ${String(id)}`, {
+      object: path,
+    });
+  if (!Array.isArray(parameters) || parameters.length > 65_535 || !parameters.every(isWord))
+    throw new H5LogError('OPTION', `${path}: parameters of a filter are 32-bit numbers`, { object: path });
+  // Their parameters name the number of elements, but a log stores blocks of any size.
+  if (id === FILTER.szip || id === FILTER.nbit || id === FILTER.scaleOffset)
+    throw new H5LogError('UNSUPPORTED', `${path}: filter ${id} is for chunks of one size, not for a log`, {
+      object: path,
+    });
+  return namedFilter({ id: id as number, values: parameters as number[] });
 }
 
 /** As HDF5 numbers them. */
@@ -40,11 +65,17 @@ export function filterEntries(filters: readonly Filter[], elementSize: number): 
   return filters.map((filter) => {
     if (filter === 'shuffle') return { id: FILTER.shuffle, name: '', flags: 1, values: [elementSize] };
     if (filter === 'fletcher32') return { id: FILTER.fletcher32, name: '', flags: 0, values: [] };
-    return { id: FILTER.deflate, name: '', flags: 1, values: [filter.deflate] };
+    if ('deflate' in filter) return { id: FILTER.deflate, name: '', flags: 1, values: [filter.deflate] };
+    const { id, parameters = [] } = filter;
+    // The revision of the filter and of LZF that h5py expects, and a chunk size that it need not know.
+    const values = id === LZF && parameters.length === 0 ? [4, 0x105, 0] : parameters;
+    return { id, name: filterName(id), flags: 1, values };
   });
 }
 
-/** A regular dataset; filters that have no name here are left out. */
+const LZF = 32_000;
+
+/** A regular dataset. */
 export function regularDataset(parts: DatasetParts): DatasetShape {
   const { space, layout } = parts;
   return {
@@ -53,15 +84,15 @@ export function regularDataset(parts: DatasetParts): DatasetShape {
     maxShape: space.kind === 'simple' ? space.maxShape : [],
     fill: typeof parts.fill.value === 'string' ? undefined : fillValue(parts.dtype, parts.fill.value, parts.fillOffset),
     chunks: layout?.kind === 'chunked' ? layout.chunk : null,
-    filters: parts.filters.flatMap(namedFilter),
+    filters: parts.filters.map(namedFilter),
   };
 }
 
-export function namedFilter({ id, values }: { id: number; values: readonly number[] }): Filter[] {
-  if (id === FILTER.shuffle) return ['shuffle'];
-  if (id === FILTER.fletcher32) return ['fletcher32'];
-  if (id === FILTER.deflate) return [{ deflate: values[0] ?? 6 }];
-  return [];
+export function namedFilter({ id, values }: { id: number; values: readonly number[] }): Filter {
+  if (id === FILTER.shuffle) return 'shuffle';
+  if (id === FILTER.fletcher32) return 'fletcher32';
+  if (id === FILTER.deflate) return { deflate: values[0] ?? 6 };
+  return { id, parameters: values };
 }
 
 /** A fill value in JavaScript; one that does not fit its type is as good as none. `offset` is where it lies in the file. */

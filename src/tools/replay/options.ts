@@ -17,6 +17,8 @@ export interface ReplayOptions {
   threads?: number;
   /** Ranks that make this call collectively and divide the work; `memory` is that of each. */
   comm?: Communicator;
+  /** Modules that register filters, imported in every thread. */
+  filterModules?: readonly (string | URL)[];
   progress?: (done: ReplayProgress) => void;
   signal?: AbortSignal;
 }

@@ -31,6 +31,7 @@ const OPTIONS: Kinds<ReplayOptions> = {
   force: FLAG,
   threads: COUNT,
   comm: ANY,
+  filterModules: ANY,
   progress: CALLBACK,
   signal: ANY,
 };

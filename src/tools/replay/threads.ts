@@ -23,7 +23,7 @@ export async function replayOnThreads(
   output: string | URL,
   options: ReplayOptions & { memory: number },
 ): Promise<ReplayResult> {
-  const { memory, force = false, progress, signal } = options;
+  const { memory, force = false, progress, signal, filterModules = [] } = options;
   const state = new Float64Array(new SharedArrayBuffer(24));
   const task: ReplayTask = {
     input: String(input),
@@ -37,7 +37,9 @@ export async function replayOnThreads(
     progress?.({ bytes: state[0] as number, total: state[1] as number, dataset: '' });
   }, INTERVAL);
   try {
-    const [result] = await runThreads<ReplayResult>(threads, rankModule('replay-rank', import.meta.url), task);
+    const [result] = await runThreads<ReplayResult>(threads, rankModule('replay-rank', import.meta.url), task, {
+      filterModules,
+    });
     return result as ReplayResult;
   } catch (error) {
     signal?.throwIfAborted();
