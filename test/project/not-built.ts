@@ -34,9 +34,7 @@ export const notBuilt: readonly string[] = [
 
 /** The same for parts of types: text of contract.d.ts that is left out. */
 export const notBuiltParts: readonly string[] = [
-  '\n  | { readonly id: number; readonly parameters?: readonly number[] }',
   "    format?: 'original' | 'classic' /* (2) */;\n",
   '    bigEndian?: boolean /* (2) classic only */;\n',
-  '    filterModules?: readonly (string | URL)[] /* (2) modules that register filters, imported in every thread */;\n',
   '  readonly region: Described<{ path: string; where: Selection } | null, ({ path: string; where: Selection } | null)[]>;\n',
 ];
