@@ -16,8 +16,8 @@ import {
   type TypedArray,
   type ValueOf,
 } from '../dtype/model.ts';
-import type { DatasetParts } from '../hdf5/graph/dataset-header.ts';
 import { problemOfEncoding } from '../filter/pipeline.ts';
+import type { DatasetParts } from '../hdf5/graph/dataset-header.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { filterName } from '../hdf5/messages/filter-pipeline.ts';
 import { createAnchor } from '../log/format/anchor.ts';
