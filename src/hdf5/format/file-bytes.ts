@@ -12,7 +12,7 @@ interface Paging {
 }
 
 /** Headers and indexes that are read together mostly lie together. */
-const STRUCTURE_PAGES: Paging = { size: 64 * 1024, cached: 256 };
+const STRUCTURE_PAGES: Paging = { size: 64 * 1024, cached: 512 };
 
 interface Page {
   bytes: Uint8Array;

@@ -2,7 +2,8 @@
 
 import { formatError, H5LogError } from '../../base/errors.ts';
 import type { Codecs } from '../../filter/pipeline.ts';
-import { copyBox, fillWith } from '../../space/copy.ts';
+import { type Boxes, boxAt, totalSize } from '../../space/box.ts';
+import { fillWith, gather } from '../../space/copy.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import type { ChunkCache } from '../format/chunk-cache.ts';
@@ -14,8 +15,8 @@ import { RowMajorReader } from './row-major.ts';
 
 /** Reads boxes of a dataset. */
 export interface DataReader {
-  /** Reads the box (start, count) into `out` from byte `at` on, row-major, in the file's type. */
-  read(start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void>;
+  /** Reads boxes one after the other into `out`, each row-major, in the file's type. */
+  read(boxes: Boxes, out: Uint8Array): Io<void>;
 }
 
 /** What reading needs besides the file. */
@@ -65,8 +66,9 @@ class FillReader implements DataReader {
   }
 
   // biome-ignore lint/correctness/useYield: other layouts read from the file
-  *read(_start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
-    if (sizeOf(count) > 0) fillWith(out, at, sizeOf(count), this.#size, this.#fill);
+  *read(boxes: Boxes, out: Uint8Array): Io<void> {
+    const total = totalSize(boxes);
+    if (total > 0) fillWith(out, 0, total, this.#size, this.#fill);
   }
 }
 
@@ -83,9 +85,10 @@ class CompactReader implements DataReader {
   }
 
   // biome-ignore lint/correctness/useYield: other layouts read from the file
-  *read(start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
-    const origin = new Float64Array(count.length);
-    copyBox(this.#data, 0, this.#shape, start, out, at, count, origin, count, this.#size);
+  *read(boxes: Boxes, out: Uint8Array): Io<void> {
+    const { starts, counts, rank, length } = boxes;
+    for (let i = 0, at = 0; i < length; i++)
+      at = gather(this.#data, 0, this.#shape, starts, counts, this.#size, out, at, i * rank);
   }
 }
 
@@ -103,10 +106,16 @@ class ContiguousReader implements DataReader {
     this.#size = size;
   }
 
-  *read(start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
-    if (sizeOf(count) === 0) return;
-    const to = { shape: count, start: new Float64Array(count.length) };
-    const from = { shape: this.#shape, start };
-    yield* this.#plain.read(this.#file, this.#address, from, count, this.#size, out, at, to);
+  *read(boxes: Boxes, out: Uint8Array): Io<void> {
+    const origin = new Float64Array(boxes.rank);
+    for (let i = 0, at = 0; i < boxes.length; i++) {
+      const { start, count } = boxAt(boxes, i);
+      const elements = sizeOf(count);
+      if (elements === 0) continue;
+      const from = { shape: this.#shape, start };
+      const to = { shape: count, start: origin };
+      yield* this.#plain.read(this.#file, this.#address, from, count, this.#size, out, at, to);
+      at += elements * this.#size;
+    }
   }
 }

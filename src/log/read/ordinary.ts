@@ -6,9 +6,7 @@ import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { ObjectTree } from '../../hdf5/graph/object-tree.ts';
 import { type DataReader, dataReader } from '../../hdf5/layouts/data-reader.ts';
-import { boxAt } from '../../space/box.ts';
 import type { Blocks } from '../../space/select.ts';
-import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { Elements } from '../post/elements.ts';
 
@@ -54,12 +52,7 @@ export class OrdinaryDataset {
     try {
       const { loader, chunks } = this.#tree;
       this.#reader ??= dataReader(loader.file, this.#parts, { cache: chunks, codecs: this.#codecs });
-      let at = 0;
-      for (let i = 0; i < blocks.length; i++) {
-        const { start, count } = boxAt(blocks, i);
-        yield* this.#reader.read(start, count, packed, at);
-        at += this.elements.size * sizeOf(count);
-      }
+      yield* this.#reader.read(blocks, packed);
     } catch (error) {
       throw inObject(error, this.path);
     }
