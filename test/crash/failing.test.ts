@@ -65,7 +65,7 @@ async function commitsWith(fault: Fault, way: Way, durability: 'power' | 'proces
  * been written, because those bytes may be in an unknown state, or seen by a reader.
  */
 function expectPlace(failed: readonly Operation[], again: readonly Operation[]): void {
-  const isFixed = failed.some((op) => op.kind === 'sync' || (op.kind === 'write' && op.offset === 0));
+  const isFixed = failed.some((op) => (op.kind === 'sync' && op.failed) || (op.kind === 'write' && op.offset === 0));
   if (isFixed) {
     expectElsewhere(failed, again);
     return;

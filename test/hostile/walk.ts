@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import type { Dataset } from '../../src/api/dataset.ts';
 import type { File } from '../../src/api/file.ts';
 import { Group } from '../../src/api/group.ts';
@@ -10,9 +9,6 @@ import { logDatasetOf } from '../../src/tools/inside.ts';
 /** A dataset up to this size is read whole. A larger one is legal without data: of it a corner is read, and the whole if nobody can hold it. */
 const WHOLE = 2 ** 20;
 const NOBODY = 2 ** 45;
-
-/** h5wasm reads ordinary data, in memory of its own: there is nothing of ours to test until another reader takes its place. */
-const READS_ORDINARY = !existsSync(new URL('../../src/connector/native/library.ts', import.meta.url));
 
 /** Looks at everything in a file. What throws is noted and the walk goes on, so that one damage does not hide another. */
 export class Walk {
@@ -63,7 +59,9 @@ export class Walk {
   #selections(dataset: Dataset): (Where | undefined)[] {
     const found = this.#try(() => {
       const logged = logDatasetOf(dataset);
-      if (!logged && !READS_ORDINARY) return null;
+      // h5wasm reads virtual data and data in other files, in memory of its own.
+      const { session, node, path } = handleOf(dataset);
+      if (!logged && !session.ordinary(node, path)) return null;
       return { shape: dataset.shape, width: fullType(dataset.dtype).size };
     });
     if (!found) return [];

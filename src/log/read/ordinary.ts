@@ -1,4 +1,4 @@
-import { inObject } from '../../base/errors.ts';
+import { atOffset, inObject } from '../../base/errors.ts';
 import type { Resolver } from '../../dtype/decode.ts';
 import { containsReference, containsVlen } from '../../dtype/describe.ts';
 import type { Codecs } from '../../filter/pipeline.ts';
@@ -15,6 +15,8 @@ export class OrdinaryDataset {
   readonly node: ObjectNode;
   readonly path: string;
   readonly shape: readonly number[];
+  /** A NULL dataspace has no elements; a scalar, which has no dimensions either, has one. */
+  readonly isNull: boolean;
   readonly elements: Elements;
   readonly #tree: ObjectTree;
   readonly #parts: DatasetParts;
@@ -28,8 +30,8 @@ export class OrdinaryDataset {
     this.#codecs = codecs;
     this.#parts = tree.dataset(node);
     const { space, dtype } = this.#parts;
-    // A NULL dataspace has no elements, a scalar has one; both have no dimensions.
-    this.shape = space.kind === 'simple' ? space.shape : space.kind === 'null' ? NO_ELEMENTS : [];
+    this.shape = space.kind === 'simple' ? space.shape : [];
+    this.isNull = space.kind === 'null';
     this.elements = new Elements(dtype);
   }
 
@@ -54,9 +56,7 @@ export class OrdinaryDataset {
       this.#reader ??= dataReader(loader.file, this.#parts, { cache: chunks, codecs: this.#codecs });
       yield* this.#reader.read(blocks, packed);
     } catch (error) {
-      throw inObject(error, this.path);
+      throw inObject(atOffset(error, this.headerAt), this.path);
     }
   }
 }
-
-const NO_ELEMENTS: readonly number[] = [0];

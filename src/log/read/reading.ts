@@ -70,7 +70,8 @@ export class Reading {
     request: ReadRequest,
     deferred: boolean,
   ): Reading {
-    return new Reading(source, resolve(where, source.shape), request, deferred);
+    const isNull = 'isNull' in source && source.isNull;
+    return new Reading(source, isNull ? NO_BLOCKS : resolve(where, source.shape), request, deferred);
   }
 
   /** The blocks one after the other, in the caller's order. */
@@ -100,7 +101,12 @@ export class Reading {
   *run(): Io<void> {
     const boxes = this.#boxes;
     yield* boxes.read(this.#packed);
-    if (boxes.resolver && !this.#request.raw) this.#resolver = yield* boxes.resolver(this.#packed, this.#blocks.size);
+    if (!boxes.resolver || this.#request.raw) return;
+    try {
+      this.#resolver = yield* boxes.resolver(this.#packed, this.#blocks.size);
+    } catch (error) {
+      throw atOffset(error, this.#source.headerAt);
+    }
   }
 
   /** What the caller gets. */
@@ -212,6 +218,17 @@ class LogBoxes implements FixedBoxes {
     return yield* tables.index(this.#dataset, { low: start, high: endOf(start, count) }, this.#tables);
   }
 }
+
+/** Of a NULL dataspace. */
+const NO_BLOCKS: Blocks = {
+  rank: 0,
+  length: 0,
+  size: 0,
+  starts: new Float64Array(0),
+  counts: new Float64Array(0),
+  itemOf: null,
+  elementOf: null,
+};
 
 /** What has elements of some size. */
 type Sized = Pick<LogDataset, 'path' | 'elements'>;
