@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { type Dataset, File, type Group } from 'h5log';
 import { describe, expect, test } from 'vitest';
+import { fullType } from '../../../src/dtype/model.ts';
 import { count } from '../../counts.ts';
 import { withOracle } from '../../oracles.ts';
 import { some } from '../../seed.ts';
@@ -45,6 +46,8 @@ async function compare(file: File, blocking: File, expected: ExpectedObject): Pr
   const { path, kind } = expected;
   const where = `${file.path} ${path}`;
   if (kind === 'datatype') {
+    const { dtype } = file.datatype(path);
+    expect(fullType(dtype).class, where).toBe(expected.type?.class);
     return;
   }
   const object = path === '/' ? file : file.get(path);
@@ -61,7 +64,12 @@ async function compare(file: File, blocking: File, expected: ExpectedObject): Pr
   if (kind !== 'dataset') return;
   const dataset = object as Dataset;
   const { values = [], shape = null, raw, maxShape, chunks } = expected;
+  expect(dataset.space, where).toBe(shape === null ? 'null' : shape.length === 0 ? 'scalar' : 'simple');
   expect(dataset.shape, where).toEqual(shape ?? []);
+  if (expected.filters)
+    expect(dataset.pipeline, where).toEqual(
+      expected.filters.map(({ id, parameters, optional }) => expect.objectContaining({ id, parameters, optional })),
+    );
   if (maxShape) expect(dataset.maxShape, where).toEqual(maxShape.map((size) => (size === -1 ? null : size)));
   if (expected.layout === 'chunked') expect(dataset.chunks, where).toEqual(chunks);
   expect(valuesOf(dataset.dtype, (await dataset.read()) as ArrayLike<unknown>), where).toEqual(values);
