@@ -23,7 +23,7 @@ const EXPECTED: readonly (readonly [line: readonly string[], offers: readonly st
     ['compact', 'completion'],
   ],
   [['h5log', 'help', 'ver'], ['verify']],
-  [['h5log', 'seal', '--f'], ['--force']],
+  [['h5log', 'seal', '--fo'], ['--force']],
   [['h5log', 'stat', '--by', 'f'], ['flush']],
   [['h5log', 'completion', 'z'], ['zsh']],
   [['h5log', 'bench', 'str'], ['stream']],
