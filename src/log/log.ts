@@ -137,9 +137,12 @@ export class Log {
     };
   }
 
-  /** The identity of the next new dataset. A file of the original or of h5log 0.1 gets its token now. */
+  /**
+   * The identity of the next new dataset. A file of the original or of h5log 0.1 gets its token now, unless it has subfiles: these
+   * would not have it.
+   */
   nextIdentity(): Identity {
-    if (!this.#token) {
+    if (!this.#token && !this.hasSubfiles) {
       this.#token = newToken();
       writeToken(this.structure, this.structure.root, this.#token);
     }

@@ -163,10 +163,7 @@ describe('values keep all 64 bits', () => {
     const { attributes } = open(rootWith(attribute('e', type, SCALAR, pack([8, ALL_ONES]))));
     expect(attributes.get('e')).toBe(ALL_ONES);
     expect(attributes.describe('e')?.dtype).toMatchObject({
-      members: [
-        ['a', EXACT + 2n],
-        ['b', ALL_ONES],
-      ],
+      members: { a: EXACT + 2n, b: ALL_ONES },
     });
   });
 });

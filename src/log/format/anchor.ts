@@ -38,7 +38,7 @@ export interface Anchor extends DatasetShape {
 /** What makes a dataset one of a log: its number there, and the token of the file. */
 export interface Identity {
   readonly id: number;
-  readonly token: Token;
+  readonly token: Token | null;
 }
 
 export interface NewAnchor {
@@ -89,7 +89,7 @@ export function describeAnchor(structure: Structure, node: ObjectNode, identity:
       writeNumbers(structure, node, FILTERS, numbers, 'int64');
     }
   }
-  writeToken(structure, node, identity.token);
+  if (identity.token) writeToken(structure, node, identity.token);
 }
 
 /** Sizes; unlimited is -1. */
