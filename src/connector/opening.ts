@@ -31,6 +31,7 @@ function choicesOf(options: CreateOptions & OpenOptions, newSubfiles: number | '
   return {
     power: options.durability === 'power',
     asOf: options.asOf,
+    external: options.external !== false,
     openSubfiles: new Map(),
     newSubfiles,
     mpiIo: options.storage === 'mpi-io',

@@ -17,6 +17,8 @@ export interface CommonOptions {
   storage?: 'node' | 'mpi-io';
   timeout?: number;
   commitOnSignal?: boolean;
+  /** false: files that this one names (external data) are never opened. For files that nobody trusts. */
+  external?: boolean;
   /** Filters of this file, by number. They win over those of `registerFilter`. */
   codecs?: Readonly<Record<number, FilterCodec>>;
 }
@@ -45,6 +47,7 @@ const COMMON: Kinds<CommonOptions> = {
   storage: oneOf('node', 'mpi-io'),
   timeout: ['a number of milliseconds above 0', (value) => typeof value === 'number' && value > 0],
   commitOnSignal: FLAG,
+  external: FLAG,
   codecs: ANY,
 };
 const CREATE: Kinds<CreateOptions> = { ...COMMON, exclusive: FLAG, table: ANY, subfiles: ANY };

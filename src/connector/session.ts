@@ -1,9 +1,9 @@
 import { RegularData } from '#native';
+import { openBeside } from '#platform';
 import { H5LogError } from '../base/errors.ts';
 import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
 import { readSuperblock } from '../hdf5/format/superblock.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
-import * as MESSAGE from '../hdf5/messages/message-types.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { type Flushed, flushDone, flushFailed, planFlush, writeFlush } from '../log/flush/flush.ts';
 import type { FlushPlan } from '../log/flush/write.ts';
@@ -50,6 +50,8 @@ export class Session implements FileSession {
   /** For `storage: 'mpi-io'`. */
   #collectiveFile: CollectiveFile | null = null;
   #regular: RegularData | null = null;
+  /** Files with data of this one, by name. */
+  readonly #others = new Map<string, ByteStorage>();
   /** Ordinary datasets of the present state that were read. */
   #ordinary = new WeakMap<ObjectNode, OrdinaryDataset>();
   /** Counts changes of the file, for caches of the library that reads regular datasets. */
@@ -215,10 +217,27 @@ export class Session implements FileSession {
     const known = this.#ordinary.get(node);
     if (known) return known;
     const { layout } = this.structure.dataset(node);
-    if (layout?.kind === 'virtual' || node.message(MESSAGE.externalFiles)) return null;
-    const dataset = new OrdinaryDataset(this.structure, node, path, this.#options.log.codecs);
+    if (layout?.kind === 'virtual') return null;
+    const options = { codecs: this.#options.log.codecs, open: (name: string) => this.#open(name) };
+    const dataset = new OrdinaryDataset(this.structure, node, path, options);
     this.#ordinary.set(node, dataset);
     return dataset;
+  }
+
+  /** A file that this one names; null if there is none. */
+  #open(name: string): ByteStorage | null {
+    const known = this.#others.get(name);
+    if (known) return known;
+    const { path, external } = this.#options;
+    if (!external) throw new H5LogError('UNSUPPORTED', `data in the file ${name}, which external: false keeps closed`);
+    if (path === null)
+      throw new H5LogError(
+        'UNSUPPORTED',
+        `data in the file ${name}, which only a file that was opened by its path can find`,
+      );
+    const found = openBeside(path, name);
+    if (found) this.#others.set(name, found);
+    return found;
   }
 
   /** A dataset of ordinary HDF5, which another library reads and writes. */
@@ -362,6 +381,6 @@ export class Session implements FileSession {
   /** Every open file: this one, and its subfiles. */
   get storages(): ByteStorage[] {
     const subfiles = (this.log?.stores ?? []).flatMap(({ storage }) => (storage ? [storage] : []));
-    return [...new Set([this.storage, ...subfiles, ...this.#options.openSubfiles.values()])];
+    return [...new Set([this.storage, ...subfiles, ...this.#options.openSubfiles.values(), ...this.#others.values()])];
   }
 }

@@ -33,6 +33,8 @@ export interface SessionOptions extends Source {
   readonly log: LogOptions;
   /** Open the state of that commit. */
   readonly asOf?: number | undefined;
+  /** Whether files may be opened that this one names. */
+  readonly external: boolean;
   /** For a new file: the number of subfiles, 0 for none, 'node' for one a machine. */
   readonly newSubfiles: number | 'node';
   /** Write through MPI-IO, collectively. */

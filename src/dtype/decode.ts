@@ -149,7 +149,7 @@ function heapContent(
   elementSize: number,
   resolve: Resolver,
 ): { length: number; content: Uint8Array } {
-  const { length, address, index } = readHeapId(bytes, at);
+  const { length, address, index } = readHeapId(bytes, at, type.size);
   if (length === 0) return { length, content: EMPTY };
   const content = address === 0 ? undefined : resolve.heap(address, index);
   if (content === undefined) {

@@ -14,6 +14,7 @@ import {
   type DType,
   type EnumType,
   fullType,
+  HEAP_ID_SIZE,
   isBool,
   isPlainNumber,
   numberName,
@@ -21,6 +22,7 @@ import {
   type StringType,
   storedNumber,
   type TypedArray,
+  type VlenType,
 } from './model.ts';
 import { textBytes } from './text.ts';
 
@@ -171,7 +173,7 @@ function encodeInto(
         const value = list[i];
         if (!isArrayLike(value)) throw mismatch('an array', type, value);
         if (value.length === 0) continue;
-        addHeapItem(to, at + i * stride, value.length, encodeList(type.base, value));
+        addHeapItem(to, type, at + i * stride, value.length, encodeList(type.base, value));
       }
       return;
     case 'string':
@@ -287,7 +289,9 @@ function encodeArray(to: Encoded, type: ArrayType, value: unknown, at: number): 
   encodeInto(to, type.base, value, length, at, fullType(type.base).size);
 }
 
-function addHeapItem(to: Encoded, at: number, length: number, content: Encoded): void {
+function addHeapItem(to: Encoded, type: VlenType | StringType, at: number, length: number, content: Encoded): void {
+  if (type.size !== HEAP_ID_SIZE)
+    throw new H5LogError('UNSUPPORTED', `${describeType(type)} of a file with short addresses cannot be written`);
   if (length > 0xffffffff)
     throw new H5LogError('SHAPE', `a variable-length value holds 2^32-1 elements, got ${length}`);
   new DataView(to.bytes.buffer, to.bytes.byteOffset).setUint32(at, length, true);
@@ -302,7 +306,7 @@ function encodeString(to: Encoded, type: StringType, value: unknown, at: number)
     if (type.pad === 'space') to.bytes.fill(0x20, at + bytes.length, at + type.size);
   } else {
     // An empty text is in the heap too, as libhdf5 has it: the null id is a null pointer in C, which tools show as NULL.
-    addHeapItem(to, at, bytes.length, { bytes, heap: [], references: [] });
+    addHeapItem(to, type, at, bytes.length, { bytes, heap: [], references: [] });
   }
 }
 

@@ -4,7 +4,7 @@
 import { formatError } from '../base/errors.ts';
 import { checkSound } from './check.ts';
 import { containsReference, containsVlen, describeType } from './describe.ts';
-import { type DType, fullType, type ReferenceType } from './model.ts';
+import { type DType, fullType, HEAP_ID_SIZE, type ReferenceType } from './model.ts';
 
 /** A u64 address. Null (0) and the undefined address (all ones) both give 0; beyond 2^53-1 no file reaches. */
 export function readAddress(bytes: Uint8Array, at: number): number {
@@ -36,8 +36,22 @@ interface HeapId {
   readonly index: number;
 }
 
-export function readHeapId(bytes: Uint8Array, at: number): HeapId {
-  return { length: readUint32(bytes, at), address: readAddress(bytes, at + 4), index: readUint32(bytes, at + 12) };
+/** `size` is that of the heap id: 16 bytes, fewer in files with short addresses. */
+export function readHeapId(bytes: Uint8Array, at: number, size: number): HeapId {
+  const length = readUint32(bytes, at);
+  const index = readUint32(bytes, at + size - 4);
+  return {
+    length,
+    address: size === HEAP_ID_SIZE ? readAddress(bytes, at + 4) : shortAddress(bytes, at + 4, size - 8),
+    index,
+  };
+}
+
+/** All ones is the undefined address, which gives 0. */
+function shortAddress(bytes: Uint8Array, at: number, size: number): number {
+  let address = 0;
+  for (let i = size - 1; i >= 0; i--) address = address * 256 + (bytes[at + i] ?? 0);
+  return address === 2 ** (8 * size) - 1 ? 0 : address;
 }
 
 /** One variable-length value in element bytes. */
@@ -55,8 +69,9 @@ export function* heapSlots(dtype: DType, bytes: Uint8Array, count: number): Gene
   for (let i = 0; i < count; i++) {
     for (const { at, dtype: inner } of leaves(dtype, i * size)) {
       const type = fullType(inner);
-      if (type.class === 'vlen') yield { at, base: type.base, ...readHeapId(bytes, at) };
-      else if (type.class === 'string' && type.variable) yield { at, base: 'uint8', ...readHeapId(bytes, at) };
+      if (type.class === 'vlen') yield { at, base: type.base, ...readHeapId(bytes, at, type.size) };
+      else if (type.class === 'string' && type.variable)
+        yield { at, base: 'uint8', ...readHeapId(bytes, at, type.size) };
     }
   }
 }

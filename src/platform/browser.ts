@@ -33,6 +33,7 @@ export {
   needsPath as createTarget,
   needsPath as joinTarget,
   needsPath as nodeStorage,
+  needsPath as openBeside,
   needsPath as openSource,
   needsPath as openTarget,
   needsPath as pathOf,

@@ -6,6 +6,7 @@ export {
   createSource,
   createTarget,
   joinTarget,
+  openBeside,
   openForReading,
   openSource,
   openTarget,

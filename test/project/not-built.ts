@@ -13,7 +13,6 @@ export const notBuilt: readonly string[] = [
   'File.publishSync',
   'File.published',
   // Ordinary HDF5.
-  'CommonOptions.external',
   'File.storageStatistics',
   'Group.load',
   'OpenOptions.lazy',

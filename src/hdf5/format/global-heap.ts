@@ -25,13 +25,16 @@ export function* readCollection(
   head.skip(3);
   const size = head.uint(file.lengthSize);
   const cursor = yield* file.cursor(address, size, 'global heap');
-  cursor.at = 8 + file.lengthSize;
+  // The headers of a collection and of its objects are padded to 8 bytes, where lengths are short.
+  const padding = (8 - (file.lengthSize % 8)) % 8;
+  cursor.at = 8 + file.lengthSize + padding;
   const objects = new Map<number, Uint8Array>();
-  while (cursor.left >= 8 + file.lengthSize) {
+  while (cursor.left >= 8 + file.lengthSize + padding) {
     const index = cursor.u16();
     cursor.skip(6);
     const length = cursor.uint(file.lengthSize);
     if (index === 0) break; // the free space, which comes last
+    cursor.skip(padding);
     objects.set(index, cursor.take(length, 'global heap object'));
     cursor.skip(Math.min(cursor.left, (8 - (length % 8)) % 8));
   }

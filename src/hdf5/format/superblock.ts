@@ -95,7 +95,7 @@ function parseOld(cursor: Cursor, version: number, at: number, size: number): Su
   cursor.skip(addressSize); // free-space information, which no release ever wrote
   const end = cursor.address(addressSize);
   const driver = cursor.address(addressSize);
-  cursor.skip(addressSize); // the root entry's name offset
+  cursor.skip(lengthSize); // the root entry's name offset
   const root = cursor.address(addressSize);
   const length = cursor.at + 24;
   return {

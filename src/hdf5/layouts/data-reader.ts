@@ -11,6 +11,7 @@ import { UNDEFINED } from '../format/cursor.ts';
 import type { FileBytes } from '../format/file-bytes.ts';
 import type { DatasetParts } from '../graph/dataset-header.ts';
 import { ChunkReader } from './chunks/chunk-reader.ts';
+import type { JoinedFiles } from './external.ts';
 import { RowMajorReader } from './row-major.ts';
 
 /** Reads boxes of a dataset. */
@@ -92,14 +93,15 @@ class CompactReader implements DataReader {
   }
 }
 
-class ContiguousReader implements DataReader {
-  readonly #file: FileBytes;
+/** One array, in the file or in others. */
+export class ContiguousReader implements DataReader {
+  readonly #file: FileBytes | JoinedFiles;
   readonly #address: number;
   readonly #shape: Float64Array;
   readonly #size: number;
   readonly #plain = new RowMajorReader('data');
 
-  constructor(file: FileBytes, address: number, shape: readonly number[], size: number) {
+  constructor(file: FileBytes | JoinedFiles, address: number, shape: readonly number[], size: number) {
     this.#file = file;
     this.#address = address;
     this.#shape = Float64Array.from(shape);

@@ -13,6 +13,9 @@ export const WINDOW = 8 * 2 ** 20;
 /** Windows up to this size go through the page cache, for many small reads in the same area. */
 export const CACHED = 16 * 1024;
 
+/** What arrays are read from: a file, or several. */
+type Bytes = Pick<FileBytes, 'read' | 'readInto' | 'mustHold'>;
+
 /** A box in an array: the shape of the array, and where the box begins in it. */
 interface Within {
   readonly shape: Float64Array;
@@ -31,7 +34,7 @@ export class RowMajorReader {
 
   /** Reads a box of `count` elements of `size` bytes: from the array at `address`, into the array at byte `at` of `out`. */
   *read(
-    file: FileBytes,
+    file: Bytes,
     address: number,
     from: Within,
     count: Float64Array,
@@ -73,7 +76,7 @@ export class RowMajorReader {
   }
 
   /** Bytes of a file, from pages or in a buffer that the next call uses again. */
-  *fetch(file: FileBytes, from: number, length: number): Io<Uint8Array> {
+  *fetch(file: Bytes, from: number, length: number): Io<Uint8Array> {
     if (length <= CACHED) return yield* file.read(from, length, this.#what);
     file.mustHold(from, length, this.#what);
     if (this.#window.length < length)
@@ -83,7 +86,7 @@ export class RowMajorReader {
     return window;
   }
 
-  *direct(file: FileBytes, into: Uint8Array, address: number): Io<void> {
+  *direct(file: Bytes, into: Uint8Array, address: number): Io<void> {
     yield* file.readInto(into, address, this.#what);
   }
 }

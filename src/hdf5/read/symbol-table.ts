@@ -23,7 +23,8 @@ export function* readSymbolTable(file: FileBytes, btree: number, heap: number, b
   return links;
 }
 
-function* readLocalHeap(file: FileBytes, address: number, budget: Budget): Io<Cursor> {
+/** The bytes of a local heap, in which names lie. */
+export function* readLocalHeap(file: FileBytes, address: number, budget: Budget): Io<Cursor> {
   const header = yield* file.cursor(address, 8 + 2 * file.lengthSize + file.addressSize, 'local heap');
   header.signature('HEAP');
   header.expect(0, 'version of the local heap');
@@ -69,11 +70,11 @@ function* readSymbolNode(
   head.expect(1, 'version of the symbol table node');
   head.skip(1);
   const count = head.u16();
-  const entrySize = 2 * file.addressSize + 24;
+  const entrySize = file.lengthSize + file.addressSize + 24;
   const node = yield* file.cursor(address + 8, count * entrySize, 'symbol table node');
   budget.spend(8 + count * entrySize, address, 'symbol table nodes');
   for (let i = 0; i < count; i++) {
-    const name = names.text(node.uint(file.addressSize));
+    const name = names.text(node.uint(file.lengthSize));
     const header = node.address(file.addressSize);
     const cacheType = node.u32();
     node.skip(4);

@@ -5,10 +5,19 @@ import type { Codecs } from '../../filter/pipeline.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { ObjectTree } from '../../hdf5/graph/object-tree.ts';
-import { type DataReader, dataReader } from '../../hdf5/layouts/data-reader.ts';
+import { ContiguousReader, type DataReader, dataReader } from '../../hdf5/layouts/data-reader.ts';
+import { externalBytes, type OpenOther } from '../../hdf5/layouts/external.ts';
+import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import type { Blocks } from '../../space/select.ts';
 import type { Io } from '../../storage/io.ts';
 import { Elements } from '../post/elements.ts';
+
+/** What reading needs besides the file. */
+interface OrdinaryOptions {
+  readonly codecs: Codecs | undefined;
+  /** Opens files that hold data of this one. */
+  readonly open: OpenOther;
+}
 
 /** A dataset of ordinary HDF5, for reads: its data is where its layout says. */
 export class OrdinaryDataset {
@@ -20,14 +29,14 @@ export class OrdinaryDataset {
   readonly elements: Elements;
   readonly #tree: ObjectTree;
   readonly #parts: DatasetParts;
-  readonly #codecs: Codecs | undefined;
+  readonly #options: OrdinaryOptions;
   #reader: DataReader | null = null;
 
-  constructor(tree: ObjectTree, node: ObjectNode, path: string, codecs: Codecs | undefined) {
+  constructor(tree: ObjectTree, node: ObjectNode, path: string, options: OrdinaryOptions) {
     this.#tree = tree;
     this.node = node;
     this.path = path;
-    this.#codecs = codecs;
+    this.#options = options;
     this.#parts = tree.dataset(node);
     const { space, dtype } = this.#parts;
     this.shape = space.kind === 'simple' ? space.shape : [];
@@ -50,10 +59,17 @@ export class OrdinaryDataset {
     return { read, resolver: (bytes, count) => this.#tree.resolver(dtype, bytes, count) };
   }
 
+  *#open(): Io<DataReader> {
+    const { loader, chunks } = this.#tree;
+    const external = this.node.message(MESSAGE.externalFiles);
+    if (!external) return dataReader(loader.file, this.#parts, { cache: chunks, codecs: this.#options.codecs });
+    const files = yield* externalBytes(loader.file, external, this.#options.open);
+    return new ContiguousReader(files, 0, this.shape, this.elements.size);
+  }
+
   *#read(blocks: Blocks, packed: Uint8Array): Io<void> {
     try {
-      const { loader, chunks } = this.#tree;
-      this.#reader ??= dataReader(loader.file, this.#parts, { cache: chunks, codecs: this.#codecs });
+      this.#reader ??= yield* this.#open();
       yield* this.#reader.read(blocks, packed);
     } catch (error) {
       throw inObject(atOffset(error, this.headerAt), this.path);

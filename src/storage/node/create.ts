@@ -1,5 +1,5 @@
 import { existsSync, linkSync, renameSync, unlinkSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
 import { type ByteStorage, plainTarget, type Source, storageFailure, type WriteTarget } from '../storage.ts';
 import { type Blocking, readableAfterClose } from './after-close.ts';
@@ -11,6 +11,13 @@ import { subfilesOf } from './subfiles.ts';
 /** Opens an existing file for reading, without a lock. */
 export function openForReading(path: string | URL): ByteStorage {
   return readableAfterClose(nodeStorage(path, 'r'), realFile(path));
+}
+
+/** Opens a file that the file at `path` names, for reading: where an absolute name says, else beside it, else from the working directory. */
+export function openBeside(path: string, name: string): ByteStorage | null {
+  for (const place of isAbsolute(name) ? [name] : [join(dirname(path), name), name])
+    if (name !== '' && existsSync(place)) return openForReading(place);
+  return null;
 }
 
 /** Opens an existing file for writing and takes its write lock. */

@@ -1,5 +1,7 @@
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Dataset, File, type Group } from 'h5log';
+import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
 import { fullType } from '../../../src/dtype/model.ts';
 import { count } from '../../counts.ts';
@@ -10,8 +12,8 @@ import { type ExpectedFile, type ExpectedObject, makeCorpus, valuesOf } from './
 
 const folder = temporaryDirectory();
 
-/** Not read yet: data in other files, links to them, addresses of other sizes than 8 bytes, regions, virtual data without limits. */
-const LATER = /^(external-|links-|sizes-|type-references-|virtual-unlimited)/;
+/** Not read yet: links to other files, regions, virtual data without limits. */
+const LATER = /^(links-|type-references-|virtual-unlimited)/;
 
 withOracle('python', 'ordinary files of h5py', () => {
   const corpus = makeCorpus(folder);
@@ -39,6 +41,24 @@ withOracle('python', 'ordinary files of h5py', () => {
         });
       },
     );
+  });
+});
+
+withOracle('python', 'data in other files', () => {
+  const inside = temporaryDirectory();
+  const path = join(inside, 'external-3-latest.h5');
+  const refused = (code: string, file: File): void => {
+    expect(() => file.dataset('external').readSync()).toThrow(expect.objectContaining({ code }));
+    file.closeSync();
+  };
+
+  test('is read only by a path, if it is there, and if that is allowed', () => {
+    makeCorpus(inside, 'external-3-latest');
+    File.openSync(path).dataset('external').readSync();
+    refused('UNSUPPORTED', File.openSync(path, { external: false }));
+    refused('UNSUPPORTED', File.openSync(memoryStorage(readFileSync(path))));
+    for (const name of readdirSync(inside)) if (name.endsWith('.raw')) rmSync(join(inside, name));
+    refused('STORAGE', File.openSync(path));
   });
 });
 
