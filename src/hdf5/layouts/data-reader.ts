@@ -99,7 +99,6 @@ export class ContiguousReader implements DataReader {
   readonly #address: number;
   readonly #shape: Float64Array;
   readonly #size: number;
-  readonly #plain = new RowMajorReader('data');
 
   constructor(file: FileBytes | JoinedFiles, address: number, shape: readonly number[], size: number) {
     this.#file = file;
@@ -109,6 +108,7 @@ export class ContiguousReader implements DataReader {
   }
 
   *read(boxes: Boxes, out: Uint8Array): Io<void> {
+    const plain = new RowMajorReader('data');
     const origin = new Float64Array(boxes.rank);
     for (let i = 0, at = 0; i < boxes.length; i++) {
       const { start, count } = boxAt(boxes, i);
@@ -116,7 +116,7 @@ export class ContiguousReader implements DataReader {
       if (elements === 0) continue;
       const from = { shape: this.#shape, start };
       const to = { shape: count, start: origin };
-      yield* this.#plain.read(this.#file, this.#address, from, count, this.#size, out, at, to);
+      yield* plain.read(this.#file, this.#address, from, count, this.#size, out, at, to);
       at += elements * this.#size;
     }
   }

@@ -22,7 +22,10 @@ interface Within {
   readonly start: Float64Array;
 }
 
-/** Reads boxes out of row-major arrays in files. It keeps a buffer, so that one reader should serve many boxes. */
+/**
+ * Reads boxes out of row-major arrays in files. It keeps a buffer for all boxes of one read. Each read has a reader of its own:
+ * several may be under way together.
+ */
 export class RowMajorReader {
   readonly #what: string;
   #window = new Uint8Array(0);

@@ -5,7 +5,7 @@ import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
 import { fullType } from '../../../src/dtype/model.ts';
 import { count } from '../../counts.ts';
-import { withOracle } from '../../oracles.ts';
+import { pythonSync, withOracle } from '../../oracles.ts';
 import { some } from '../../seed.ts';
 import { temporaryDirectory } from '../../temporary.ts';
 import { type ExpectedFile, type ExpectedObject, makeCorpus, valuesOf } from './corpus.ts';
@@ -59,6 +59,32 @@ withOracle('python', 'data in other files', () => {
     refused('UNSUPPORTED', File.openSync(memoryStorage(readFileSync(path))));
     for (const name of readdirSync(inside)) if (name.endsWith('.raw')) rmSync(join(inside, name));
     refused('STORAGE', File.openSync(path));
+  });
+});
+
+withOracle('python', 'reads that are under way together', () => {
+  test('do not get into one another', async () => {
+    const path = join(temporaryDirectory(), 'together.h5');
+    pythonSync(
+      `import h5py, numpy as np, sys
+with h5py.File(sys.argv[1], 'w') as f:
+  data = np.arange(1000 * 1000, dtype='i4').reshape(1000, 1000)
+  f['contiguous'] = data
+  f.create_dataset('chunked', data=data, chunks=(1000, 1000))`,
+      [path],
+    );
+    const file = await File.open(path);
+    for (const name of ['contiguous', 'chunked']) {
+      const dataset = file.dataset(name, 'int32');
+      const columns = Array.from({ length: 20 }, (_, i) => i * 50);
+      const read = (column: number) => dataset.read({ start: [0, column], count: [100, 7] });
+      const together = await Promise.all(columns.map(read));
+      together.forEach((values, i) => {
+        const expected = Int32Array.from({ length: 700 }, (_, k) => Math.floor(k / 7) * 1000 + i * 50 + (k % 7));
+        expect(values, `${name}, column ${i * 50}`).toEqual(expected);
+      });
+    }
+    await file.close();
   });
 });
 

@@ -46,7 +46,6 @@ export class ChunkReader {
   readonly #data: ChunkedData;
   readonly #codecs: Codecs | undefined;
   readonly #cache: ChunkCache;
-  readonly #plain = new RowMajorReader('chunk');
   readonly #chunkShape: Float64Array;
   /** Bytes of a chunk without filters. */
   readonly #whole: number;
@@ -88,6 +87,7 @@ export class ChunkReader {
     }
     const shapes = length === 1 ? counts.slice(0, rank) : null;
     const target = (box: number): Float64Array => shapes ?? counts.subarray(box * rank, (box + 1) * rank);
+    const plain = new RowMajorReader('chunk');
     let batch: ArrayBuffer | null = null;
     for (let i = 0; i < parts.length; ) {
       const chunk = parts.chunks[i] as number;
@@ -102,7 +102,7 @@ export class ChunkReader {
           const from = { shape: this.#chunkShape, start: this.#inChunk.slice() };
           const to = { shape: target(box), start: this.#inBox.slice() };
           const address = index.addresses[chunk] as number;
-          yield* this.#plain.read(this.#file, address, from, this.#count.slice(), size, out, places[box] as number, to);
+          yield* plain.read(this.#file, address, from, this.#count.slice(), size, out, places[box] as number, to);
           i = end;
           continue;
         }
