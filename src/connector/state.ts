@@ -224,7 +224,7 @@ function* withLog(
   return state;
 }
 
-/** What is appended to a log must come after everything in it, also by the offsets that its tables name. */
+/** Refuses to write to a log that was moved: offsets in tables tell the order of blocks, and new ones could be below old ones. */
 function mustBeInPlace({ stores }: Log): void {
   if (!stores.some((store) => store.isOpen && store.ranges.isMoved)) return;
   const text =

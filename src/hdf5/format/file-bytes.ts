@@ -78,7 +78,7 @@ export class FileBytes {
     return Math.floor(address / this.#paging.size) * this.#paging.size;
   }
 
-  /** The same in a buffer of its own, which is not allocated unless the file holds that much. */
+  /** Bytes of the file in a buffer of their own, which is not allocated unless the file holds that much. */
   *readCopy(address: number, length: number, what: string): Io<Uint8Array<ArrayBuffer>> {
     this.mustHold(address, length, what);
     const copy = new Uint8Array(length);
@@ -92,7 +92,7 @@ export class FileBytes {
     yield* this.#direct(into, address);
   }
 
-  /** The same for several places at once. */
+  /** Fills several buffers from places of the file; an asynchronous storage may read them together. */
   *readMany(reads: readonly { into: Uint8Array; address: number }[], what: string): Io<void> {
     for (const { into, address } of reads) this.mustHold(address, into.length, what);
     if (reads.length === 1) {

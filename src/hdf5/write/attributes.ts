@@ -61,7 +61,7 @@ export function setPlainAttribute(
   setAttributeMessage(structure, node, name, encodeAttribute(name, dtype, space, data).body);
 }
 
-/** The same, with the encoded message. */
+/** Sets an attribute from its encoded message, which holds neither references nor variable-length parts. */
 export function setAttributeMessage(structure: Structure, node: ObjectNode, name: string, body: Uint8Array): void {
   putAttribute(structure, node, name, body, NONE, NONE, null);
 }

@@ -31,7 +31,7 @@ export class ArenaPool {
       this.#bytes -= size;
       return chunk;
     }
-    // What is free has other sizes than are asked for now.
+    // Free chunks of other sizes are given up: kept, they would add to what the buffer limit allows.
     if (this.#isBounded && this.#used + this.#bytes > this.#mostUsed) {
       this.#free.clear();
       this.#bytes = 0;

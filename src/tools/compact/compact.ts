@@ -141,7 +141,7 @@ class Compaction {
       if (dataset?.node.address === node.address) logged.push({ node, path, dataset });
       else ordinary.push({ node, path });
     }
-    // What is not in the log, though it has a number, is a copy that another program made.
+    // A dataset with a number that is not in the log is a copy that another program made: without the number it stays ordinary.
     for (const { node } of ordinary) if (node.attributes.has(ID)) deleteAttribute(moved.structure, node, ID);
     for (const [i, { node }] of logged.entries()) {
       runInMemory(setAttribute(moved.structure, node, ID, 'int32', simpleSpace([1]), Int32Array.of(i)));
