@@ -1,19 +1,10 @@
 import { join } from 'node:path';
-import { type Columns, File, type H5LogError, isH5LogError, select, T } from 'h5log';
+import { type Columns, File, select, T } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
 import 'h5log/native';
 import { temporaryDirectory } from '../temporary.ts';
-
-async function refusal(call: () => unknown): Promise<H5LogError> {
-  try {
-    await call();
-  } catch (error) {
-    if (isH5LogError(error)) return error;
-    throw error;
-  }
-  throw new Error('was accepted');
-}
+import { refusal } from './refusal.ts';
 
 // The library behind the native connector makes numbers and strings; a log has all of them.
 const simple = {

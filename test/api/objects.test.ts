@@ -1,19 +1,10 @@
 import { join } from 'node:path';
-import { File, type H5LogError, isH5LogError, T } from 'h5log';
+import { File, T } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
 import 'h5log/native';
 import { temporaryDirectory } from '../temporary.ts';
-
-function thrown(call: () => unknown): H5LogError {
-  try {
-    call();
-  } catch (error) {
-    if (isH5LogError(error)) return error;
-    throw error;
-  }
-  throw new Error('was accepted');
-}
+import { thrown } from './refusal.ts';
 
 test('space and pipeline of a logged dataset', () => {
   const file = File.createSync(memoryStorage());

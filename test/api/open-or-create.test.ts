@@ -1,22 +1,13 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { File, type H5LogError, isH5LogError } from 'h5log';
+import { File, isH5LogError } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { runThreads } from 'h5log/threads';
 import { list } from 'h5log/tools';
 import { describe, expect, test } from 'vitest';
 import 'h5log/native';
 import { temporaryDirectory } from '../temporary.ts';
-
-async function refusal(call: () => unknown): Promise<H5LogError> {
-  try {
-    await call();
-  } catch (error) {
-    if (isH5LogError(error)) return error;
-    throw error;
-  }
-  throw new Error('was accepted');
-}
+import { refusal } from './refusal.ts';
 
 describe.each(['log', 'native'] as const)("File.open with mode 'a' (%s)", (connector) => {
   test.each(['open', 'openSync'] as const)(
