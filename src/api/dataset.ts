@@ -176,7 +176,7 @@ export class Dataset<D extends DType = DType> {
   }
 
   get shape(): readonly number[] {
-    return (this.#log ?? this.#shape).shape;
+    return this.#log?.frozenShape ?? this.#shape.shape;
   }
 
   get maxShape(): readonly (number | null)[] {

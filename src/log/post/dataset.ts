@@ -55,6 +55,7 @@ export class LogDataset {
   index: BlockIndex | null = null;
   /** The original deflated its data, which only the data tells. */
   isDeflated = false;
+  #frozen: readonly number[] | null = null;
   #stage: DatasetStage | null = null;
   // A view of the stage's current chunk as the dataset's own number type, for small posts.
   #chunk: Uint8Array | null = null;
@@ -66,13 +67,19 @@ export class LogDataset {
     this.path = path;
     this.id = anchor.id;
     this.elements = new Elements(anchor.dtype);
-    // Users get these lists as they are.
-    this.shape = Object.freeze(anchor.shape);
+    this.shape = anchor.shape;
+    // Users get this list as it is.
     this.maxShape = Object.freeze(anchor.maxShape);
     this.chunks = anchor.chunks;
     this.filters = filterEntries(anchor.filters, this.elements.size);
     this.fill = anchor.fill === undefined ? null : encodeFillValue(anchor.dtype, anchor.fill);
     this.records = anchor.maxShape.length > 0 && anchor.maxShape[0] === null;
+  }
+
+  /** The shape for users, frozen when somebody asks for it: freezing the shape of every append would double its cost. */
+  get frozenShape(): readonly number[] {
+    if (this.#frozen !== this.shape) this.#frozen = Object.freeze(this.shape);
+    return this.#frozen as readonly number[];
   }
 
   /** Gives the index away, to the same dataset in a newer state: two must not add to it. */

@@ -45,7 +45,7 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
       log.resized.add(dataset);
     }
     resizeAnchor(log.structure, node, shape);
-    dataset.shape = Object.freeze(shape);
+    dataset.shape = shape;
     for (const box of filled) dataset.postFill(box);
   };
 }
@@ -72,9 +72,11 @@ export function appendRows(
   dataset.wasShrunk ??= now(readReach(log.structure, dataset.node)) !== undefined;
   const count = grown.slice();
   count[0] = (grown[0] as number) - first;
-  const where = { start: grown.map((_, d) => (d === 0 ? first : 0)), count };
+  const start = new Array<number>(grown.length).fill(0);
+  start[0] = first;
+  const where = { start, count };
   if (dataset.wasShrunk) now(planResize(dataset, grown, true))();
-  else dataset.shape = Object.freeze(grown);
+  else dataset.shape = grown;
   try {
     dataset.post(data, where, options);
   } catch (error) {
