@@ -1,5 +1,4 @@
 import { H5LogError } from '../base/errors.ts';
-import type { Codecs } from '../filter/pipeline.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { deleteAttribute } from '../hdf5/write/attributes.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
@@ -9,27 +8,22 @@ import type { SubfileState } from './format/commit-record.ts';
 import { CONFIG, newToken, readToken, type Token, writeToken } from './format/log-group.ts';
 import { ID, logNames } from './format/names.ts';
 import type { TableOptions } from './format/table.ts';
-import { ArenaPool } from './post/arena.ts';
 import { type KnownBlocks, LogDataset } from './post/dataset.ts';
-import { DatasetStage, Stage } from './post/stage.ts';
+import { type PostLimits, Posts } from './post/posts.ts';
 import type { LogData } from './read/boxes.ts';
 import { Tables } from './read/tables.ts';
 import { WriteOrder } from './read/write-order.ts';
 import type { LogStore } from './store.ts';
 
-export interface LogOptions {
+export interface LogOptions extends PostLimits {
   readonly table: TableOptions;
   readonly checksum: boolean;
-  readonly bufferLimit: number;
   readonly indexLimit: number;
-  /** Whether a post that finds no room may flush by itself. */
-  readonly flushWhenFull: boolean;
-  /** Filters of the user, for this file. */
-  readonly codecs?: Codecs | undefined;
 }
 
 /** The log of an open file: what was posted, what is committed, and which datasets there are. */
-export class Log {
+export class Log extends Posts<LogDataset> {
+  declare readonly options: LogOptions;
   readonly structure: Structure;
   /** The file itself: its commit records, and log and tables unless there are subfiles. */
   readonly main: LogStore;
@@ -37,8 +31,6 @@ export class Log {
   readonly stores: readonly LogStore[];
   /** Where the data of this rank goes. */
   readonly own: LogStore;
-  readonly options: LogOptions;
-  readonly pool: ArenaPool;
   readonly tables: Tables;
   /** Datasets ever created: the ID of the next one. */
   datasets: number;
@@ -46,14 +38,6 @@ export class Log {
   states: readonly SubfileState[] = [];
   /** A dataset was deleted: the next flush rewrites tables in which others refer to its entries. */
   rewrite = false;
-  /** Flushes, for posts that find the buffer full. */
-  makeRoom: (() => void) | null = null;
-  /** Posts since the last flush. */
-  current = new Stage();
-  /** Posts of failed flushes, oldest first: pending again. */
-  returned: Stage[] = [];
-  /** Posts of flushes that are being written. */
-  flushing: Stage[] = [];
   /** Datasets resized since the last flush, on ranks other than the one that posts fill. */
   readonly resized = new Set<LogDataset>();
   /** Datasets that rows were appended to since the last flush, which writes their new shape. */
@@ -69,16 +53,13 @@ export class Log {
   #owners: Map<number, ObjectNode> | null = null;
   /** IDs below this that are not in `#byId` belong to deleted datasets. */
   #searched = 0;
-  /** Bytes in arenas, for the buffer limit. */
-  #held = 0;
 
   constructor(structure: Structure, main: LogStore, stores: readonly LogStore[], own: number, options: LogOptions) {
+    super(options);
     this.structure = structure;
     this.main = main;
     this.stores = stores;
     this.own = stores[own] ?? main;
-    this.options = options;
-    this.pool = new ArenaPool(options.bufferLimit);
     this.tables = new Tables(stores);
     this.#token = runInMemory(readToken(structure));
     this.datasets = this.#nextId();
@@ -229,8 +210,7 @@ export class Log {
     return this.#byId;
   }
 
-  /** Throws if the data cannot be reached or located. */
-  mustHoldData(): void {
+  override mustHoldData(): void {
     if (this.main.counts.config & CONFIG.aligned)
       throw new H5LogError('UNSUPPORTED', 'the aligned data layout of the original does not keep where the data is');
     if (this.stores.length > 0) return;
@@ -244,73 +224,5 @@ export class Log {
   writeShapes(): void {
     for (const dataset of this.grown) if (!dataset.deleted) resizeAnchor(this.structure, dataset.node, dataset.shape);
     this.grown.clear();
-  }
-
-  // ---------------------------------------------------------------- posting
-
-  isCurrent(stage: DatasetStage): boolean {
-    return stage.owner === this.current;
-  }
-
-  /** The stage that takes the posts of a dataset until the next flush. */
-  openStage(dataset: LogDataset): DatasetStage {
-    this.mustHoldData();
-    // After a resize the dataset's stage is a new object of the same flush.
-    const known = this.current.of(dataset);
-    if (known) return known;
-    const stage = new DatasetStage(dataset, this.current, this.pool);
-    this.current.set(stage);
-    return stage;
-  }
-
-  /** Checks the buffer limit for `bytes` more, flushing if the options say so. They count once they are {@link posted}. */
-  claim(bytes: number, dataset: LogDataset): void {
-    const { bufferLimit, flushWhenFull } = this.options;
-    const makeRoom = flushWhenFull ? this.makeRoom : null;
-    if (this.#held + bytes > bufferLimit && this.#held > 0 && makeRoom) makeRoom();
-    if (this.#held + bytes > bufferLimit && !(makeRoom && this.#held === 0)) {
-      const text = `${dataset.path}: ${bytes} bytes more than the ${this.#held} pending exceed the bufferLimit of ${bufferLimit}; flush and try again`;
-      throw new H5LogError('BUFFER_FULL', text, { object: dataset.path });
-    }
-  }
-
-  /** Replaces `old` held bytes by `now`. */
-  exchange(old: number, now: number): void {
-    this.#held += now - old;
-  }
-
-  /** Counts requests added to the current stage, and the bytes that the arenas hold for them. */
-  posted(requests: number, bytes: number): void {
-    this.current.requests += requests;
-    this.#held += bytes;
-  }
-
-  /** Forgets a committed stage. Its memory is reused unless a write may still be reading from it. */
-  release(stage: Stage, reuse: boolean): void {
-    for (const part of stage.datasets) {
-      this.#held -= part.arena.held;
-      part.arena.release(reuse);
-      part.dataset.forgetStage(part);
-    }
-  }
-
-  get pending(): { requests: number; bytes: number } {
-    let requests = 0;
-    let bytes = 0;
-    for (const stage of [...this.returned, this.current]) {
-      requests += stage.requests;
-      bytes += stage.bytes;
-    }
-    return { requests, bytes };
-  }
-
-  /** Everything posted to a dataset that is not committed, oldest first. */
-  stagesOf(dataset: LogDataset): DatasetStage[] {
-    const found: DatasetStage[] = [];
-    for (const stage of [...this.flushing, ...this.returned, this.current]) {
-      const part = stage.of(dataset);
-      if (part) found.push(part);
-    }
-    return found;
   }
 }

@@ -1,4 +1,4 @@
-import type { TypedArray } from '../../dtype/model.ts';
+import type { DType, TypedArray } from '../../dtype/model.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { boxInto, isPlainBox, manyInto, manyLength } from '../../space/check-boxes.ts';
 import { fillWith } from '../../space/copy.ts';
@@ -12,6 +12,7 @@ import type { BlockIndex } from '../read/index.ts';
 import { goneBuffer } from './arena.ts';
 import { Elements, notData, wrongLength } from './elements.ts';
 import { type InMemory, type MemoryLayout, memoryBlocks, reordered, takeFrom } from './memory.ts';
+import type { Posts } from './posts.ts';
 import type { DatasetStage } from './stage.ts';
 
 /** Elements up to here are copied in a loop; a call of `set` costs as much as about so many steps. */
@@ -29,51 +30,40 @@ export interface KnownBlocks {
   readonly elementSize: number;
 }
 
-/** A dataset of the log while the file is open: everything a post or a read needs without looking into the structure. */
-export class LogDataset {
-  readonly log: Log;
+/** What posts must know of a dataset. */
+interface Described {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly maxShape: readonly (number | null)[];
+  /** An encoded element; null: zeros. */
+  readonly fill: Uint8Array | null;
+}
+
+/** A dataset that takes posts: everything a post needs without looking into the structure. */
+export abstract class PostedDataset {
+  readonly posts: Posts<PostedDataset>;
   readonly node: ObjectNode;
   readonly path: string;
-  readonly id: number;
   readonly elements: Elements;
   readonly maxShape: readonly (number | null)[];
-  readonly chunks: readonly number[] | null;
-  readonly filters: ReturnType<typeof filterEntries>;
   /** null: zeros. */
   readonly fill: Uint8Array | null;
-  /** Entries within one record name it once. */
-  readonly records: boolean;
   shape: readonly number[];
-  /** Whether it was ever smaller than before, so that committed data may come back into view; null: not known yet. */
-  wasShrunk: boolean | null = null;
-  /**
-   * After a resize by several ranks, until the next flush: beyond this extent committed data was cut off. Rank 0 has posted fill
-   * where the dataset grew again; the other ranks do not see its posts, but must not see what was cut off either.
-   */
-  validExtent: readonly number[] | null = null;
-  /** Committed blocks; null until the first read. */
-  index: BlockIndex | null = null;
-  /** The original deflated its data, which only the data tells. */
-  isDeflated = false;
   #frozen: readonly number[] | null = null;
-  #stage: DatasetStage | null = null;
+  #stage: DatasetStage<PostedDataset> | null = null;
   // A view of the stage's current chunk as the dataset's own number type, for small posts.
   #chunk: Uint8Array | null = null;
   #view: TypedArray | null = null;
 
-  constructor(log: Log, node: ObjectNode, path: string, anchor: Anchor) {
-    this.log = log;
+  constructor(posts: Posts<PostedDataset>, node: ObjectNode, path: string, described: Described) {
+    this.posts = posts;
     this.node = node;
     this.path = path;
-    this.id = anchor.id;
-    this.elements = new Elements(anchor.dtype);
-    this.shape = anchor.shape;
+    this.elements = new Elements(described.dtype);
+    this.shape = described.shape;
     // Users get this list as it is.
-    this.maxShape = Object.freeze(anchor.maxShape);
-    this.chunks = anchor.chunks;
-    this.filters = filterEntries(anchor.filters, this.elements.size);
-    this.fill = anchor.fill === undefined ? null : encodeFillValue(anchor.dtype, anchor.fill);
-    this.records = anchor.maxShape.length > 0 && anchor.maxShape[0] === null;
+    this.maxShape = Object.freeze(described.maxShape);
+    this.fill = described.fill;
   }
 
   /** The shape for users, frozen when somebody asks for it: freezing the shape of every append would double its cost. */
@@ -82,30 +72,8 @@ export class LogDataset {
     return this.#frozen as readonly number[];
   }
 
-  /** Gives the index away, to the same dataset in a newer state: two must not add to it. */
-  giveBlocks(): KnownBlocks | null {
-    const { index, isDeflated, elements } = this;
-    this.index = null;
-    return index && { index, isDeflated, elementSize: elements.size };
-  }
-
-  /** Takes the index of the same dataset in an earlier state; the next read adds what is new. */
-  takeBlocks({ index, isDeflated, elementSize }: KnownBlocks): void {
-    if (elementSize !== this.elements.size || index.rank !== this.shape.length) return;
-    this.index = index;
-    this.isDeflated = isDeflated;
-  }
-
-  /** How its elements are stored, for those who read or write blocks. */
-  get layout(): ElementLayout {
-    const { elements, fill, filters, log } = this;
-    return { size: elements.size, fill, filters, codecs: log.options.codecs };
-  }
-
   /** File offset of its header. */
-  get headerAt(): number {
-    return this.log.main.base + this.node.address;
-  }
+  abstract readonly headerAt: number;
 
   /** Whether the last link to it is gone. */
   get deleted(): boolean {
@@ -113,10 +81,10 @@ export class LogDataset {
   }
 
   /** The stage that takes posts until the next flush. */
-  stage(): DatasetStage {
+  stage(): DatasetStage<PostedDataset> {
     let stage = this.#stage;
-    if (stage && this.log.isCurrent(stage)) return stage;
-    stage = this.log.openStage(this);
+    if (stage && this.posts.isCurrent(stage)) return stage;
+    stage = this.posts.openStage(this);
     this.#stage = stage;
     this.#chunk = null;
     return stage;
@@ -141,8 +109,8 @@ export class LogDataset {
     if (data.length !== size) throw wrongLength(this.path, data.length, size);
     if (size === 0) return;
     const bytes = size * this.elements.size;
-    this.log.claim(bytes, this);
-    if (!this.log.isCurrent(stage)) {
+    this.posts.claim(bytes, this);
+    if (!this.posts.isCurrent(stage)) {
       // The buffer was full and the stage was flushed: the post belongs to the next stage.
       this.#postBox(data, where);
       return;
@@ -164,7 +132,7 @@ export class LogDataset {
     } else arena.chunk.set(bytesOf(data), arena.used);
     arena.advance(bytes);
     stage.accept(bytes);
-    this.log.posted(1, bytes);
+    this.posts.posted(1, bytes);
   }
 
   #useChunk(chunk: Uint8Array, like: TypedArray): void {
@@ -186,7 +154,7 @@ export class LogDataset {
     const lent = options.copy === false && this.elements.canWait(given);
     if (lent) this.#lend(given, blocks, memory ?? null, bytes);
     else {
-      this.log.claim(bytes, this);
+      this.posts.claim(bytes, this);
       const stage = this.stage();
       const { arena } = stage;
       arena.reserve(bytes);
@@ -194,7 +162,7 @@ export class LogDataset {
       arena.advance(bytes);
     }
     this.#acceptBlocks(blocks, bytes);
-    this.log.posted(1, lent ? 0 : bytes);
+    this.posts.posted(1, lent ? 0 : bytes);
   }
 
   #acceptBlocks(blocks: Blocks, bytes: number): void {
@@ -258,11 +226,11 @@ export class LogDataset {
     stage.starts.set(start, stage.length * start.length);
     stage.counts.set(count, stage.length * start.length);
     stage.accept(bytes);
-    this.log.posted(1, bytes);
+    this.posts.posted(1, bytes);
   }
 
   /** The stage was flushed, or replaced by another. */
-  forgetStage(stage: DatasetStage): void {
+  forgetStage(stage: DatasetStage<PostedDataset>): void {
     if (this.#stage === stage) this.#stage = null;
   }
 
@@ -283,8 +251,8 @@ export class LogDataset {
       const blocks = { size, itemOf: null } as Blocks;
       this.#lend(data, blocks, null, bytes);
     } else {
-      this.log.claim(bytes, this);
-      if (!this.log.isCurrent(stage)) {
+      this.posts.claim(bytes, this);
+      if (!this.posts.isCurrent(stage)) {
         this.postMany(data, starts, counts, copy);
         return;
       }
@@ -295,7 +263,63 @@ export class LogDataset {
       arena.advance(bytes);
     }
     stage.acceptMany(length, bytes);
-    this.log.posted(length, lent ? 0 : bytes);
+    this.posts.posted(length, lent ? 0 : bytes);
+  }
+}
+
+/** A dataset of the log while the file is open: everything a post or a read needs without looking into the structure. */
+export class LogDataset extends PostedDataset {
+  readonly log: Log;
+  readonly id: number;
+  readonly chunks: readonly number[] | null;
+  readonly filters: ReturnType<typeof filterEntries>;
+  /** Entries within one record name it once. */
+  readonly records: boolean;
+  /** Whether it was ever smaller than before, so that committed data may come back into view; null: not known yet. */
+  wasShrunk: boolean | null = null;
+  /**
+   * After a resize by several ranks, until the next flush: beyond this extent committed data was cut off. Rank 0 has posted fill
+   * where the dataset grew again; the other ranks do not see its posts, but must not see what was cut off either.
+   */
+  validExtent: readonly number[] | null = null;
+  /** Committed blocks; null until the first read. */
+  index: BlockIndex | null = null;
+  /** The original deflated its data, which only the data tells. */
+  isDeflated = false;
+
+  constructor(log: Log, node: ObjectNode, path: string, anchor: Anchor) {
+    const fill = anchor.fill === undefined ? null : encodeFillValue(anchor.dtype, anchor.fill);
+    super(log, node, path, { ...anchor, fill });
+    this.log = log;
+    this.id = anchor.id;
+    this.chunks = anchor.chunks;
+    this.filters = filterEntries(anchor.filters, this.elements.size);
+    this.records = anchor.maxShape.length > 0 && anchor.maxShape[0] === null;
+  }
+
+  /** Gives the index away, to the same dataset in a newer state: two must not add to it. */
+  giveBlocks(): KnownBlocks | null {
+    const { index, isDeflated, elements } = this;
+    this.index = null;
+    return index && { index, isDeflated, elementSize: elements.size };
+  }
+
+  /** Takes the index of the same dataset in an earlier state; the next read adds what is new. */
+  takeBlocks({ index, isDeflated, elementSize }: KnownBlocks): void {
+    if (elementSize !== this.elements.size || index.rank !== this.shape.length) return;
+    this.index = index;
+    this.isDeflated = isDeflated;
+  }
+
+  /** How its elements are stored, for those who read or write blocks. */
+  get layout(): ElementLayout {
+    const { elements, fill, filters, log } = this;
+    return { size: elements.size, fill, filters, codecs: log.options.codecs };
+  }
+
+  /** File offset of its header. */
+  override get headerAt(): number {
+    return this.log.main.base + this.node.address;
   }
 }
 

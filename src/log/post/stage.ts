@@ -1,7 +1,7 @@
 import { allocateNumbers } from '../../base/buffers.ts';
 import type { Blocks } from '../../space/select.ts';
 import { Arena, type ArenaPool, type LentPart } from './arena.ts';
-import type { LogDataset } from './dataset.ts';
+import type { LogDataset, PostedDataset } from './dataset.ts';
 
 /** Blocks of one dataset that were posted one after the other: from its own lists, or those of a selection. */
 interface Run {
@@ -14,8 +14,8 @@ interface Run {
 }
 
 /** What was posted to one dataset since the last flush: blocks in flat lists, and their data in the same order. */
-export class DatasetStage {
-  readonly dataset: LogDataset;
+export class DatasetStage<D extends PostedDataset = LogDataset> {
+  readonly dataset: D;
   readonly arena: Arena;
   starts: Float64Array;
   counts: Float64Array;
@@ -26,9 +26,9 @@ export class DatasetStage {
   #run: Run | null = null;
 
   /** The stage of the file that it is part of. */
-  readonly owner: Stage;
+  readonly owner: Stage<D>;
 
-  constructor(dataset: LogDataset, owner: Stage, pool: ArenaPool) {
+  constructor(dataset: D, owner: Stage<D>, pool: ArenaPool) {
     this.dataset = dataset;
     this.owner = owner;
     this.arena = new Arena(pool);
@@ -128,11 +128,11 @@ function continues(starts: Float64Array, counts: Float64Array, next: number, ran
 }
 
 /** What was posted to a file since the last flush, datasets in the order of their first post. */
-export class Stage {
-  readonly #datasets = new Map<LogDataset, DatasetStage>();
+export class Stage<D extends PostedDataset = LogDataset> {
+  readonly #datasets = new Map<D, DatasetStage<D>>();
   requests = 0;
 
-  get datasets(): Iterable<DatasetStage> {
+  get datasets(): Iterable<DatasetStage<D>> {
     return this.#datasets.values();
   }
 
@@ -141,12 +141,12 @@ export class Stage {
     return this.requests === 0;
   }
 
-  of(dataset: LogDataset): DatasetStage | undefined {
+  of(dataset: D): DatasetStage<D> | undefined {
     return this.#datasets.get(dataset);
   }
 
   /** Adds a dataset's part, or puts another one in its place. */
-  set(part: DatasetStage): void {
+  set(part: DatasetStage<D>): void {
     this.#datasets.set(part.dataset, part);
   }
 

@@ -1,0 +1,104 @@
+import { H5LogError } from '../../base/errors.ts';
+import type { Codecs } from '../../filter/pipeline.ts';
+import { ArenaPool } from './arena.ts';
+import type { PostedDataset } from './dataset.ts';
+import { DatasetStage, Stage } from './stage.ts';
+
+/** What limits posts. */
+export interface PostLimits {
+  readonly bufferLimit: number;
+  /** Whether a post that finds no room may flush by itself. */
+  readonly flushWhenFull: boolean;
+  /** Filters of the user, for this file. */
+  readonly codecs?: Codecs | undefined;
+}
+
+/** What was posted to the datasets of a file and is not committed. */
+export abstract class Posts<D extends PostedDataset> {
+  readonly options: PostLimits;
+  readonly pool: ArenaPool;
+  /** Flushes, for posts that find the buffer full. */
+  makeRoom: (() => void) | null = null;
+  /** Posts since the last flush. */
+  current = new Stage<D>();
+  /** Posts of failed flushes, oldest first: pending again. */
+  returned: Stage<D>[] = [];
+  /** Posts of flushes that are being written. */
+  flushing: Stage<D>[] = [];
+  /** Bytes in arenas, for the buffer limit. */
+  #held = 0;
+
+  constructor(options: PostLimits) {
+    this.options = options;
+    this.pool = new ArenaPool(options.bufferLimit);
+  }
+
+  /** Throws if data cannot be reached or located. */
+  abstract mustHoldData(): void;
+
+  isCurrent(stage: DatasetStage<D>): boolean {
+    return stage.owner === this.current;
+  }
+
+  /** The stage that takes the posts of a dataset until the next flush. */
+  openStage(dataset: D): DatasetStage<D> {
+    this.mustHoldData();
+    // After a resize the dataset's stage is a new object of the same flush.
+    const known = this.current.of(dataset);
+    if (known) return known;
+    const stage = new DatasetStage(dataset, this.current, this.pool);
+    this.current.set(stage);
+    return stage;
+  }
+
+  /** Checks the buffer limit for `bytes` more, flushing if the options say so. They count once they are {@link posted}. */
+  claim(bytes: number, dataset: D): void {
+    const { bufferLimit, flushWhenFull } = this.options;
+    const makeRoom = flushWhenFull ? this.makeRoom : null;
+    if (this.#held + bytes > bufferLimit && this.#held > 0 && makeRoom) makeRoom();
+    if (this.#held + bytes > bufferLimit && !(makeRoom && this.#held === 0)) {
+      const text = `${dataset.path}: ${bytes} bytes more than the ${this.#held} pending exceed the bufferLimit of ${bufferLimit}; flush and try again`;
+      throw new H5LogError('BUFFER_FULL', text, { object: dataset.path });
+    }
+  }
+
+  /** Replaces `old` held bytes by `now`. */
+  exchange(old: number, now: number): void {
+    this.#held += now - old;
+  }
+
+  /** Counts requests added to the current stage, and the bytes that the arenas hold for them. */
+  posted(requests: number, bytes: number): void {
+    this.current.requests += requests;
+    this.#held += bytes;
+  }
+
+  /** Forgets a committed stage. Its memory is reused unless a write may still be reading from it. */
+  release(stage: Stage<D>, reuse: boolean): void {
+    for (const part of stage.datasets) {
+      this.#held -= part.arena.held;
+      part.arena.release(reuse);
+      part.dataset.forgetStage(part);
+    }
+  }
+
+  get pending(): { requests: number; bytes: number } {
+    let requests = 0;
+    let bytes = 0;
+    for (const stage of [...this.returned, this.current]) {
+      requests += stage.requests;
+      bytes += stage.bytes;
+    }
+    return { requests, bytes };
+  }
+
+  /** Everything posted to a dataset that is not committed, oldest first. */
+  stagesOf(dataset: D): DatasetStage<D>[] {
+    const found: DatasetStage<D>[] = [];
+    for (const stage of [...this.flushing, ...this.returned, this.current]) {
+      const part = stage.of(dataset);
+      if (part) found.push(part);
+    }
+    return found;
+  }
+}
