@@ -76,7 +76,8 @@ export class Runner {
     const { op, on } = operation;
     if (op === 'write') return this.#write(operation);
     if (this.#writing && op !== 'read') return this.#afterWriting(operation);
-    if ((on ?? this.storage).blocking) return driveSync(this.storage, only(operation));
+    // A codec's promise is waited for, whatever the storage is like.
+    if (op !== 'wait' && (on ?? this.storage).blocking) return driveSync(this.storage, only(operation));
     return driveAsync(this.storage, only(operation), this.#signal);
   }
 

@@ -12,7 +12,7 @@ import { readLocalHeap } from '../read/symbol-table.ts';
 export type OpenOther = (name: string) => ByteStorage | null;
 
 /** A part of the data: so many bytes from `offset` of a file. */
-interface Slot {
+export interface Slot {
   readonly name: string;
   readonly offset: number;
   readonly size: number;
@@ -20,6 +20,11 @@ interface Slot {
 
 /** The files that hold the data of a dataset, in their order. */
 export function* externalBytes(file: FileBytes, message: HeaderMessage, open: OpenOther): Io<JoinedFiles> {
+  return new JoinedFiles(yield* readSlots(file, message), open);
+}
+
+/** The parts of external data that a message names. */
+export function* readSlots(file: FileBytes, message: HeaderMessage): Io<Slot[]> {
   const cursor = new Cursor(message.content, message.offset);
   cursor.expect(1, 'version of the external data files');
   cursor.skip(3);
@@ -36,7 +41,7 @@ export function* externalBytes(file: FileBytes, message: HeaderMessage, open: Op
     const name = names.cstring('name of an external file');
     slots.push({ name, offset, size: size === UNDEFINED ? Infinity : size });
   }
-  return new JoinedFiles(slots, open);
+  return slots;
 }
 
 /** The bytes of several files, one behind the other. What a file is too short for is zeros, as in libhdf5. */

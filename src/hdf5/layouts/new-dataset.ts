@@ -2,6 +2,7 @@
 
 import { H5LogError } from '../../base/errors.ts';
 import { type Described, type DType, fullType, type NumberType } from '../../dtype/model.ts';
+import { ByteWriter } from '../format/byte-writer.ts';
 import { UNDEFINED } from '../format/cursor.ts';
 import { committedType } from '../graph/dataset-header.ts';
 import { type AddressSlot, FileExtent, type HeapSlot, type ObjectNode } from '../graph/object-node.ts';
@@ -14,6 +15,7 @@ import * as MESSAGE_FLAG from '../messages/message-flags.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 import { encodeSharedObject, SHARED_ADDRESS_AT } from '../read/shared-messages.ts';
 import { buildChunkIndex, type ChunkEntry } from './chunks/chunk-index.ts';
+import type { Slot } from './external.ts';
 import { encodeMappings, type Mapping } from './virtual.ts';
 
 /** What a new dataset is created with. */
@@ -37,7 +39,11 @@ export function draftDataset(dataset: NewDataset, fanout: number): { drafts: Mes
   const committed =
     typeof dataset.dtype === 'object' && 'links' in dataset.dtype ? (dataset.dtype as ObjectNode) : null;
   const dtype = committed ? committedType(committed) : (dataset.dtype as DType);
-  const { draft, extents } = dataset.layout.draft({
+  const {
+    draft,
+    more = [],
+    extents,
+  } = dataset.layout.draft({
     space,
     elementSize: encodedType(dtype).size,
     filtered: filters.length > 0,
@@ -52,6 +58,7 @@ export function draftDataset(dataset: NewDataset, fanout: number): { drafts: Mes
     draftType(dtype, committed),
     { type: MESSAGE.fill, flags: MESSAGE_FLAG.constant, bytes: encodeFill(fill) },
     draft,
+    ...more,
   ];
   if (filters.length > 0)
     drafts.push({ type: MESSAGE.filters, flags: MESSAGE_FLAG.constant, bytes: encodeFilters(filters) });
@@ -111,8 +118,12 @@ interface LayoutContext {
 export interface NewLayout {
   readonly kind: Layout['kind'];
   readonly allocation: AllocationTime;
-  /** The layout message, and the extents that are appended with the commit that first writes the dataset. */
-  draft(dataset: LayoutContext): { readonly draft: MessageDraft; readonly extents: FileExtent[] };
+  /** The layout message, others that belong to it, and the extents that are appended with the commit that first writes the dataset. */
+  draft(dataset: LayoutContext): {
+    readonly draft: MessageDraft;
+    readonly more?: readonly MessageDraft[];
+    readonly extents: FileExtent[];
+  };
 }
 
 function draftLayout(bytes: Uint8Array, points: Pick<MessageDraft, 'targets' | 'heap'> = {}): MessageDraft {
@@ -178,13 +189,53 @@ export function chunked(chunk: readonly number[], chunks: readonly ChunkEntry[])
   };
 }
 
-/** Data of other datasets; the mappings are in the global heap. */
-export function virtual(mappings: readonly Mapping[]): NewLayout {
+/** Data in other files, whose names are in a local heap. */
+export function external(slots: readonly Slot[]): NewLayout {
+  return {
+    kind: 'contiguous',
+    allocation: 'late',
+    draft: (dataset) => {
+      // The empty name comes first, as in libhdf5.
+      const names = new ByteWriter(64).u64(0);
+      const at = slots.map(({ name }) => {
+        const from = names.length;
+        names.text(name).u8(0);
+        names.zeros((8 - (names.length % 8)) % 8);
+        return from;
+      });
+      const data = names.done();
+      const heap: FileExtent = new FileExtent(32 + data.length, () => [
+        new ByteWriter(32)
+          .text('HEAP')
+          .u32(0)
+          .u64(data.length)
+          .u64(1)
+          .u64(heap.address + 32)
+          .done(),
+        data,
+      ]);
+      const out = new ByteWriter(16 + 24 * slots.length).u32(1).u16(slots.length).u16(slots.length).u64(0);
+      slots.forEach(({ offset, size }, i) => {
+        out
+          .u64(at[i] as number)
+          .u64(offset)
+          .u64(size === Infinity ? UNDEFINED : size);
+      });
+      const targets = [{ at: 8, target: heap }];
+      const files = { type: MESSAGE.externalFiles, flags: MESSAGE_FLAG.constant, bytes: out.done(), targets };
+      return { ...unallocated.draft(dataset), more: [files], extents: [heap] };
+    },
+  };
+}
+
+/** Data of other datasets; the mappings, encoded or not, go into the global heap. */
+export function virtual(mappings: readonly Mapping[] | Uint8Array): NewLayout {
   return {
     kind: 'virtual',
     allocation: 'incremental',
     draft: () => {
-      const content = { bytes: encodeMappings(mappings), owned: true, targets: [], heap: [] };
+      const encoded = mappings instanceof Uint8Array ? mappings : encodeMappings(mappings);
+      const content = { bytes: encoded, owned: true, targets: [], heap: [] };
       const layout: Layout = { kind: 'virtual', heap: 0, index: 0 };
       const bytes = encodeLayout(layout);
       const heap = [{ at: layoutAddressAt(layout, bytes.length), content }];

@@ -82,7 +82,8 @@ export function* rawReferences(
   return found;
 }
 
-function hasOtherReferences(dtype: DatasetParts['dtype']): boolean {
+/** Whether a type contains references of a kind that is not known. */
+export function hasOtherReferences(dtype: DatasetParts['dtype']): boolean {
   if (typeof dtype === 'string') return false;
   const type = dtype as DatasetParts['type'];
   switch (type.class) {

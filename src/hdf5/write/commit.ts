@@ -196,14 +196,14 @@ function copyOnWrite(item: Relocatable): void {
   for (const slot of item.heap) copyOnWrite(slot.content);
 }
 
-/** The heap objects of some messages, in collections that are appended with them. */
-class PendingCollections {
+/** The heap objects of some messages or elements, in collections that are appended with them. */
+export class PendingCollections {
   readonly #writer = new GlobalHeapWriter();
   readonly #ids: { readonly item: Relocatable; readonly at: number; readonly id: HeapId }[] = [];
   #addresses: number[] = [];
 
-  constructor(messages: Iterable<HeaderMessage>) {
-    for (const message of messages) this.#add(message);
+  constructor(items: Iterable<Relocatable>) {
+    for (const item of items) this.#add(item);
   }
 
   #add(item: Relocatable): void {
@@ -240,8 +240,8 @@ class PendingCollections {
   }
 }
 
-/** Writes the addresses of its targets into a message and its heap objects. */
-function patchTargets(item: Relocatable): void {
+/** Writes the addresses of its targets into a message, or into elements, and into their heap objects. */
+export function patchTargets(item: Relocatable): void {
   if (item.targets.length > 0) {
     const view = new DataView(item.bytes.buffer, item.bytes.byteOffset, item.bytes.byteLength);
     // An object that was created and deleted before it was ever written has no address: a null reference.

@@ -14,6 +14,9 @@ import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { type Io, runInMemory } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
+import { drive } from '../inside.ts';
+import { inputObjects } from '../replay/input-objects.ts';
+import { replay } from '../replay/replay.ts';
 import { MEMORY, MEMORY_OPTION, Runner } from '../run.ts';
 import { copyDataset } from './dataset.ts';
 import { MovedStructure } from './moved-structure.ts';
@@ -66,7 +69,8 @@ export interface CompactResult {
 
 /**
  * Writes a log file anew, with nothing but what can still be seen in it: no hidden data, no old tables and structure, no earlier
- * commits. The output is one file that appears under its name when it is complete.
+ * commits. An ordinary file stays ordinary and loses what no object uses. The output is one file that appears under its name when it
+ * is complete.
  *
  * ```ts
  * const { bytesBefore, bytes } = await compact('run.h5', 'run-compact.h5');
@@ -83,12 +87,9 @@ export async function compact(
   const file = await File.open(input, { connector: 'log', indexLimit: Math.floor(memory / 4) });
   try {
     const { log, storage } = sessionOf(file);
-    if (!log) {
-      const text = `${storage.name} has no log: it is an ordinary HDF5 file, for which h5repack does what compact does for logs`;
-      throw new H5LogError('UNSUPPORTED', text, { file: storage.name });
-    }
     if (!/^https?:/i.test(String(input)) && realFile(input) === realFile(output))
       throw new H5LogError('OPTION', `${String(output)} is the input itself; a file cannot be compacted into itself`);
+    if (!log) return await compactOrdinary(file, input, output, options);
     log.mustHoldData();
     const target = createTarget(output, !force);
     try {
@@ -111,6 +112,30 @@ export async function compact(
   } finally {
     await file.close();
   }
+}
+
+/** A file without a log is written anew as replay does it: nothing of it but what objects need. */
+async function compactOrdinary(
+  file: File,
+  input: string | URL,
+  output: string | URL,
+  { memory, force, signal, progress }: CompactOptions,
+): Promise<CompactResult> {
+  const { storage } = sessionOf(file);
+  const objects = await drive(file, inputObjects(sessionOf(file)));
+  const total = objects.filter(({ node }) => node.kind === 'dataset').length;
+  const seen = new Set<string>();
+  const { datasets, bytes, seconds } = await replay(input, output, {
+    ...(memory !== undefined && { memory }),
+    ...(force !== undefined && { force }),
+    ...(signal && { signal }),
+    progress: ({ dataset, bytes: written }) => {
+      seen.add(dataset);
+      progress?.({ datasets: seen.size - 1, total, dataset, bytes: written });
+    },
+  });
+  const none = { datasets: 0, blocksBefore: 0, blocks: 0, kept: 0 };
+  return { ...none, copied: datasets, bytesBefore: await storage.size(), bytes, seconds };
 }
 
 class Compaction {

@@ -2,7 +2,6 @@ import { H5LogError } from '../../base/errors.ts';
 import type { FileSession } from '../../connector/file-session.ts';
 import type { Attribute, ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { LinkTarget } from '../../hdf5/messages/link.ts';
-import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
 import { COUNTS_ATTRIBUTE, LOG_GROUP, recordsGroup, TOKEN } from '../../log/format/log-group.ts';
 import { freedAttribute } from '../../log/format/names.ts';
@@ -81,14 +80,4 @@ function attributesOf(session: FileSession, node: ObjectNode, isAnchor: boolean)
 /** Soft links in the file hold stored names; the output gets those that users see. */
 function shownTarget({ structure }: FileSession, target: LinkTarget): LinkTarget {
   return target.kind === 'soft' ? { kind: 'soft', path: structure.paths.shown(target.path) } : target;
-}
-
-/** Refuses an ordinary dataset that cannot be copied byte by byte. */
-export function refuseUncopyable({ node, path }: InputObject): void {
-  const refuse = (why: string): never => {
-    throw new H5LogError('UNSUPPORTED', `${path} cannot be copied: ${why}`, { object: path });
-  };
-  if (node.message(MESSAGE.externalFiles)) refuse('its data is in other files');
-  const [version = 0, kind, flags = 0] = node.message(MESSAGE.layout)?.content ?? [];
-  if (version >= 4 && kind === 2 && flags & 1) refuse('its chunks at the edge are stored without filters');
 }

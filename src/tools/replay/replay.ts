@@ -11,16 +11,19 @@ import type { FileSession } from '../../connector/file-session.ts';
 import { SUPERBLOCK_SIZE } from '../../hdf5/format/superblock.ts';
 import type { NewLayout } from '../../hdf5/layouts/new-dataset.ts';
 import { elementCount } from '../../hdf5/messages/dataspace.ts';
+import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { Appender } from '../../hdf5/write/appender.ts';
 import { Committer } from '../../hdf5/write/commit.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { plainTarget, type WriteTarget } from '../../storage/storage.ts';
 import { Output } from '../output.ts';
 import { MEMORY, MEMORY_OPTION, Runner } from '../run.ts';
-import { type InputObject, inputObjects, refuseUncopyable } from './input-objects.ts';
+import { type InputObject, inputObjects } from './input-objects.ts';
 import { LoggedData } from './logged-data.ts';
 import type { ReplayOptions, ReplayResult } from './options.ts';
+import { PointingData, pointsIntoFile, type TargetOf } from './pointing-data.ts';
 import { Buffers, type Made, type Piece, type RawData, type Space } from './raw-data.ts';
 import { StoredData } from './stored-data.ts';
 import { outputStructure } from './structure.ts';
@@ -134,8 +137,17 @@ class Replay {
     });
     const datasets = objects.filter(({ node }) => node.kind === 'dataset');
     const layouts = new Map<InputObject, NewLayout>();
+    const pointing = new Map<InputObject, PointingData>();
     // One dataset after the other, so that only one index is in memory. All ranks reserve the same file offsets.
     for (const dataset of datasets) {
+      const late = await onAllRanksAsync(comm, () =>
+        this.#reader.run(inDataset(dataset.path, this.#pointing(dataset))),
+      );
+      if (late) {
+        this.#total += late.size;
+        pointing.set(dataset, late);
+        continue;
+      }
       const planning = planData(this.#session, dataset, this.#memory, this.#output);
       const data = await onAllRanksAsync(comm, () => this.#reader.run(inDataset(dataset.path, planning)));
       this.#total += data.total;
@@ -147,7 +159,9 @@ class Replay {
       await this.#writer.run(this.#output.flush());
       await this.#writer.finish();
     });
-    const bytes = await onAllRanksAsync(comm, async () => (comm.rank === 0 ? this.#finish(objects, layouts) : 0));
+    const bytes = await onAllRanksAsync(comm, async () =>
+      comm.rank === 0 ? this.#finish(objects, layouts, pointing) : 0,
+    );
     const [written, end] = comm.allreduce(Float64Array.of(this.#output.written, bytes), 'sum');
     return {
       groups: objects.filter(({ node }) => node.kind === 'group').length,
@@ -160,15 +174,78 @@ class Replay {
     };
   }
 
-  /** Appends the structure, writes the superblock, and returns the size of the file. */
-  async #finish(objects: readonly InputObject[], layouts: ReadonlyMap<InputObject, NewLayout>): Promise<number> {
-    const structure = await this.#reader.run(outputStructure(this.#session, objects, layouts));
-    const superblock = { base: 0, end: this.#output.end, bytes: new Uint8Array(0) };
+  /** The data of a dataset that points into the file, which is copied last and by one rank; null for others. */
+  *#pointing(object: InputObject): Io<PointingData | null> {
+    const { structure } = this.#session;
+    if (object.logged) return null;
+    const parts = structure.dataset(object.node);
+    if (!pointsIntoFile(object, parts)) return null;
+    return yield* PointingData.plan(structure.loader.file, object.path, parts);
+  }
+
+  /**
+   * Writes data that points into the file, appends the structure, writes the superblock, and returns the size of the file.
+   * References hold the addresses of objects. A first structure, with layouts that only have the right length, tells them; the data
+   * goes behind it, and the structure is made again with the right layouts.
+   */
+  async #finish(
+    objects: readonly InputObject[],
+    layouts: Map<InputObject, NewLayout>,
+    pointing: ReadonlyMap<InputObject, PointingData>,
+  ): Promise<number> {
+    const build = () => this.#reader.run(outputStructure(this.#session, objects, layouts));
+    const copy = async (refers: boolean, targetOf: TargetOf): Promise<void> => {
+      for (const [object, data] of pointing)
+        if (data.refers === refers) layouts.set(object, await this.#copyPointing(data, targetOf));
+    };
+    await copy(false, () => undefined);
+    await this.#writer.run(this.#output.flush());
+    const at = this.#output.take(0);
+    let end = 0;
+    const late = [...pointing].filter(([, { refers }]) => refers);
+    if (late.length > 0) {
+      for (const [object, data] of late) layouts.set(object, data.placeholder());
+      const { structure, made } = await build();
+      end = this.#committer(structure, at).plan().append.end;
+      this.#output.end = end;
+      const { nodes } = this.#session.structure.loader;
+      await copy(true, (address) => {
+        const node = nodes.get(address);
+        return node && made.get(node);
+      });
+      await this.#writer.run(this.#output.flush());
+    }
+    const committer = this.#committer((await build()).structure, at);
+    const planned = committer.plan();
+    const { append } = planned;
+    if (end > 0 && append.end !== end)
+      throw new H5LogError('UNSUPPORTED', 'references cannot be copied: the objects that they lead to moved');
+    await this.#writer.run(
+      committer.write({ ...planned, append: { ...append, end: Math.max(append.end, end && this.#output.end) } }),
+    );
+    await this.#writer.run(committer.appender.close());
+    return committer.appender.committedEnd;
+  }
+
+  #committer(structure: Structure, at: number): Committer {
+    const superblock = { base: 0, end: at, bytes: new Uint8Array(0) };
     const appender = new Appender({ name: this.#writer.storage.name, superblock, power: false });
-    const committer = new Committer(structure, appender, null);
-    await this.#writer.run(committer.write(committer.plan()));
-    await this.#writer.run(appender.close());
-    return appender.committedEnd;
+    return new Committer(structure, appender, null);
+  }
+
+  async #copyPointing(data: PointingData, targetOf: TargetOf): Promise<NewLayout> {
+    const { progress, signal } = this.#options;
+    const { file } = this.#session.structure.loader;
+    const ways = { file, reader: this.#reader, writer: this.#writer, output: this.#output };
+    try {
+      return await data.copy(ways, targetOf, (bytes) => {
+        signal?.throwIfAborted();
+        this.#done += bytes;
+        progress?.({ bytes: this.#done, total: this.#total, dataset: data.path });
+      });
+    } catch (error) {
+      throw inObject(error, data.path);
+    }
   }
 
   async #write(path: string, data: RawData): Promise<void> {
@@ -227,9 +304,9 @@ function* inRounds(pieces: Iterable<Piece>, size: number): Iterable<readonly Pie
 function* planData(session: FileSession, object: InputObject, memory: number, space: Space): Io<RawData> {
   const { logged, node, path } = object;
   if (logged) return yield* LoggedData.plan(logged, memory, space);
-  refuseUncopyable(object);
   const { structure } = session;
-  return yield* StoredData.plan(structure.loader.file, path, structure.dataset(node), memory, space);
+  const external = node.message(MESSAGE.externalFiles);
+  return yield* StoredData.plan(structure.loader.file, path, structure.dataset(node), external, memory, space);
 }
 
 /** Adds the path of the dataset to errors. */

@@ -1,10 +1,20 @@
-import { formatError, H5LogError } from '../../base/errors.ts';
-import { containsReference, containsVlen } from '../../dtype/describe.ts';
+import { formatError } from '../../base/errors.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import type { FileBytes } from '../../hdf5/format/file-bytes.ts';
+import { readCollection } from '../../hdf5/format/global-heap.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
+import type { HeaderMessage } from '../../hdf5/graph/object-node.ts';
 import { readChunkIndex, type StoredChunk } from '../../hdf5/layouts/chunks/chunk-index.ts';
-import { chunked, compact, contiguous, type NewLayout, unallocated } from '../../hdf5/layouts/new-dataset.ts';
+import { readSlots } from '../../hdf5/layouts/external.ts';
+import {
+  chunked,
+  compact,
+  contiguous,
+  external as inOtherFiles,
+  type NewLayout,
+  unallocated,
+  virtual,
+} from '../../hdf5/layouts/new-dataset.ts';
 import { elementCount } from '../../hdf5/messages/dataspace.ts';
 import type { Io } from '../../storage/io.ts';
 import type { Buffers, Made, Piece, RawData, Space } from './raw-data.ts';
@@ -46,20 +56,36 @@ export class StoredData implements RawData {
     this.#address = total === 0 ? -1 : space.take(total);
   }
 
-  static *plan(file: FileBytes, path: string, parts: DatasetParts, memory: number, space: Space): Io<StoredData> {
-    const { layout, dtype, type } = parts;
+  /** `external` is the message of a dataset whose data is in other files, where it stays. */
+  static *plan(
+    file: FileBytes,
+    path: string,
+    parts: DatasetParts,
+    external: HeaderMessage | undefined,
+    memory: number,
+    space: Space,
+  ): Io<StoredData> {
+    const { layout, type } = parts;
     const size = elementCount(parts.space) * type.size;
     const made = (
       spans: readonly { readonly address: number; readonly size: number }[],
       layoutOf: (address: number, begins: Float64Array) => NewLayout,
     ): StoredData => new StoredData(file, spans, layoutOf, memory, space);
+    if (external) {
+      const slots = yield* readSlots(file, external);
+      return made([], () => inOtherFiles(slots));
+    }
+    if (layout?.kind === 'virtual') {
+      const { objects } = yield* readCollection(file, layout.heap);
+      const mappings = objects.get(layout.index)?.slice();
+      if (!mappings) throw formatError(`${path}: its mappings are not in the heap`, file.base + layout.heap);
+      return made([], () => virtual(mappings));
+    }
     if (!layout || size === 0 || (layout.kind === 'contiguous' && layout.address === UNDEFINED)) {
       // An empty dataset keeps its chunk shape.
       if (layout?.kind === 'chunked') return made([], () => chunked(layout.chunk, []));
       return made([], () => unallocated);
     }
-    if (containsVlen(dtype) || containsReference(dtype))
-      throw unsupported(path, 'its elements point into the file: variable-length data or references');
     switch (layout.kind) {
       case 'compact':
         return made([], () => compact(layout.data.slice()));
@@ -68,10 +94,16 @@ export class StoredData implements RawData {
           throw formatError(`${path}: ${layout.size} bytes of data where its shape asks for ${size}`);
         return made([{ address: layout.address, size }], (address) => contiguous(address));
       case 'chunked': {
-        const { maxShape } = parts.space as { maxShape: readonly (number | null)[] };
-        const { chunk, elementSize, index } = layout;
+        if (parts.space.kind !== 'simple') throw formatError(`${path} has chunks, but no dimensions`);
+        const { shape, maxShape } = parts.space;
+        const { chunk, elementSize, index, edgesUnfiltered } = layout;
         const grid = { maxShape, chunk, elementSize, filtered: parts.filters.length > 0 };
-        const chunks = yield* readChunkIndex(file, index, grid);
+        const found = yield* readChunkIndex(file, index, grid);
+        // Not every index can say that chunks at the edge have no filters; each of these chunks can.
+        const isEdge = ({ cell }: StoredChunk): boolean =>
+          cell.some((k, d) => (k + 1) * (chunk[d] as number) > (shape[d] as number));
+        const mask = 2 ** parts.filters.length - 1;
+        const chunks = edgesUnfiltered ? found.map((each) => (isEdge(each) ? { ...each, mask } : each)) : found;
         return made(chunks, (address, begins) =>
           chunked(
             chunk,
@@ -79,8 +111,6 @@ export class StoredData implements RawData {
           ),
         );
       }
-      case 'virtual':
-        throw unsupported(path, 'it is a virtual dataset');
     }
   }
 
@@ -123,8 +153,4 @@ export class StoredData implements RawData {
   }
 
   release(): void {}
-}
-
-function unsupported(path: string, why: string): H5LogError {
-  return new H5LogError('UNSUPPORTED', `${path} cannot be copied: ${why}`, { object: path });
 }

@@ -1,10 +1,11 @@
 import { addContext, formatError } from '../../base/errors.ts';
 import type { FileSession } from '../../connector/file-session.ts';
-import { publicType } from '../../dtype/model.ts';
+import { containsReference, containsVlen } from '../../dtype/describe.ts';
+import { type DType, publicType } from '../../dtype/model.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
 import { attributeParts } from '../../hdf5/graph/attribute-value.ts';
-import type { Attribute, HeaderMessage, ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { relocatedCopy } from '../../hdf5/graph/references.ts';
+import type { Attribute, HeaderMessage, ObjectNode, Relocatable } from '../../hdf5/graph/object-node.ts';
+import { relocatedCopy, setReferences } from '../../hdf5/graph/references.ts';
 import { type NewLayout, unallocated } from '../../hdf5/layouts/new-dataset.ts';
 import { parseAttribute } from '../../hdf5/messages/attribute.ts';
 import { type Dataspace, SCALAR_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
@@ -23,27 +24,35 @@ import type { InputLink, InputObject } from './input-objects.ts';
 /** The storage layouts of the output's datasets. */
 type Layouts = ReadonlyMap<InputObject, NewLayout>;
 
+/** The structure of the output, and its objects by those of the input. */
+interface OutputStructure {
+  readonly structure: Structure;
+  readonly made: ReadonlyMap<ObjectNode, ObjectNode>;
+}
+
 /** Makes the structure of the output: all objects of the input under the names that users see, with data where `layouts` say. */
 export function* outputStructure(
   session: FileSession,
   objects: readonly InputObject[],
   layouts: Layouts,
-): Io<Structure> {
+): Io<OutputStructure> {
   const builder = new Builder(session, layouts);
   // Datasets last, because the committed datatypes that they use must exist. Links keep the creation order of the input.
   for (const kinds of [['group', 'datatype'], ['dataset']]) {
     for (const object of objects) builder.link(object, ({ to }) => kinds.includes(to?.node.kind ?? 'group'));
   }
-  for (const object of objects) yield* builder.attributes(object);
-  return builder.structure;
+  for (const object of objects) {
+    yield* builder.fill(object);
+    yield* builder.attributes(object);
+  }
+  return builder;
 }
 
 class Builder {
   readonly structure = newStructure();
   readonly #session: FileSession;
   readonly #layouts: Layouts;
-  /** Output objects by input object. */
-  readonly #made = new Map<ObjectNode, ObjectNode>();
+  readonly made = new Map<ObjectNode, ObjectNode>();
 
   constructor(session: FileSession, layouts: Layouts) {
     this.#session = session;
@@ -53,7 +62,7 @@ class Builder {
 
   /** Registers an output object; it tracks creation order if the input does. */
   #adopt(from: ObjectNode, to: ObjectNode): void {
-    this.#made.set(from, to);
+    this.made.set(from, to);
     Object.assign(to.linkOrder, { tracked: from.linkOrder.tracked, indexed: from.linkOrder.indexed });
     Object.assign(to.attributeOrder, { tracked: from.attributeOrder.tracked, indexed: from.attributeOrder.indexed });
     to.flags = from.flags & 0x0c;
@@ -61,13 +70,13 @@ class Builder {
 
   /** Creates the wanted links of a group, and the objects that have no output object yet. */
   link(object: InputObject, wanted: (link: InputLink) => boolean): void {
-    const group = this.#made.get(object.node);
+    const group = this.made.get(object.node);
     if (!group) return;
     object.links.forEach((link, i) => {
       if (!wanted(link)) return;
       group.linkOrder.next = i;
       const { name, target, to } = link;
-      const known = to && this.#made.get(to.node);
+      const known = to && this.made.get(to.node);
       if (!to) this.structure.addLink(group, name, target, null);
       else if (known) this.structure.addLink(group, name, { kind: 'hard', address: known.address }, known);
       else this.#adopt(to.node, this.#create(group, name, to));
@@ -115,11 +124,41 @@ class Builder {
     const { loader } = this.#session.structure;
     const shared = parseShared(record, loader.file);
     const node = shared.kind === 'object' ? loader.nodes.get(shared.address) : undefined;
-    return node && this.#made.get(node);
+    return node && this.made.get(node);
+  }
+
+  /** A fill value of variable length is in the heap, and a reference leads to an object: both are elsewhere in the output. */
+  *fill({ node, logged }: InputObject): Io<void> {
+    if (node.kind !== 'dataset' || logged) return;
+    const { structure } = this.#session;
+    const { fill, dtype, type } = structure.dataset(node);
+    const { value } = fill;
+    const message = this.made.get(node)?.message(MESSAGE.fill);
+    if (!message || !(value instanceof Uint8Array) || value.length !== type.size) return;
+    if (!containsVlen(dtype) && !containsReference(dtype)) return;
+    const moved = yield* this.#relocated(dtype, value, 1);
+    const at = message.bytes.length - value.length;
+    message.bytes = message.content = message.bytes.slice();
+    message.bytes.set(moved.bytes, at);
+    setReferences(
+      message,
+      moved.targets.map((slot) => ({ ...slot, at: slot.at + at })),
+      moved.heap.map((slot) => ({ ...slot, at: slot.at + at })),
+    );
+  }
+
+  /** Elements with what they have in the heap, for the output. */
+  *#relocated(dtype: DType, data: Uint8Array, count: number): Io<Relocatable> {
+    const { loader, heap } = this.#session.structure;
+    yield* heap.load(dtype, data, count);
+    return relocatedCopy(dtype, data, count, heap.contents(), (address) => {
+      const node = loader.nodes.get(address);
+      return node && this.made.get(node);
+    });
   }
 
   *attributes({ node, path, attributes }: InputObject): Io<void> {
-    const made = this.#made.get(node);
+    const made = this.made.get(node);
     if (!made) return;
     for (const [name, attribute] of attributes) {
       try {
@@ -131,7 +170,7 @@ class Builder {
   }
 
   *#attribute(made: ObjectNode, name: string, attribute: Attribute): Io<void> {
-    const { loader, heap } = this.#session.structure;
+    const { loader } = this.#session.structure;
     const { content, offset } = attribute.message;
     const parts = attributeParts(attribute, loader.file.lengthSize);
     const { type } = parseAttribute(new Cursor(content, offset), loader.file.lengthSize);
@@ -140,11 +179,7 @@ class Builder {
         ? this.#committed(new Cursor(content, offset, type.sharedAt, type.sharedAt + type.sharedSize))
         : undefined;
     const described = attribute.sharedType ?? content.subarray(typeAt(content));
-    yield* heap.load(parts.dtype, parts.data, parts.count);
-    const value = relocatedCopy(parts.dtype, parts.data, parts.count, heap.contents(), (address) => {
-      const node = loader.nodes.get(address);
-      return node && this.#made.get(node);
-    });
+    const value = yield* this.#relocated(parts.dtype, parts.data, parts.count);
     const as = committed ?? describedType(described, offset).bytes;
     setEncodedAttribute(this.structure, made, name, as, fixedSpace(parts.space), value);
   }
