@@ -3,13 +3,14 @@ import { counted, scaled, seconds, several } from '../print.ts';
 
 export default command({
   name: 'compact',
-  summary: 'copy a log file without overwritten data and old commits',
+  summary: 'copy a file without overwritten data, old commits and free space',
   details: [
     'Leaves out overwritten data, old tables, old structure and all earlier commits. The visible data of a dataset is merged into as few blocks as possible; filtered chunks ' +
       'that are visible as a whole are copied as stored. A file with subfiles becomes one file. OUT appears under its name when it is complete.',
+    'An ordinary file stays ordinary: its objects are copied, and what no object uses is left out. References lead to the new objects. Data in other files and virtual datasets stay where they are: OUT names the same files.',
   ],
   positionals: [
-    { name: 'IN', help: 'the log file; its subfiles are found automatically' },
+    { name: 'IN', help: 'the file; its subfiles are found automatically' },
     { name: 'OUT', help: 'the new file' },
   ],
   options: {
@@ -37,10 +38,11 @@ export default command({
       context.print(
         `${input}: ${counted(bytesBefore)} bytes, ${output}: ${counted(bytes)} bytes (${((100 * bytes) / bytesBefore).toFixed(1)} %) in ${seconds(result.seconds)}`,
       );
-      context.print(
-        `  ${several(datasets, 'dataset')} of the log, ${several(blocksBefore, 'block')} before, ${counted(blocks)} now, ${counted(kept)} copied as stored`,
-      );
-      if (copied > 0) context.print(`  ${several(copied, 'other dataset')} copied`);
+      if (datasets > 0 || copied === 0)
+        context.print(
+          `  ${several(datasets, 'dataset')} of the log, ${several(blocksBefore, 'block')} before, ${counted(blocks)} now, ${counted(kept)} copied as stored`,
+        );
+      if (copied > 0) context.print(`  ${several(copied, datasets > 0 ? 'other dataset' : 'dataset')} copied`);
     }
     return 0;
   },

@@ -24,7 +24,7 @@ with h5py.File(sys.argv[1], 'w') as f: f.create_dataset('x', data=np.arange(20.0
 const commands = [
   { name: 'replay', call: (file: string, out: string) => ['replay', '-j', '1', file, out], ordinary: 0, makes: true },
   { name: 'seal', call: (file: string, out: string) => ['seal', file, '--to', out], ordinary: 2, makes: true },
-  { name: 'compact', call: (file: string, out: string) => ['compact', file, out], ordinary: 2, makes: true },
+  { name: 'compact', call: (file: string, out: string) => ['compact', file, out], ordinary: 0, makes: true },
   { name: 'verify', call: (file: string) => ['verify', file], ordinary: 0, makes: false },
 ] as const;
 

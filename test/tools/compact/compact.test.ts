@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { File, solo } from 'h5log';
 import { runThreads } from 'h5log/threads';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { compact, verify } from '../../../src/tools.ts';
+import { compact, diff, verify } from '../../../src/tools.ts';
 import { count } from '../../counts.ts';
 import { Machine } from '../../log/model/machine.ts';
 import { type StepKind, WEIGHTS } from '../../log/model/program.ts';
@@ -309,10 +309,40 @@ print(len(a))
     await expect(compact(path, fresh())).rejects.toMatchObject({ code: 'UNSUPPORTED', object: '/names' });
   });
 
-  test('a file without a log is refused', async () => {
+  test('a file without a log stays one without, and loses what nobody uses', async () => {
     const path = fresh('h5py');
-    pythonSync(`import h5py, sys\nwith h5py.File(sys.argv[1], 'w') as f: f['d'] = 1`, [path]);
-    await expect(compact(path, fresh())).rejects.toMatchObject({ code: 'UNSUPPORTED', message: /ordinary HDF5/ });
+    const make = `
+import h5py, numpy as np, sys
+with h5py.File(sys.argv[1], 'w') as f:
+    f['gone'] = np.arange(100_000)
+    f['d'] = np.arange(10)
+    f['e'] = 'text'
+    del f['gone']`;
+    pythonSync(make, [path]);
+    const out = fresh('compact');
+    const seen: unknown[] = [];
+    const made = await compact(path, out, {
+      progress: ({ datasets, total, dataset }) => seen.push([datasets, total, dataset]),
+    });
+    expect(made).toMatchObject({
+      datasets: 0,
+      copied: 2,
+      blocks: 0,
+      blocksBefore: 0,
+      kept: 0,
+      bytes: statSync(out).size,
+    });
+    expect(made.bytes).toBeLessThan(made.bytesBefore / 10);
+    expect(seen).toEqual([
+      [0, 2, '/d'],
+      [1, 2, '/e'],
+    ]);
+    expect((await diff(path, out)).same).toBe(true);
+    const file = File.openSync(out);
+    expect(file.commits().length).toBeLessThanOrEqual(1);
+    file.closeSync();
+    await expect(compact(path, path)).rejects.toMatchObject({ code: 'OPTION' });
+    await expect(compact(path, out)).rejects.toMatchObject({ code: 'EXISTS' });
   });
 });
 
