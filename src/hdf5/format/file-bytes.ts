@@ -14,6 +14,11 @@ interface Paging {
 /** Headers and indexes that are read together mostly lie together. */
 const STRUCTURE_PAGES: Paging = { size: 64 * 1024, cached: 512 };
 
+/** Pages between two that are read ahead are read as well, if they are no more than this: a request costs more than they do. */
+const NEAR = 1;
+/** Pages in one piece that is read ahead. */
+const MOST_AHEAD = 16;
+
 interface Page {
   bytes: Uint8Array;
   valid: number;
@@ -31,6 +36,8 @@ export class FileBytes {
   readonly lengthSize: number;
   /** Address behind the contents of the file. */
   end: number;
+  /** Every read costs a request: what is needed soon is read ahead, and pieces that lie near are read together. */
+  remote = false;
   readonly #pages = new Map<number, Page>();
   readonly #paging: Paging;
   /** The storage to read from, if not the one that the driver of the generator has. */
@@ -63,8 +70,46 @@ export class FileBytes {
       return page.subarray(address - first * PAGE, address - first * PAGE + length);
     }
     const whole = new Uint8Array(length);
-    yield* this.#direct(whole, address);
+    if (last > first + 1 || !this.remote) yield* this.#direct(whole, address);
+    else {
+      // Two pages that may be there already, or that are needed soon.
+      const cut = last * PAGE - address;
+      yield* this.ahead([{ address, length }]);
+      whole.set((yield* this.#page(first, PAGE)).subarray(PAGE - cut));
+      whole.set((yield* this.#page(last, length - cut)).subarray(0, length - cut), cut);
+    }
     return whole;
+  }
+
+  /**
+   * Reads the pages of places that will be needed, neighbours in one piece and several pieces together. Only where every read costs a
+   * request: a disk has them ready. Places outside of the file are left to whoever reads them.
+   */
+  *ahead(places: readonly { readonly address: number; readonly length: number }[]): Io<void> {
+    if (!this.remote) return;
+    const PAGE = this.#paging.size;
+    const wanted = new Set<number>();
+    for (const { address, length } of places) {
+      const stop = Math.min(address + length, this.end);
+      for (let page = Math.floor(address / PAGE); address >= 0 && page * PAGE < stop; page++) {
+        const known = this.#pages.get(page);
+        if (!known || known.valid < Math.min(PAGE, stop - page * PAGE)) wanted.add(page);
+        if (wanted.size >= this.#paging.cached / 2) break;
+      }
+    }
+    const pages = [...wanted].sort((a, b) => a - b);
+    const reads: { into: Uint8Array; address: number }[] = [];
+    for (let i = 0; i < pages.length; ) {
+      const first = pages[i] as number;
+      let last = first;
+      for (i++; i < pages.length && (pages[i] as number) <= last + 1 + NEAR && last - first < MOST_AHEAD; i++)
+        last = pages[i] as number;
+      const address = first * PAGE;
+      reads.push({ into: new Uint8Array(Math.min((last + 1) * PAGE, this.end) - address), address });
+    }
+    yield* this.readMany(reads, 'structure');
+    for (const { into, address } of reads)
+      for (let at = 0; at < into.length; at += PAGE) this.#keep((address + at) / PAGE, into.slice(at, at + PAGE));
   }
 
   /** The page that holds [address, address + length), if one does and it is cached; its first byte is at {@link pageStart}. */
@@ -137,14 +182,18 @@ export class FileBytes {
     const size = Math.min(PAGE, this.end - index * PAGE);
     const bytes = new Uint8Array(size);
     yield* this.#direct(bytes, index * PAGE);
+    this.#keep(index, bytes);
+    return bytes;
+  }
+
+  #keep(index: number, bytes: Uint8Array): void {
     if (this.#pages.size >= this.#paging.cached) {
       for (const oldest of this.#pages.keys()) {
         this.#pages.delete(oldest);
         break;
       }
     }
-    this.#pages.set(index, { bytes, valid: size });
-    return bytes;
+    this.#pages.set(index, { bytes, valid: bytes.length });
   }
 
   *#direct(into: Uint8Array, address: number): Io<void> {

@@ -7,22 +7,24 @@ import { bytesFor } from '../format/byte-writer.ts';
 import { Cursor, checkSum, UNDEFINED } from '../format/cursor.ts';
 import type { Budget, FileBytes } from '../format/file-bytes.ts';
 
-interface Tree {
+/** The header of a version 2 B-tree, and what follows from it. */
+export interface Btree2 {
   readonly type: number;
   readonly nodeSize: number;
   readonly recordSize: number;
+  /** The level of the root; leaves have 0. */
+  readonly depth: number;
+  readonly root: number;
+  readonly rootCount: number;
+  /** Records in the whole tree. */
+  readonly total: number;
   /** By the depth of a node: the most records in it, and the width of the field for all records below it. */
   readonly maxRecords: readonly number[];
   readonly totalBytes: readonly number[];
 }
 
-/** Reads all records of a version 2 B-tree in key order, each as a cursor over its bytes. Nodes count against the budget. */
-export function* readBtree2(
-  file: FileBytes,
-  address: number,
-  expectedType: readonly number[],
-  budget: Budget,
-): Io<Cursor[]> {
+/** Reads the header of a version 2 B-tree, which must be of one of these types. */
+export function* openBtree2(file: FileBytes, address: number, expectedType: readonly number[]): Io<Btree2> {
   const header = yield* file.cursor(
     address,
     4 + 1 + 1 + 4 + 2 + 2 + 2 + file.addressSize + 2 + file.lengthSize + 4,
@@ -41,16 +43,32 @@ export function* readBtree2(
   const total = header.uint(file.lengthSize);
   checkSum(header, header.at, address + file.base);
   if (depth > 32 || recordSize === 0 || nodeSize < 16) header.fail('B-tree with impossible sizes');
+  return { type, nodeSize, recordSize, depth, root, rootCount, total, ...layoutOf(file, nodeSize, recordSize, depth) };
+}
+
+/** Reads all records of a version 2 B-tree in key order, each as a cursor over its bytes. Nodes count against the budget. */
+export function* readBtree2(
+  file: FileBytes,
+  address: number,
+  expectedType: readonly number[],
+  budget: Budget,
+): Io<Cursor[]> {
+  const tree = yield* openBtree2(file, address, expectedType);
+  const { root, rootCount, depth, total } = tree;
   const records: Cursor[] = [];
   if (root === UNDEFINED || total === 0) return records;
-  const tree = layoutOf(file, type, nodeSize, recordSize, depth);
   yield* readNode(file, tree, root, rootCount, depth, records, budget);
   if (records.length !== total)
     throw formatError(`B-tree with ${records.length} records where ${total} are announced`, file.base + address);
   return records;
 }
 
-function layoutOf(file: FileBytes, type: number, nodeSize: number, recordSize: number, depth: number): Tree {
+function layoutOf(
+  file: FileBytes,
+  nodeSize: number,
+  recordSize: number,
+  depth: number,
+): Pick<Btree2, 'maxRecords' | 'totalBytes'> {
   const maxRecords = [Math.floor((nodeSize - 10) / recordSize)];
   const totalBytes = [0];
   let cumulative = maxRecords[0] as number;
@@ -62,12 +80,12 @@ function layoutOf(file: FileBytes, type: number, nodeSize: number, recordSize: n
     cumulative = (max + 1) * cumulative + max;
     totalBytes.push(bytesFor(Math.min(cumulative, Number.MAX_SAFE_INTEGER)));
   }
-  return { type, nodeSize, recordSize, maxRecords, totalBytes };
+  return { maxRecords, totalBytes };
 }
 
 function* readNode(
   file: FileBytes,
-  tree: Tree,
+  tree: Btree2,
   address: number,
   count: number,
   depth: number,

@@ -11,8 +11,8 @@ import { Budget, type FileBytes } from '../../format/file-bytes.ts';
 import { type Addressable, FileExtent } from '../../graph/object-node.ts';
 import type { ChunkIndex } from '../../messages/layout.ts';
 import { readBtree2, walkBtree1 } from '../../read/btree.ts';
-import { readExtensibleArray, type VisitElement } from './extensible-array.ts';
-import { buildFixedArray, PAGE_BITS, readFixedArray } from './fixed-array.ts';
+import { readExtensibleArray } from './extensible-array.ts';
+import { buildFixedArray, PAGE_BITS, readFixedArray, type VisitElement } from './fixed-array.ts';
 
 /** A chunk in a file: its cell (coordinates in chunks), its address, its bytes there, and the filters that were left out. */
 export interface StoredChunk {
@@ -73,12 +73,12 @@ export function* readChunkIndex(file: FileBytes, index: ChunkIndex, grid: ChunkG
 }
 
 /** The bytes of a chunk before any filter. */
-function chunkBytes({ chunk, elementSize }: ChunkGrid): number {
+export function chunkBytes({ chunk, elementSize }: ChunkGrid): number {
   return elementSize * sizeOf(chunk);
 }
 
 /** How many chunks there can be along each dimension. */
-function fixedCounts({ maxShape, chunk }: Pick<ChunkGrid, 'maxShape' | 'chunk'>): number[] {
+export function fixedCounts({ maxShape, chunk }: Pick<ChunkGrid, 'maxShape' | 'chunk'>): number[] {
   const sizes = maxShape.map((size) => {
     if (size === null) throw formatError('an index for a fixed number of chunks, although a dimension is unlimited');
     return size;

@@ -6,12 +6,133 @@ import { formatError } from '../../../base/errors.ts';
 import type { Io } from '../../../storage/io.ts';
 import { ByteWriter, putU64 } from '../../format/byte-writer.ts';
 import { type Cursor, checkSum, UNDEFINED } from '../../format/cursor.ts';
-import type { FileBytes } from '../../format/file-bytes.ts';
+import type { Budget, FileBytes } from '../../format/file-bytes.ts';
 import { type Addressable, FileExtent } from '../../graph/object-node.ts';
-import type { VisitElement } from './extensible-array.ts';
 
 /** 2^10 elements to a page, as libhdf5 chooses. */
 export const PAGE_BITS = 10;
+
+/** Gets the number of an element, the cursor before it, and its size in bytes. */
+export type VisitElement = (index: number, element: Cursor, size: number) => void;
+
+/** Elements of an array that lie together in the file, behind `prefix` bytes and before `tail` bytes and a checksum of all. */
+export interface ElementRun {
+  readonly first: number;
+  readonly count: number;
+  readonly address: number;
+  readonly prefix: number;
+  readonly tail: number;
+  /** What it begins with; null for pages. */
+  readonly signature: string | null;
+}
+
+/** Reads a run of elements of `entry` bytes and checks it; the cursor is at the first one. */
+export function* readRun(file: FileBytes, run: ElementRun, entry: number, budget?: Budget): Io<Cursor> {
+  const { address, prefix, count, tail, signature } = run;
+  const length = prefix + count * entry + tail;
+  const cursor = yield* file.cursor(address, length + 4, 'array of chunks');
+  budget?.spend(length + 4, address, 'parts of an array of chunks');
+  if (signature) cursor.signature(signature);
+  checkSum(cursor, length, file.base + address);
+  cursor.at = prefix;
+  return cursor;
+}
+
+export function visitRun(cursor: Cursor, { first, count }: ElementRun, entry: number, visit: VisitElement): void {
+  for (let i = first; i < first + count; i++) {
+    const next = cursor.at + entry;
+    visit(i, cursor, entry);
+    cursor.at = next;
+  }
+}
+
+/** A fixed array that is there: its header and, if it has pages, which of them were ever written. */
+export class FixedArray {
+  /** Bytes of an element. */
+  readonly entry: number;
+  readonly #total: number;
+  readonly #perPage: number;
+  /** The run of the first page, or the only one; null if there is none. */
+  readonly #first: ElementRun | null;
+  readonly #written: Uint8Array | null;
+
+  private constructor(
+    entry: number,
+    total: number,
+    perPage: number,
+    first: ElementRun | null,
+    written: Uint8Array | null,
+  ) {
+    this.entry = entry;
+    this.#total = total;
+    this.#perPage = perPage;
+    this.#first = first;
+    this.#written = written;
+  }
+
+  /** Opens an array that must have `total` elements. */
+  static *open(file: FileBytes, address: number, filtered: boolean, total: number): Io<FixedArray> {
+    const head = yield* file.cursor(address, 8 + file.lengthSize + file.addressSize + 4, 'fixed array');
+    head.signature('FAHD');
+    head.expect(0, 'version of the fixed array');
+    head.expect(filtered ? 1 : 0, 'kind of the fixed array');
+    const entry = head.u8();
+    const perPage = 2 ** head.u8();
+    const stored = head.uint(file.lengthSize);
+    const block = head.address(file.addressSize);
+    checkSum(head, head.at, file.base + address);
+    if (stored !== total)
+      throw formatError(`a fixed array of ${stored} chunks does not fit the dataset`, file.base + address);
+    const least = file.addressSize + (filtered ? 5 : 0);
+    if (entry < least || entry > least + 7)
+      throw formatError(`a fixed array with entries of ${entry} bytes`, file.base + address);
+    if (block === UNDEFINED) return new FixedArray(entry, total, perPage, null, null);
+    const prefix = 6 + file.addressSize;
+    if (total <= perPage) {
+      const run = { first: 0, count: total, address: block, prefix, tail: 0, signature: 'FADB' };
+      return new FixedArray(entry, total, perPage, run, null);
+    }
+    const bitmap = Math.ceil(Math.ceil(total / perPage) / 8);
+    const start = yield* file.cursor(block, prefix + bitmap + 4, 'fixed array');
+    start.signature('FADB');
+    checkSum(start, prefix + bitmap, file.base + block);
+    const pages = block + prefix + bitmap + 4;
+    const run = { first: 0, count: perPage, address: pages, prefix: 0, tail: 0, signature: null };
+    return new FixedArray(entry, total, perPage, run, start.bytes.slice(prefix, prefix + bitmap));
+  }
+
+  /** The runs that hold elements, given in ascending order; null for those of pages that were never written. */
+  // biome-ignore lint/correctness/useYield: an extensible array reads from the file
+  *runsOf(_file: FileBytes, elements: Float64Array): Io<(ElementRun | null)[]> {
+    const runs: (ElementRun | null)[] = [];
+    let page = -1;
+    let run: ElementRun | null = null;
+    for (const element of elements) {
+      const at = Math.floor(element / this.#perPage);
+      if (at !== page) run = this.#run(at);
+      page = at;
+      runs.push(run);
+    }
+    return runs;
+  }
+
+  *runs(): Iterable<ElementRun> {
+    for (let page = 0; page * this.#perPage < this.#total; page++) {
+      const run = this.#run(page);
+      if (run) yield run;
+    }
+  }
+
+  #run(page: number): ElementRun | null {
+    const first = this.#first;
+    const written = this.#written;
+    if (!first || !written) return first;
+    if (((written[page >> 3] ?? 0) & (0x80 >> (page & 7))) === 0) return null;
+    const before = page * this.#perPage;
+    const address = first.address + page * (this.#perPage * this.entry + 4);
+    return { ...first, first: before, count: Math.min(this.#perPage, this.#total - before), address };
+  }
+}
 
 /** Visits every element of a fixed array of `total` elements whose page was ever written. */
 export function* readFixedArray(
@@ -21,52 +142,8 @@ export function* readFixedArray(
   total: number,
   visit: VisitElement,
 ): Io<void> {
-  const head = yield* file.cursor(address, 8 + file.lengthSize + file.addressSize + 4, 'fixed array');
-  head.signature('FAHD');
-  head.expect(0, 'version of the fixed array');
-  head.expect(filtered ? 1 : 0, 'kind of the fixed array');
-  const entry = head.u8();
-  const perPage = 2 ** head.u8();
-  const stored = head.uint(file.lengthSize);
-  const block = head.address(file.addressSize);
-  checkSum(head, head.at, file.base + address);
-  if (stored !== total)
-    throw formatError(`a fixed array of ${stored} chunks does not fit the dataset`, file.base + address);
-  const least = file.addressSize + (filtered ? 5 : 0);
-  if (entry < least || entry > least + 7)
-    throw formatError(`a fixed array with entries of ${entry} bytes`, file.base + address);
-  if (block === UNDEFINED) return;
-  const prefix = 6 + file.addressSize;
-  if (total <= perPage) {
-    const body = yield* file.cursor(block, prefix + total * entry + 4, 'fixed array');
-    body.signature('FADB');
-    checkSum(body, prefix + total * entry, file.base + block);
-    body.at = prefix;
-    visitAll(body, 0, total);
-    return;
-  }
-  const pages = Math.ceil(total / perPage);
-  const bitmap = Math.ceil(pages / 8);
-  const start = yield* file.cursor(block, prefix + bitmap + 4, 'fixed array');
-  start.signature('FADB');
-  checkSum(start, prefix + bitmap, file.base + block);
-  for (let page = 0; page < pages; page++) {
-    if (((start.bytes[prefix + (page >> 3)] as number) & (0x80 >> (page & 7))) === 0) continue;
-    const at = block + prefix + bitmap + 4 + page * (perPage * entry + 4);
-    const length = Math.min(perPage, total - page * perPage);
-    const body = yield* file.cursor(at, length * entry + 4, 'page of a fixed array');
-    checkSum(body, length * entry, file.base + at);
-    body.at = 0;
-    visitAll(body, page * perPage, page * perPage + length);
-  }
-
-  function visitAll(body: Cursor, from: number, to: number): void {
-    for (let i = from; i < to; i++) {
-      const next = body.at + entry;
-      visit(i, body, entry);
-      body.at = next;
-    }
-  }
+  const array = yield* FixedArray.open(file, address, filtered, total);
+  for (const run of array.runs()) visitRun(yield* readRun(file, run, array.entry), run, array.entry, visit);
 }
 
 /** What an element says of its chunk. */
@@ -77,7 +154,7 @@ interface ArrayElement {
 }
 
 /** The array to be built; chunks have `chunkBytes` before any filter. */
-interface FixedArray {
+interface NewFixedArray {
   readonly total: number;
   readonly filtered: boolean;
   readonly chunkBytes: number;
@@ -85,7 +162,7 @@ interface FixedArray {
 
 /** A fixed array in which element `numbers[i]` is `elements[i]` and all others are undefined. */
 export function buildFixedArray(
-  { total, filtered, chunkBytes }: FixedArray,
+  { total, filtered, chunkBytes }: NewFixedArray,
   numbers: readonly number[],
   elements: readonly ArrayElement[],
 ): FileExtent {
