@@ -176,7 +176,12 @@ export class Dataset<D extends DType = DType> {
   }
 
   get shape(): readonly number[] {
-    return this.#log?.frozenShape ?? this.#shape.shape;
+    const dataset = this.#log;
+    if (dataset) return dataset.frozenShape;
+    const { session, node } = this[handle];
+    // That of a virtual dataset may depend on its sources.
+    const isVirtual = !session.direct && this.#parts.layout?.kind === 'virtual';
+    return ((isVirtual && session.ordinary(node, this.path)) || this.#shape).shape;
   }
 
   get maxShape(): readonly (number | null)[] {

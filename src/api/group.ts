@@ -1,4 +1,4 @@
-import { type ErrorCode, H5LogError, printAs } from '../base/errors.ts';
+import { type ErrorCode, H5LogError, isH5LogError, printAs } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
 import { deferrable } from '../connector/deferred.ts';
 import type { FileSession, Found } from '../connector/file-session.ts';
@@ -83,10 +83,10 @@ export class Group {
     for (const { name } of this.#links()) yield name;
   }
 
-  /** Names with what they lead to; undefined where a link leads nowhere or out of the file. */
+  /** Names with what they lead to; undefined where a link leads nowhere, or to another file that cannot be opened. */
   *children(): IterableIterator<[string, Group | Dataset | undefined]> {
     for (const { name, link } of this.#links()) {
-      const found = this.#session.follow(this.#node, this.path, link);
+      const found = this.#follow(link);
       yield [name, found && this.#wrap(found, join(this.path, name))];
     }
   }
@@ -103,7 +103,7 @@ export class Group {
     for (const { name, link } of this.#links()) {
       const { target } = link;
       const kind = target.kind === 'user' ? 'other' : target.kind;
-      const found = kind === 'other' ? undefined : session.follow(this.#node, this.path, link);
+      const found = this.#follow(link);
       yield {
         name,
         kind,
@@ -135,6 +135,22 @@ export class Group {
       const name = this.#session.shownIn(node, link.name);
       if (name !== undefined) yield { name, link };
     }
+  }
+
+  /** What a link leads to. A list goes on where another file cannot be opened; `get` tells why. */
+  #follow(link: Link): Found | undefined {
+    try {
+      return this.#session.follow(this.#node, this.path, link);
+    } catch (error) {
+      if (link.target.kind === 'hard' || !isH5LogError(error)) throw error;
+      return undefined;
+    }
+  }
+
+  /** An object of this file: what is behind an external link can only be read. */
+  #own(found: Found | undefined): ObjectNode | undefined {
+    if (found && found.session !== this.#session) found.session.writable();
+    return found?.node;
   }
 
   #wrap({ session, node, path: there }: Found, asked: string): Group | Dataset | undefined {
@@ -235,7 +251,7 @@ export class Group {
       this.#session.direct.createHardLink(this.#absolute(checkedPath(path)), this.#absolute(checkedPath(target)));
       return;
     }
-    const node = this.#session.find(this.#node, checkedPath(target))?.node;
+    const node = this.#own(this.#session.find(this.#node, checkedPath(target)));
     if (!node) throw this.#error('NOT_FOUND', `there is no ${this.#absolute(target)} to link to`, target);
     this.#link(path, { kind: 'hard', address: node.address }, node);
   }
@@ -294,7 +310,8 @@ export class Group {
     const session = this.#session;
     const components = namesIn(checkedPath(path));
     const last = components.pop();
-    const above = session.find(path.startsWith('/') ? session.structure.root : this.#node, components.join('/'))?.node;
+    const from = path.startsWith('/') ? session.structure.root : this.#node;
+    const above = this.#own(session.find(from, components.join('/')));
     const name = last === undefined || !above ? undefined : session.storedIn(above, last);
     if (!above || name === undefined || !above.links.has(name))
       throw this.#error('NOT_FOUND', `there is no ${this.#absolute(path)}`, path);
@@ -311,7 +328,7 @@ export class Group {
     let parent = path.startsWith('/') ? session.structure.root : this.#node;
     const missing: string[] = [];
     for (const component of components) {
-      const next = missing.length > 0 ? undefined : session.find(parent, component)?.node;
+      const next = missing.length > 0 ? undefined : this.#own(session.find(parent, component));
       if (next && next.kind !== 'group')
         throw this.#error('EXISTS', `${component} on the way to ${this.#absolute(path)} is not a group`, path);
       if (next) parent = next;

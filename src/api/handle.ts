@@ -29,7 +29,8 @@ export class ObjectHandle {
     const { session, path } = this;
     if (this.#generation !== session.generation) {
       const { kind } = this.#node;
-      const node = session.find(session.structure.root, path)?.node;
+      const found = session.find(session.structure.root, path);
+      const node = found?.session === session ? found.node : undefined;
       if (node?.kind !== kind) {
         const details = { file: session.storage.name, object: path };
         throw new H5LogError('NOT_FOUND', `${path} is no longer a ${kind}`, details);

@@ -1,6 +1,6 @@
 import { RegularData } from '#native';
 import { openBeside } from '#platform';
-import { H5LogError } from '../base/errors.ts';
+import { formatError, H5LogError, inObject } from '../base/errors.ts';
 import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
 import { readSuperblock } from '../hdf5/format/superblock.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
@@ -10,12 +10,14 @@ import type { FlushPlan } from '../log/flush/write.ts';
 import { logNames, type Names, plainNames } from '../log/format/names.ts';
 import type { Log } from '../log/log.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
-import { OrdinaryDataset } from '../log/read/ordinary.ts';
-import { driveSync, type Io } from '../storage/io.ts';
+import { OrdinaryDataset, type OrdinaryOptions } from '../log/read/ordinary.ts';
+import { VirtualDataset, type VirtualSource } from '../log/read/virtual.ts';
+import { driveSync, type Io, onStorage } from '../storage/io.ts';
 import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage, WriteTarget } from '../storage/storage.ts';
-import type { Commit, FileSession, Found, RegularDataset } from './file-session.ts';
-import { findIn, storedIn, storedPath } from './find.ts';
+import type { Commit, Found, RegularDataset } from './file-session.ts';
+import { behind, findIn, type LinkedSession, storedIn, storedPath } from './find.ts';
+import { LinkedFiles, refuse } from './linked.ts';
 import type { Ranks } from './ranks.ts';
 import {
   addLog,
@@ -28,11 +30,14 @@ import {
   type SessionOptions,
 } from './state.ts';
 
+/** Virtual datasets whose shapes depend on one another. */
+const MAX_NESTED = 16;
+
 /**
  * An open file: its present state, the commits made to it, and what its objects share. Users hold {@link File}, {@link Group}
  * and {@link Dataset} instead. Every rank has a session; all make the same changes to its structure, and rank 0 writes it.
  */
-export class Session implements FileSession {
+export class Session implements LinkedSession {
   readonly storage: ByteStorage;
   readonly target: WriteTarget | null;
   readonly comm: Communicator;
@@ -52,12 +57,17 @@ export class Session implements FileSession {
   #regular: RegularData | null = null;
   /** Files with data of this one, by name. */
   readonly #others = new Map<string, ByteStorage>();
+  /** Files that links and virtual datasets name, and whether this is one of them. */
+  readonly #linked: LinkedFiles;
+  readonly #isLinked: boolean;
   /** Ordinary datasets of the present state that were read. */
   #ordinary = new WeakMap<ObjectNode, OrdinaryDataset>();
   /** Counts changes of the file, for caches of the library that reads regular datasets. */
   #changes = 0;
 
-  private constructor(options: SessionOptions, state: FileState) {
+  private constructor(options: SessionOptions, state: FileState, linked?: LinkedFiles) {
+    this.#linked = linked ?? new LinkedFiles();
+    this.#isLinked = linked !== undefined;
     this.storage = options.storage;
     this.target = options.target;
     this.comm = options.ranks.comm;
@@ -75,9 +85,10 @@ export class Session implements FileSession {
     return new Session(options, yield* createState(options));
   }
 
-  static *open(options: SessionOptions): Io<Session> {
+  /** `linked`: those that it was reached from. */
+  static *open(options: SessionOptions, linked?: LinkedFiles): Io<Session> {
     try {
-      return new Session(options, yield* openState(options));
+      return new Session(options, yield* openState(options), linked);
     } catch (error) {
       for (const storage of options.openSubfiles.values()) storage.blocking?.close();
       throw error;
@@ -165,18 +176,23 @@ export class Session implements FileSession {
 
   writable(): void {
     if (this.closed) throw new H5LogError('CLOSED', `${this.storage.name} is closed`, { file: this.storage.name });
-    if (!this.target)
-      throw new H5LogError('READ_ONLY', `${this.storage.name} is open for reading only`, { file: this.storage.name });
+    const { name } = this.storage;
+    const how = this.#isLinked
+      ? 'was opened through an external link and can only be read'
+      : 'is open for reading only';
+    if (!this.target) throw new H5LogError('READ_ONLY', `${name} ${how}`, { file: name });
   }
 
   find(from: ObjectNode, path: string): Found | undefined {
-    const node = findIn(this, from, path);
-    return node && { session: this, node, path };
+    return findIn(this, from, path);
   }
 
   follow(group: ObjectNode, path: string, link: Link): Found | undefined {
-    const node = this.now(this.structure.target(group, link));
-    return node && { session: this, node, path: `${path}/${link.name}` };
+    return behind({ session: this, node: group, path: path === '/' ? '' : path }, link.name, link);
+  }
+
+  linked(name: string): LinkedSession | null {
+    return this.#linked.open(this, this.#options, name, (options) => Session.open(options, this.#linked));
   }
 
   storedIn(group: ObjectNode, name: string): string {
@@ -213,29 +229,50 @@ export class Session implements FileSession {
     });
   }
 
-  ordinary(node: ObjectNode, path: string): OrdinaryDataset | null {
+  ordinary(node: ObjectNode, path: string): OrdinaryDataset {
     const known = this.#ordinary.get(node);
     if (known) return known;
-    const { layout } = this.structure.dataset(node);
-    if (layout?.kind === 'virtual') return null;
     const options = { codecs: this.#options.log.codecs, open: (name: string) => this.#open(name) };
-    const dataset = new OrdinaryDataset(this.structure, node, path, options);
-    this.#ordinary.set(node, dataset);
+    const isVirtual = this.structure.dataset(node).layout?.kind === 'virtual';
+    const dataset = isVirtual
+      ? this.#virtual(node, path, options)
+      : new OrdinaryDataset(this.structure, node, path, options);
+    // A source in this file may grow.
+    if (!isVirtual || !this.target) this.#ordinary.set(node, dataset);
     return dataset;
+  }
+
+  #virtual(node: ObjectNode, path: string, options: OrdinaryOptions): VirtualDataset {
+    const files = this.#linked;
+    // Their shapes may depend on one another.
+    if (files.nested >= MAX_NESTED) throw formatError('virtual datasets lead to one another without end');
+    files.nested++;
+    try {
+      const source = (file: string, name: string) => this.#source(file, name);
+      return this.now(VirtualDataset.open(this.structure, node, path, { ...options, source }));
+    } catch (error) {
+      throw inObject(error, path);
+    } finally {
+      files.nested--;
+    }
+  }
+
+  /** What a virtual dataset shows; null if it is missing. */
+  #source(file: string, name: string): VirtualSource | null {
+    const other = file === '.' ? this : this.linked(file);
+    const found = other && findIn(other, other.structure.root, name);
+    if (found?.node.kind !== 'dataset') return null;
+    const { session, node, path } = found;
+    const dataset = session.logDataset(node, path) ?? session.ordinary(node, path);
+    return { dataset, storage: session === this ? null : session.storage };
   }
 
   /** A file that this one names; null if there is none. */
   #open(name: string): ByteStorage | null {
     const known = this.#others.get(name);
     if (known) return known;
-    const { path, external } = this.#options;
-    if (!external) throw new H5LogError('UNSUPPORTED', `data in the file ${name}, which external: false keeps closed`);
-    if (path === null)
-      throw new H5LogError(
-        'UNSUPPORTED',
-        `data in the file ${name}, which only a file that was opened by its path can find`,
-      );
-    const found = openBeside(path, name);
+    refuse(this.#options, name);
+    const found = openBeside(this.#options.path as string, name);
     if (found) this.#others.set(name, found);
     return found;
   }
@@ -342,12 +379,21 @@ export class Session implements FileSession {
 
   /** For readers: moves to the newest state; false if there is none newer. */
   *refresh(): Io<boolean> {
+    const others = this.#isLinked || this.comm.size > 1 ? false : yield* this.#refreshLinked();
     const isNew = yield* this.#ranks.collectiveIo(this.#hasChanged());
-    if (!this.onAnyRank(isNew)) return false;
+    if (!this.onAnyRank(isNew)) return others;
     this.#use(yield* newestState(this.#options, this.#state));
     this.#changes++;
     this.generation++;
     return true;
+  }
+
+  *#refreshLinked(): Io<boolean> {
+    let isNew = false;
+    for (const other of this.#linked.others) if (yield* onStorage(other.storage, other.refresh())) isNew = true;
+    // Their shapes may be others now.
+    if (isNew) this.#ordinary = new WeakMap();
+    return isNew;
   }
 
   /** Compares the superblock alone: a watching reader asks again and again. */
@@ -381,6 +427,15 @@ export class Session implements FileSession {
   /** Every open file: this one, and its subfiles. */
   get storages(): ByteStorage[] {
     const subfiles = (this.log?.stores ?? []).flatMap(({ storage }) => (storage ? [storage] : []));
-    return [...new Set([this.storage, ...subfiles, ...this.#options.openSubfiles.values(), ...this.#others.values()])];
+    const linked = this.#isLinked ? [] : this.#linked.others.flatMap(({ storages }) => storages);
+    return [
+      ...new Set([
+        this.storage,
+        ...subfiles,
+        ...this.#options.openSubfiles.values(),
+        ...this.#others.values(),
+        ...linked,
+      ]),
+    ];
   }
 }

@@ -56,8 +56,9 @@ function shortAddress(bytes: Uint8Array, at: number, size: number): number {
 
 /** One variable-length value in element bytes. */
 interface HeapSlot extends HeapId {
-  /** Where its 16 bytes begin. */
+  /** Where its 16 bytes begin; fewer in files with short addresses. */
   readonly at: number;
+  readonly size: number;
   /** What its content is made of; uint8 for a string. */
   readonly base: DType;
 }
@@ -69,9 +70,10 @@ export function* heapSlots(dtype: DType, bytes: Uint8Array, count: number): Gene
   for (let i = 0; i < count; i++) {
     for (const { at, dtype: inner } of leaves(dtype, i * size)) {
       const type = fullType(inner);
-      if (type.class === 'vlen') yield { at, base: type.base, ...readHeapId(bytes, at, type.size) };
+      const { size } = type;
+      if (type.class === 'vlen') yield { at, size, base: type.base, ...readHeapId(bytes, at, size) };
       else if (type.class === 'string' && type.variable)
-        yield { at, base: 'uint8', ...readHeapId(bytes, at, type.size) };
+        yield { at, size, base: 'uint8', ...readHeapId(bytes, at, size) };
     }
   }
 }

@@ -1,7 +1,7 @@
 // Opening and creating: from the superblock and its extension (HDF5 file format specification, II.A and II.C) to a structure
 // that can be read, and from there to one that can be changed.
 
-import { atOffset, formatError, H5LogError } from '../base/errors.ts';
+import { atOffset, formatError, H5LogError, isH5LogError } from '../base/errors.ts';
 import { containsReference } from '../dtype/describe.ts';
 import type { Io } from '../storage/io.ts';
 import { ByteWriter } from './format/byte-writer.ts';
@@ -14,6 +14,7 @@ import { HeaderMessage, ObjectNode } from './graph/object-node.ts';
 import type { ObjectTree } from './graph/object-tree.ts';
 import { trackReferences } from './graph/references.ts';
 import type { RawReferences } from './layouts/raw-references.ts';
+import { parseLayout } from './messages/layout.ts';
 import * as MESSAGE from './messages/message-types.ts';
 import { type RawMessage, readHeader } from './read/object-header.ts';
 import { SharedTable } from './read/shared-messages.ts';
@@ -71,12 +72,25 @@ export function* loadEverything(structure: Structure): Io<void> {
       const { dtype, data, count } = attributeParts(attribute, loader.file.lengthSize);
       yield* heap.load(dtype, data, count);
     }
+    yield* loadMappings(structure, node);
     for (const link of node.links.values()) {
       const target = yield* loader.follow(link);
       if (target) all.add(target);
     }
   }
   for (const node of all) loader.complete.add(node);
+}
+
+/** Loads what says where the data of a virtual dataset is. One that is damaged fails when it is read. */
+function* loadMappings({ heap, loader }: Structure, node: ObjectNode): Io<void> {
+  const message = node.message(MESSAGE.layout);
+  if (!message) return;
+  try {
+    const layout = parseLayout(new Cursor(message.content, message.offset), loader.file);
+    if (layout.kind === 'virtual' && layout.heap > 0) yield* heap.object(layout.heap, layout.index);
+  } catch (error) {
+    if (!isH5LogError(error, 'FORMAT')) throw error;
+  }
 }
 
 /**

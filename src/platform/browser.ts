@@ -32,6 +32,7 @@ export function remoteUrl(source: string | URL): string | undefined {
 export {
   needsPath as createTarget,
   needsPath as joinTarget,
+  needsPath as linkedFile,
   needsPath as nodeStorage,
   needsPath as openBeside,
   needsPath as openSource,

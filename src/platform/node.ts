@@ -6,6 +6,7 @@ export {
   createSource,
   createTarget,
   joinTarget,
+  linkedFile,
   openBeside,
   openForReading,
   openSource,

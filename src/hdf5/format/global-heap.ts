@@ -1,6 +1,7 @@
 // The global heap, which holds values of variable length: collections are read and built (HDF5 file format specification,
 // III.E).
 
+import { formatError } from '../../base/errors.ts';
 import { visitHeapIds } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
@@ -75,6 +76,14 @@ export class GlobalHeap {
     const { objects, size } = yield* readCollection(this.#file, address);
     this.#collectionBytes.spend(size, address, 'global heap collections');
     this.#collections.set(address, objects);
+  }
+
+  /** The object at an address and index. */
+  *object(address: number, index: number): Io<Uint8Array> {
+    if (!this.#collections.has(address)) yield* this.#read(address);
+    const content = this.get(address, index);
+    if (!content) throw formatError(`object ${index} of the heap at ${address} is missing`);
+    return content;
   }
 
   get(address: number, index: number): Uint8Array | undefined {

@@ -47,12 +47,12 @@ export function dataReader(file: FileBytes, parts: DatasetParts, options: DataOp
       return new ChunkReader(file, data, options.cache, options.codecs);
     }
     case 'virtual':
-      throw new H5LogError('UNSUPPORTED', 'virtual datasets cannot be read yet');
+      throw new H5LogError('UNSUPPORTED', 'a virtual dataset has no data of its own');
   }
 }
 
 /** The fill value; null: zeros. One that does not fit its type is as good as none. */
-function fillOf({ fill, type }: DatasetParts): Uint8Array | null {
+export function fillOf({ fill, type }: DatasetParts): Uint8Array | null {
   return fill.value instanceof Uint8Array && fill.value.length === type.size ? fill.value : null;
 }
 

@@ -2,6 +2,8 @@
 
 import { lookup3 } from '../../base/checksum.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
+import { type Cursor, checkSum } from '../format/cursor.ts';
+import { parseSelection, type StoredSelection } from '../messages/selection.ts';
 
 /** A box, or if repeated, in dimension d `times[d]` boxes, one every `stride[d]` elements. */
 interface Hyperslab {
@@ -16,6 +18,32 @@ export interface Mapping {
   readonly dataset: string;
   readonly source: Hyperslab;
   readonly target: Hyperslab;
+}
+
+/** The same as a file stores it, with any selections and with names that may hold the number of a block. */
+export interface StoredMapping {
+  readonly file: string;
+  readonly dataset: string;
+  readonly source: StoredSelection;
+  readonly target: StoredSelection;
+}
+
+/** Decodes the heap object with the mappings of a virtual dataset. */
+export function parseMappings(cursor: Cursor, lengthSize: number): StoredMapping[] {
+  if (cursor.left < 4) cursor.fail(`mappings in ${cursor.left} bytes`);
+  checkSum(cursor, cursor.end - 4, cursor.base, ' of the mappings');
+  cursor.end -= 4;
+  cursor.at = 0;
+  cursor.expect(0, 'version of the mappings');
+  const count = cursor.uint(lengthSize);
+  const mappings: StoredMapping[] = [];
+  for (let i = 0; i < count; i++) {
+    const file = cursor.cstring('name of a source file');
+    const dataset = cursor.cstring('name of a source dataset');
+    const source = parseSelection(cursor);
+    mappings.push({ file, dataset, source, target: parseSelection(cursor) });
+  }
+  return mappings;
 }
 
 /** Encodes the heap object with the mappings of a virtual dataset. */

@@ -5,7 +5,7 @@ import type { Codecs } from '../../filter/pipeline.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { ObjectTree } from '../../hdf5/graph/object-tree.ts';
-import { ContiguousReader, type DataReader, dataReader } from '../../hdf5/layouts/data-reader.ts';
+import { ContiguousReader, type DataReader, dataReader, fillOf } from '../../hdf5/layouts/data-reader.ts';
 import { externalBytes, type OpenOther } from '../../hdf5/layouts/external.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import type { Blocks } from '../../space/select.ts';
@@ -13,7 +13,7 @@ import type { Io } from '../../storage/io.ts';
 import { Elements } from '../post/elements.ts';
 
 /** What reading needs besides the file. */
-interface OrdinaryOptions {
+export interface OrdinaryOptions {
   readonly codecs: Codecs | undefined;
   /** Opens files that hold data of this one. */
   readonly open: OpenOther;
@@ -27,8 +27,8 @@ export class OrdinaryDataset {
   /** A NULL dataspace has no elements; a scalar, which has no dimensions either, has one. */
   readonly isNull: boolean;
   readonly elements: Elements;
+  readonly parts: DatasetParts;
   readonly #tree: ObjectTree;
-  readonly #parts: DatasetParts;
   readonly #options: OrdinaryOptions;
   #reader: DataReader | null = null;
 
@@ -37,11 +37,16 @@ export class OrdinaryDataset {
     this.node = node;
     this.path = path;
     this.#options = options;
-    this.#parts = tree.dataset(node);
-    const { space, dtype } = this.#parts;
+    this.parts = tree.dataset(node);
+    const { space, dtype } = this.parts;
     this.shape = space.kind === 'simple' ? space.shape : [];
     this.isNull = space.kind === 'null';
     this.elements = new Elements(dtype);
+  }
+
+  /** The fill value; null: zeros. */
+  get fill(): Uint8Array | null {
+    return fillOf(this.parts);
   }
 
   /** File offset of its header. */
@@ -62,7 +67,7 @@ export class OrdinaryDataset {
   *#open(): Io<DataReader> {
     const { loader, chunks } = this.#tree;
     const external = this.node.message(MESSAGE.externalFiles);
-    if (!external) return dataReader(loader.file, this.#parts, { cache: chunks, codecs: this.#options.codecs });
+    if (!external) return dataReader(loader.file, this.parts, { cache: chunks, codecs: this.#options.codecs });
     const files = yield* externalBytes(loader.file, external, this.#options.open);
     return new ContiguousReader(files, 0, this.shape, this.elements.size);
   }

@@ -23,7 +23,7 @@ export interface ReadRequest {
 }
 
 /** Boxes of a dataset as they were when the read was asked for. */
-interface FixedBoxes {
+export interface FixedBoxes {
   /** Reads them one after the other into packed bytes. */
   read(packed: Uint8Array): Io<void>;
   /** Finds what elements refer to outside of themselves; not needed for most types. */
@@ -60,7 +60,7 @@ export class Reading {
     this.#packed = direct
       ? (bytesOf(request.into) as Uint8Array<ArrayBuffer>)
       : room(source, blocks.size * elements.size);
-    this.#boxes = 'log' in source ? new LogBoxes(source, blocks, deferred) : source.boxes(blocks);
+    this.#boxes = boxesOf(source, blocks, deferred);
   }
 
   /** `deferred`: other code may run before the read is finished. */
@@ -159,6 +159,11 @@ export class Reading {
     putInto(target, memory, ordered, elements.size);
     return raw ? target : this.#decoded(target, sizeOf(shape));
   }
+}
+
+/** Fixes what a read of blocks will see. */
+export function boxesOf(source: LogDataset | OrdinaryDataset, blocks: Blocks, deferred: boolean): FixedBoxes {
+  return 'log' in source ? new LogBoxes(source, blocks, deferred) : source.boxes(blocks);
 }
 
 /** Boxes of a dataset of the log. They are read one after the other, then what was pending is copied over them. */

@@ -1,5 +1,5 @@
-import { existsSync, linkSync, renameSync, unlinkSync } from 'node:fs';
-import { dirname, isAbsolute, join } from 'node:path';
+import { existsSync, linkSync, renameSync, statSync, unlinkSync } from 'node:fs';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { H5LogError } from '../../base/errors.ts';
 import { type ByteStorage, plainTarget, type Source, storageFailure, type WriteTarget } from '../storage.ts';
 import { type Blocking, readableAfterClose } from './after-close.ts';
@@ -15,9 +15,25 @@ export function openForReading(path: string | URL): ByteStorage {
 
 /** Opens a file that the file at `path` names, for reading: where an absolute name says, else beside it, else from the working directory. */
 export function openBeside(path: string, name: string): ByteStorage | null {
-  for (const place of isAbsolute(name) ? [name] : [join(dirname(path), name), name])
-    if (name !== '' && existsSync(place)) return openForReading(place);
-  return null;
+  const place = (isAbsolute(name) ? [name] : [join(dirname(path), name), name]).find(isFile);
+  return place === undefined ? null : openForReading(resolve(place));
+}
+
+/**
+ * The path of an HDF5 file that the file at `path` names, null if there is none, by the rules of libhdf5 for external links: where an
+ * absolute name says; else, and for its last part if nothing is there, beside the file, in the working directory, and beside the
+ * file that a symbolic link leads to.
+ */
+export function linkedFile(path: string, name: string): string | null {
+  const rest = isAbsolute(name) ? basename(name) : name;
+  const places = [name, join(dirname(path), rest), rest, join(dirname(realFile(path)), rest)];
+  const place = places.slice(isAbsolute(name) ? 0 : 1).find(isFile);
+  return place === undefined ? null : resolve(place);
+}
+
+/** Not a directory, and nothing that would never end, such as a pipe. */
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
 }
 
 /** Opens an existing file for writing and takes its write lock. */

@@ -758,6 +758,129 @@ def virtuals():
     file('virtual-texts', texts)
 
 
+    def selections(opened, rng):
+        path = source(name_of('selections'), (6, 8, 10))
+        whole = (6, 8, 10)
+        pieces = slab(whole, (0, 1, 2), (2, 3, 2), (3, 2, 4), (2, 1, 3))
+        virtual(opened, 'blocks in three dimensions', (4, 3, 6), [(everything((4, 3, 6)), path, 'data', pieces)])
+        virtual(opened, 'spread in three dimensions', (9, 9, 20), [(slab((9, 9, 20), (1, 0, 1), (2, 3, 3), (4, 3, 6), (2, 1, 2)), path, 'data', pieces)], fill=np.array(-2, '<i4'))
+        virtual(opened, 'as a line', (72,), [(everything((72,)), path, 'data', pieces)])
+        virtual(opened, 'a line in pieces', (200,), [(slab((200,), (3,), (24,), (8,), (3,)), path, 'data', pieces)], fill=np.array(-3, '<i4'))
+        virtual(opened, 'as a plane', (48, 10), [(everything((48, 10)), path, 'data', everything(whole))])
+        virtual(opened, 'transposed shape', (10, 8, 6), [(everything((10, 8, 6)), path, 'data', everything(whole))])
+        united = slab(whole, (0, 0, 0), (2, 2, 5))
+        united.select_hyperslab((1, 1, 3), (3, 4, 4), op=h5s.SELECT_OR)
+        united.select_hyperslab((5, 0, 0), (1, 8, 1), op=h5s.SELECT_OR)
+        n = united.get_select_npoints()
+        virtual(opened, 'from a union', (n,), [(everything((n,)), path, 'data', united)])
+        virtual(opened, 'a union to a union', whole, [(united, path, 'data', united)], fill=np.array(-4, '<i4'))
+        virtual(opened, 'to a union', whole, [(united, path, 'data', slab(whole, (0, 0, 0), (1, 1, 1), block=(1, n // 10, 10)) if n % 10 == 0 and n <= 80 else united)])
+        holes = slab(whole, (0, 0, 0), whole)
+        holes.select_hyperslab((1, 1, 1), (3, 4, 5), op=h5s.SELECT_NOTB)
+        n = holes.get_select_npoints()
+        virtual(opened, 'with a hole', (n // 4, 4) if n % 4 == 0 else (n,), [(everything((n // 4, 4) if n % 4 == 0 else (n,)), path, 'data', holes)])
+        virtual(opened, 'overlapping', (6, 8, 10), [(everything(whole), path, 'data', everything(whole)), (slab(whole, (0, 0, 0), (3, 8, 10)), path, 'data', slab(whole, (3, 0, 0), (3, 8, 10))),
+                                                   (slab(whole, (1, 1, 1), (1, 2, 3)), 'no such file.h5', 'data', everything((1, 2, 3)))])
+    file('virtual-selections', selections)
+
+    def ends(opened, rng):
+        path = source(name_of('ends'), (10, 6), maximum=(None, 6))
+        u = UNLIMITED
+        rows = lambda: slab((10, 6), (0, 0), (u, 6), maximum=(u, 6))
+        minus = np.array(-9, '<i4')
+        virtual(opened, 'two', (3, 12), [(slab((3, 12), (0, 0), (u, 6), maximum=(u, 12)), path, 'data', rows()),
+                                         (slab((3, 12), (4, 6), (u, 6), maximum=(u, 12)), path, 'data', rows())], maximum=(u, 12), fill=minus)
+        virtual(opened, 'missing', (3, 6), [(slab((3, 6), (0, 0), (u, 6), maximum=(u, 6)), 'no such file.h5', 'data', rows())], maximum=(u, 6), fill=minus)
+        virtual(opened, 'missing beside fixed', (7, 12), [(slab((7, 12), (0, 0), (u, 6), maximum=(u, 12)), 'no such file.h5', 'data', rows()),
+                                                          (slab((7, 12), (0, 6), (5, 6), maximum=(u, 12)), path, 'data', slab((10, 6), (0, 0), (5, 6)))], maximum=(u, 12), fill=minus)
+        virtual(opened, 'blocks of other sizes', (3, 6), [(slab((3, 6), (1, 0), (u, 1), (5, 6), (3, 6), maximum=(u, 6)), path, 'data',
+                                                           slab((10, 6), (0, 0), (u, 1), (4, 6), (2, 6), maximum=(u, 6)))], maximum=(u, 6), fill=minus)
+        virtual(opened, 'columns', (6, 3), [(slab((6, 3), (0, 0), (6, u), maximum=(6, u)), path, 'data', rows())], maximum=(6, u), fill=minus)
+        virtual(opened, 'behind the end', (3, 6), [(slab((3, 6), (2, 0), (u, 6), maximum=(u, 6)), path, 'data', slab((10, 6), (12, 0), (u, 6), maximum=(u, 6)))], maximum=(u, 6), fill=minus)
+        virtual(opened, 'one block', (3, 6), [(slab((3, 6), (1, 0), (1, 1), (1, 1), (u, 6), maximum=(u, 6)), path, 'data', slab((10, 6), (3, 0), (1, 1), (1, 1), (u, 6), maximum=(u, 6)))], maximum=(u, 6), fill=minus)
+    file('virtual-ends', ends)
+
+    def numbered(opened, rng):
+        u = UNLIMITED
+        with h5py.File(name_of('numbered', '100%-1'), 'w') as other:
+            for i in (0, 1, 3):
+                other[f'%{i} data'] = np.arange(12, dtype='<i4') + 100 * i
+        virtual(opened, 'percent', (2, 12), [(slab((2, 12), (1, 0), (u, 1), (2, 12), (1, 12), maximum=(u, 12)), name_of('numbered', '100%%-1'), '%%%b data', everything((12,)))],
+                maximum=(u, 12), fill=np.array(-1, '<i4'))
+        virtual(opened, 'none', (4, 12), [(slab((4, 12), (0, 0), (u, 1), (1, 12), (1, 12), maximum=(u, 12)), 'no file %b.h5', 'data', everything((12,)))], maximum=(u, 12))
+        virtual(opened, 'fixed percent', (12,), [(everything((12,)), name_of('numbered', '100%%-1'), '%%3 data', everything((12,)))])
+        virtual(opened, 'columns', (12, 4), [(slab((12, 4), (0, 0), (1, u), (12, 2), (12, 1), maximum=(12, u)), name_of('numbered', '100%%-1'), '%%%b data', everything((12,)))],
+                maximum=(12, u), fill=np.array(-1, '<i4'))
+    file('virtual-numbered', numbered)
+
+    def stored(opened, rng):
+        names = []
+        for i, options in enumerate(({'compression': 'gzip', 'shuffle': True}, {'compression': 'lzf'}, {'fletcher32': True, 'maxshape': (None, None)}, {'scaleoffset': 0}, {'maxshape': (None, 30)}, {'track_times': False})):
+            names.append(name_of('stored', i))
+            with h5py.File(names[-1], 'w', libver=('earliest', 'latest')[i % 2]) as other:
+                data = rng.integers(0, 1000, (40, 30)).astype('<i4')
+                other.create_dataset('deep/data', data=data, chunks=None if 'track_times' in options else (7, 11), **options)
+        virtual(opened, 'joined', (240, 30), [(slab((240, 30), (40 * i, 0), (40, 30)), name, '/deep/data', everything((40, 30))) for i, name in enumerate(names)])
+        virtual(opened, 'interleaved', (240, 30), [(slab((240, 30), (i, 0), (40, 30), (6, 1)), name, 'deep/data', everything((40, 30))) for i, name in enumerate(names)])
+        virtual(opened, 'every third column', (40, 60), [(slab((40, 60), (0, 10 * i), (40, 10)), name, 'deep/data', slab((40, 30), (0, 1), (40, 10), (1, 3))) for i, name in enumerate(names)])
+    file('virtual-stored', stored)
+
+    def nested(opened, rng):
+        path = source(name_of('nested', 0), (10, 6), maximum=(None, 6))
+        for i in range(1, 4):
+            with h5py.File(name_of('nested', i), 'w', libver='latest') as other:
+                virtual(other, 'data', (10, 6), [(slab((10, 6), (0, 0), (UNLIMITED, 6), maximum=(UNLIMITED, 6)), name_of('nested', i - 1), 'data', slab((10, 6), (0, 0), (UNLIMITED, 6), maximum=(UNLIMITED, 6)))],
+                        maximum=(UNLIMITED, 6))
+        virtual(opened, 'rows', (2, 6), [(slab((2, 6), (0, 0), (UNLIMITED, 6), maximum=(UNLIMITED, 6)), name_of('nested', 3), 'data', slab((10, 6), (4, 0), (UNLIMITED, 6), maximum=(UNLIMITED, 6)))], maximum=(UNLIMITED, 6))
+        virtual(opened, 'corner', (3, 3), [(everything((3, 3)), name_of('nested', 3), 'data', slab((10, 6), (1, 1), (3, 3), (3, 2)))])
+        opened['link'] = h5py.ExternalLink(name_of('nested', 3), 'data')
+        virtual(opened, 'through a link', (10, 6), [(everything((10, 6)), '.', 'link', everything((10, 6)))])
+    file('virtual-nested', nested)
+
+    def many(opened, rng):
+        with h5py.File(name_of('many'), 'w') as other:
+            for i in range(300):
+                other[f'{i}'] = np.arange(20, dtype='<i2') + 20 * i
+        virtual(opened, 'rows', (300, 20), [(slab((300, 20), (299 - i, 0), (1, 20)), name_of('many'), f'{i}', everything((20,))) for i in range(300)])
+        virtual(opened, 'tiles', (15, 400), [(slab((15, 400), (i % 15, 20 * (i // 15)), (1, 20)), name_of('many'), f'{i}', everything((20,))) for i in range(300)], h5t.IEEE_F32LE)
+    file('virtual-many', many)
+
+    def other_types(opened, rng):
+        path = name_of('other-types')
+        three = compound(24, ('a', 0, h5t.STD_I32LE), ('b', 8, h5t.IEEE_F64LE), ('c', 16, h5t.STD_U16BE))
+        colours = h5t.enum_create(h5t.STD_I8LE)
+        for name, number in (('RED', 1), ('GREEN', 2), ('BLUE', 3)):
+            colours.enum_insert(name.encode(), number)
+        others = h5t.enum_create(h5t.STD_I16BE)
+        for name, number in (('BLUE', 30), ('RED', 10), ('GREEN', 20)):
+            others.enum_insert(name.encode(), number)
+        with h5py.File(path, 'w') as other:
+            write(create(other, 'records', three, (20,)), rng.bytes(480))
+            write(create(other, 'colours', colours, (6,)), bytes([1, 2, 3, 3, 2, 1]))
+            other.create_dataset('words', data=np.array([b'one', b'two', b'three', b'fourteen'], 'S8'))
+            other.create_dataset('variable', data=['one', 'zwei', '', 'quatre ans'], dtype=h5py.string_dtype())
+            ragged = other.create_dataset('ragged', (4,), dtype=h5py.vlen_dtype('<i4'))
+            for i in range(4):
+                ragged[i] = np.arange(i) * 7
+            other.create_dataset('wide', data=np.array([2**40, -(2**40), 300, -1, 7], '<i8'))
+            other.create_dataset('arrays', data=np.arange(24, dtype='<i2').reshape(4, 6), dtype='<i2')
+        virtual(opened, 'fewer fields', (20,), [(everything((20,)), path, 'records', everything((20,)))], compound(8, ('c', 0, h5t.STD_I32LE), ('a', 4, h5t.STD_I32BE)))
+        virtual(opened, 'colours', (6,), [(everything((6,)), path, 'colours', everything((6,)))], others)
+        virtual(opened, 'colours as numbers', (6,), [(everything((6,)), path, 'colours', everything((6,)))], h5t.STD_I32LE)
+        short = h5t.C_S1.copy()
+        short.set_size(5)
+        short.set_strpad(h5t.STR_SPACEPAD)
+        virtual(opened, 'words', (4,), [(everything((4,)), path, 'words', everything((4,)))], short)
+        text = h5t.C_S1.copy()
+        text.set_size(h5t.VARIABLE)
+        text.set_cset(h5t.CSET_UTF8)
+        virtual(opened, 'variable', (2, 4), [(slab((2, 4), (i, 0), (1, 4)), path, 'variable', everything((4,))) for i in range(2)], text)
+        virtual(opened, 'ragged', (8,), [(slab((8,), (i,), (4,), (2,)), path, 'ragged', everything((4,))) for i in range(2)], h5t.vlen_create(h5t.STD_I32LE))
+        virtual(opened, 'cut', (5,), [(everything((5,)), path, 'wide', everything((5,)))], h5t.STD_I8BE)
+        virtual(opened, 'unsigned', (5,), [(everything((5,)), path, 'wide', everything((5,)))], h5t.STD_U16LE)
+    file('virtual-other-types', other_types)
+
+
 for part in (layouts, contents, plain, types, structure, virtuals):
     part()
 print(f'{made} files')

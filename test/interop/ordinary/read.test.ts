@@ -13,7 +13,7 @@ import { type ExpectedFile, type ExpectedObject, makeCorpus, valuesOf } from './
 const folder = temporaryDirectory();
 
 /** Not read yet: links to other files, regions, virtual data without limits. */
-const LATER = /^(links-|type-references-|virtual-unlimited)/;
+const LATER = /^(type-references-)/;
 
 withOracle('python', 'ordinary files of h5py', () => {
   const corpus = makeCorpus(folder);
