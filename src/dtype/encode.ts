@@ -33,8 +33,25 @@ interface HeapItem {
   readonly content: Encoded;
 }
 
+/**
+ * Takes what does not lie in the elements: contents of variable-length values, and references. A content is opened, written to
+ * `chunk` from `at` on, and closed. See hdf5/format/pending-heap.ts.
+ */
+export interface ValueSink {
+  readonly chunk: Uint8Array;
+  readonly at: number;
+  /** Makes room for a content of up to `size` bytes, in place of one that was opened and not closed. */
+  open(size: number): void;
+  /** Ends a content of `size` bytes, and writes the heap id of `length` elements to `bytes`. */
+  close(size: number, length: number, bytes: Uint8Array, idAt: number): void;
+  /** Writes a reference to the object at a path to `bytes`. */
+  reference(path: string, bytes: Uint8Array, at: number): void;
+}
+
 export interface Encoded {
   readonly bytes: Uint8Array;
+  /** Takes contents and references, instead of the two lists. */
+  readonly sink?: ValueSink | undefined;
   /** Heap ids in `bytes` whose address (at + 4, u64) and index (at + 12, u32) are still 0; empty sequences are not listed. */
   readonly heap: HeapItem[];
   /** Object references in `bytes` that are still 0; null references are not listed. */
@@ -71,9 +88,9 @@ export class ColumnRows {
  * Encodes `count` elements: a typed array, an array of values, or, for a count of 1, also the value alone.
  * Numbers are converted with HDF5's rules; everything else must fit exactly or throws DTYPE.
  */
-export function encodeValues(dtype: DType, values: unknown, count: number): Encoded {
+export function encodeValues(dtype: DType, values: unknown, count: number, sink?: ValueSink): Encoded {
   if (values instanceof ColumnRows && values.length === count)
-    return encodeRows(dtype, values, allocate(count * fullType(dtype).size), 0);
+    return encodeRows(dtype, values, allocate(count * fullType(dtype).size), 0, sink);
   let list: ArrayLike<unknown>;
   if (isList(dtype, values, count)) list = values;
   else if (count === 1) list = [values];
@@ -82,20 +99,26 @@ export function encodeValues(dtype: DType, values: unknown, count: number): Enco
   if (list.length !== count) {
     throw new H5LogError('SHAPE', `expected ${count} values of ${describeType(dtype)}, got ${list.length}`);
   }
-  return encodeList(dtype, list);
+  return encodeList(dtype, list, sink);
 }
 
-function encodeList(dtype: DType, list: ArrayLike<unknown>): Encoded {
+function encodeList(dtype: DType, list: ArrayLike<unknown>, sink: ValueSink | undefined): Encoded {
   const { size } = fullType(dtype);
-  const encoded: Encoded = { bytes: allocate(list.length * size), heap: [], references: [] };
+  const encoded: Encoded = { bytes: allocate(list.length * size), sink, heap: [], references: [] };
   encodeInto(encoded, dtype, list, list.length, 0, size);
   return encoded;
 }
 
 /** Encodes rows into `bytes` from `at` on. */
-export function encodeRows(dtype: DType, { columns, length }: ColumnRows, bytes: Uint8Array, at: number): Encoded {
+export function encodeRows(
+  dtype: DType,
+  { columns, length }: ColumnRows,
+  bytes: Uint8Array,
+  at: number,
+  sink?: ValueSink,
+): Encoded {
   const type = fullType(dtype) as CompoundType;
-  const encoded: Encoded = { bytes, heap: [], references: [] };
+  const encoded: Encoded = { bytes, sink, heap: [], references: [] };
   encodeFields(encoded, type, length, at, type.size, (name) => columns[name] as ArrayLike<unknown>);
   return encoded;
 }
@@ -173,7 +196,7 @@ function encodeInto(
         const value = list[i];
         if (!isArrayLike(value)) throw mismatch('an array', type, value);
         if (value.length === 0) continue;
-        addHeapItem(to, type, at + i * stride, value.length, encodeList(type.base, value));
+        encodeSequence(to, type, value, at + i * stride);
       }
       return;
     case 'string':
@@ -289,25 +312,78 @@ function encodeArray(to: Encoded, type: ArrayType, value: unknown, at: number): 
   encodeInto(to, type.base, value, length, at, fullType(type.base).size);
 }
 
-function addHeapItem(to: Encoded, type: VlenType | StringType, at: number, length: number, content: Encoded): void {
+function encodeSequence(to: Encoded, type: VlenType, value: ArrayLike<unknown>, at: number): void {
+  const { sink } = to;
+  const { length } = value;
+  if (!sink) {
+    addHeapItem(to, type, at, length, encodeList(type.base, value, undefined));
+    return;
+  }
+  checkHeapItem(type, length);
+  const { size } = fullType(type.base);
+  const bytes = length * size;
+  if (storedNumber(type.base)) {
+    sink.open(bytes);
+    encodeInto({ ...to, bytes: sink.chunk }, type.base, value, length, sink.at, size);
+  } else {
+    // Contents inside of it come before it.
+    const content = encodeList(type.base, value, sink);
+    sink.open(bytes);
+    sink.chunk.set(content.bytes, sink.at);
+  }
+  sink.close(bytes, length, to.bytes, at);
+}
+
+function checkHeapItem(type: VlenType | StringType, length: number): void {
   if (type.size !== HEAP_ID_SIZE)
     throw new H5LogError('UNSUPPORTED', `${describeType(type)} of a file with short addresses cannot be written`);
   if (length > 0xffffffff)
     throw new H5LogError('SHAPE', `a variable-length value holds 2^32-1 elements, got ${length}`);
+}
+
+function addHeapItem(to: Encoded, type: VlenType | StringType, at: number, length: number, content: Encoded): void {
+  checkHeapItem(type, length);
   new DataView(to.bytes.buffer, to.bytes.byteOffset).setUint32(at, length, true);
   to.heap.push({ at, length, content });
 }
 
 function encodeString(to: Encoded, type: StringType, value: unknown, at: number): void {
   if (typeof value !== 'string') throw mismatch('a string', type, value);
+  const { sink } = to;
+  if (sink && type.variable && value.length <= SHORT) {
+    checkHeapItem(type, value.length);
+    sink.open(value.length);
+    if (asciiInto(value, sink.chunk, sink.at)) {
+      sink.close(value.length, value.length, to.bytes, at);
+      return;
+    }
+  }
   const bytes = textBytes(value, type);
   if (!type.variable) {
     to.bytes.set(bytes, at);
     if (type.pad === 'space') to.bytes.fill(0x20, at + bytes.length, at + type.size);
+  } else if (sink) {
+    checkHeapItem(type, bytes.length);
+    sink.open(bytes.length);
+    sink.chunk.set(bytes, sink.at);
+    sink.close(bytes.length, bytes.length, to.bytes, at);
   } else {
     // An empty text is in the heap too, as libhdf5 has it: the null id is a null pointer in C, which tools show as NULL.
     addHeapItem(to, type, at, bytes.length, { bytes, heap: [], references: [] });
   }
+}
+
+/** Up to this length a loop is faster than the encoder. */
+const SHORT = 48;
+
+/** Writes a text of ASCII characters other than NUL; false if it has others. */
+function asciiInto(text: string, bytes: Uint8Array, at: number): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === 0 || code > 0x7f) return false;
+    bytes[at + i] = code;
+  }
+  return true;
 }
 
 function encodeOpaque(bytes: Uint8Array, type: DType, value: unknown, at: number): void {
@@ -323,6 +399,7 @@ function encodeReference(to: Encoded, type: ReferenceType, value: unknown, at: n
   else if (typeof value !== 'string') throw mismatch('a path', type, value);
   else if (value !== '') {
     if (type.to !== 'object') throw mismatch("'', the null reference,", type, value);
-    to.references.push({ at, path: value });
+    if (to.sink) to.sink.reference(value, to.bytes, at);
+    else to.references.push({ at, path: value });
   }
 }

@@ -38,13 +38,16 @@ interface HeapId {
 
 /** `size` is that of the heap id: 16 bytes, fewer in files with short addresses. */
 export function readHeapId(bytes: Uint8Array, at: number, size: number): HeapId {
-  const length = readUint32(bytes, at);
-  const index = readUint32(bytes, at + size - 4);
   return {
-    length,
-    address: size === HEAP_ID_SIZE ? readAddress(bytes, at + 4) : shortAddress(bytes, at + 4, size - 8),
-    index,
+    length: readUint32(bytes, at),
+    address: heapAddress(bytes, at, size),
+    index: readUint32(bytes, at + size - 4),
   };
+}
+
+/** The address in a heap id of `size` bytes. */
+function heapAddress(bytes: Uint8Array, at: number, size: number): number {
+  return size === HEAP_ID_SIZE ? readAddress(bytes, at + 4) : shortAddress(bytes, at + 4, size - 8);
 }
 
 /** All ones is the undefined address, which gives 0. */
@@ -61,6 +64,84 @@ interface HeapSlot extends HeapId {
   readonly size: number;
   /** What its content is made of; uint8 for a string. */
   readonly base: DType;
+}
+
+/** A part of an element that points elsewhere: a heap id, or a reference. Parts of arrays are repeated. */
+export interface Pointer {
+  /** Where it begins, from the start of what it is a part of. */
+  readonly at: number;
+  /** null: a group of pointers that is repeated. */
+  readonly kind: 'heap' | 'object' | 'region' | null;
+  /** Bytes of a heap id. */
+  readonly size: number;
+  /** What the content of a heap id is made of; uint8 for a string. */
+  readonly base: DType;
+  readonly repeat: number;
+  readonly stride: number;
+  readonly inner: readonly Pointer[];
+}
+
+const NO_POINTERS: readonly Pointer[] = [];
+const known = new WeakMap<object, readonly Pointer[]>();
+
+/** The pointers in an element of a type; none for most types. References of other kinds are opaque here. */
+export function pointersOf(dtype: DType): readonly Pointer[] {
+  if (typeof dtype === 'string') return NO_POINTERS;
+  let list = known.get(dtype);
+  if (!list) {
+    list = containsVlen(dtype) || containsReference(dtype) ? findPointers(dtype, 0) : NO_POINTERS;
+    known.set(dtype, list);
+  }
+  return list;
+}
+
+function findPointers(dtype: DType, at: number): Pointer[] {
+  const type = fullType(dtype);
+  const one = { at, size: type.size, base: 'uint8' as DType, repeat: 1, stride: 0, inner: NO_POINTERS };
+  switch (type.class) {
+    case 'compound':
+      return type.fields.flatMap((field) => findPointers(field.dtype, at + field.offset));
+    case 'array': {
+      const inner = findPointers(type.base, 0);
+      const stride = fullType(type.base).size;
+      return inner.length === 0 ? [] : [{ ...one, kind: null, repeat: type.size / stride, stride, inner }];
+    }
+    case 'vlen':
+      return [{ ...one, kind: 'heap', base: type.base }];
+    case 'string':
+      return type.variable ? [{ ...one, kind: 'heap' }] : [];
+    case 'reference':
+      return type.to === 'other' ? [] : [{ ...one, kind: type.to }];
+    default:
+      return [];
+  }
+}
+
+/** Visits every pointer in `count` elements, null ones too, with its place in `bytes`. Allocates nothing for an element. */
+export function visitPointers(
+  dtype: DType,
+  bytes: Uint8Array,
+  count: number,
+  visit: (at: number, pointer: Pointer) => void,
+): void {
+  const { size } = checkLength(dtype, bytes, count);
+  const pointers = pointersOf(dtype);
+  if (pointers.length > 0) repeatVisit(pointers, 0, count, size, visit);
+}
+
+function repeatVisit(
+  pointers: readonly Pointer[],
+  from: number,
+  count: number,
+  stride: number,
+  visit: (at: number, pointer: Pointer) => void,
+): void {
+  for (let i = 0, at = from; i < count; i++, at += stride) {
+    for (const pointer of pointers) {
+      if (pointer.kind) visit(at + pointer.at, pointer);
+      else repeatVisit(pointer.inner, at + pointer.at, pointer.repeat, pointer.stride, visit);
+    }
+  }
 }
 
 /** Every heap id in `bytes` itself, empty ones too, in ascending order within each element. */
@@ -88,20 +169,18 @@ export function visitHeapIds(
   count: number,
   visit: (address: number, index: number, length: number) => Uint8Array | undefined,
 ): void {
-  for (const { length, address, index, base } of heapSlots(dtype, bytes, count)) {
-    if (address === 0 || length === 0) continue;
-    const content = visit(address, index, length);
-    if (content && (containsVlen(base) || containsReference(base))) visitHeapIds(base, content, length, visit);
-  }
-  visitReferences(
-    dtype,
-    bytes,
-    count,
-    () => {},
-    (_at, address, index) => {
-      visit(address, index, 0);
-    },
-  );
+  visitPointers(dtype, bytes, count, (at, { kind, size, base }) => {
+    if (kind === 'region') {
+      const address = readAddress(bytes, at);
+      if (address !== 0) visit(address, readUint32(bytes, at + 8), 0);
+    }
+    if (kind !== 'heap') return;
+    const length = readUint32(bytes, at);
+    const address = heapAddress(bytes, at, size);
+    if (address === 0 || length === 0) return;
+    const content = visit(address, readUint32(bytes, at + size - 4), length);
+    if (content && pointersOf(base).length > 0) visitHeapIds(base, content, length, visit);
+  });
 }
 
 /**

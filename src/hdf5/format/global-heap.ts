@@ -2,59 +2,147 @@
 // III.E).
 
 import { formatError } from '../../base/errors.ts';
-import { visitHeapIds } from '../../dtype/heap-ids.ts';
+import { type Pointer, pointersOf, visitHeapIds } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
 import { putU64 } from './byte-writer.ts';
+import { Cursor } from './cursor.ts';
 import { Budget, type FileBytes } from './file-bytes.ts';
 
 /** libhdf5 refuses smaller collections. */
 const MIN_COLLECTION = 4096;
 /** A collection of this size is not added to: reading one value means to read its collection. */
-const FULL_COLLECTION = 64 * 1024;
+export const FULL_COLLECTION = 64 * 1024;
 /** Bytes before the objects of a collection, and before each object. */
-const HEADER = 16;
+export const COLLECTION_HEADER = 16;
+const HEADER = COLLECTION_HEADER;
+
+/** A collection of heap objects: its bytes, and where each object is in them. No object is made for a value before it is asked for. */
+class Collection {
+  readonly size: number;
+  readonly #bytes: Uint8Array;
+  /** Triples of index, start and length, in ascending order of indexes. */
+  readonly #objects: Float64Array;
+
+  constructor(bytes: Uint8Array, offset: number, lengthSize: number) {
+    this.#bytes = bytes;
+    this.size = bytes.length;
+    const cursor = new Cursor(bytes, offset);
+    // The headers of a collection and of its objects are padded to 8 bytes, where lengths are short.
+    const header = 8 + Math.ceil(lengthSize / 8) * 8;
+    cursor.at = header;
+    const found: number[] = [];
+    let last = 0;
+    let isSorted = true;
+    while (cursor.left >= header) {
+      const { at } = cursor;
+      const index = cursor.u16();
+      if (index === 0) break; // the free space, which comes last
+      cursor.skip(6);
+      const length = cursor.uint(lengthSize);
+      cursor.at = at + header;
+      found.push(index, cursor.need(length, 'global heap object'), length);
+      cursor.skip(Math.min(cursor.left, (8 - (length % 8)) % 8));
+      if (index <= last) isSorted = false;
+      last = index;
+    }
+    this.#objects = Float64Array.from(isSorted ? found : sorted(found));
+  }
+
+  get(index: number): Uint8Array | undefined {
+    const objects = this.#objects;
+    // Nearly always index 1 is the first object, 2 the second.
+    let at = 3 * (index - 1);
+    if (objects[at] !== index) {
+      let [low, high] = [0, objects.length / 3];
+      while (low < high) {
+        const middle = (low + high) >>> 1;
+        if ((objects[middle * 3] as number) < index) low = middle + 1;
+        else high = middle;
+      }
+      at = low * 3;
+      if (objects[at] !== index) return undefined;
+    }
+    const start = objects[at + 1] as number;
+    return this.#bytes.subarray(start, start + (objects[at + 2] as number));
+  }
+
+  *indexes(): Iterable<number> {
+    for (let i = 0; i < this.#objects.length; i += 3) yield this.#objects[i] as number;
+  }
+}
+
+/** The same triples by index; of two objects with the same index the last counts. */
+function sorted(triples: readonly number[]): number[] {
+  const byIndex = new Map<number, number>();
+  for (let i = 0; i < triples.length; i += 3) byIndex.set(triples[i] as number, i);
+  const order = [...byIndex].sort(([a], [b]) => a - b);
+  return order.flatMap(([, i]) => triples.slice(i, i + 3));
+}
 
 /** Reads the objects of a collection by their index, and the size of the collection. */
 export function* readCollection(
   file: FileBytes,
   address: number,
 ): Io<{ objects: Map<number, Uint8Array>; size: number }> {
-  const head = yield* file.cursor(address, 8 + file.lengthSize, 'global heap');
+  const collection = yield* openCollection(file, address);
+  const objects = new Map<number, Uint8Array>();
+  for (const index of collection.indexes()) objects.set(index, collection.get(index) as Uint8Array);
+  return { objects, size: collection.size };
+}
+
+function* openCollection(file: FileBytes, address: number): Io<Collection> {
+  const size = yield* collectionSize(file, address);
+  return new Collection(yield* file.read(address, size, 'global heap'), file.base + address, file.lengthSize);
+}
+
+function* collectionSize(file: FileBytes, address: number): Io<number> {
+  return sizeIn(yield* file.cursor(address, 8 + file.lengthSize, 'global heap'), file.lengthSize);
+}
+
+/** The size that the header of a collection gives. */
+function sizeIn(head: Cursor, lengthSize: number): number {
   head.signature('GCOL');
   head.expect(1, 'version of the global heap');
   head.skip(3);
-  const size = head.uint(file.lengthSize);
-  const cursor = yield* file.cursor(address, size, 'global heap');
-  // The headers of a collection and of its objects are padded to 8 bytes, where lengths are short.
-  const padding = (8 - (file.lengthSize % 8)) % 8;
-  cursor.at = 8 + file.lengthSize + padding;
-  const objects = new Map<number, Uint8Array>();
-  while (cursor.left >= 8 + file.lengthSize + padding) {
-    const index = cursor.u16();
-    cursor.skip(6);
-    const length = cursor.uint(file.lengthSize);
-    if (index === 0) break; // the free space, which comes last
-    cursor.skip(padding);
-    objects.set(index, cursor.take(length, 'global heap object'));
-    cursor.skip(Math.min(cursor.left, (8 - (length % 8)) % 8));
-  }
-  return { objects, size };
+  return head.uint(lengthSize);
 }
 
-type Collection = Map<number, Uint8Array>;
 /** The heap object with an index in the collection at an address, if it is known. */
 export type HeapLookup = (address: number, index: number) => Uint8Array | undefined;
 
-/** The global heap of a file. Collections are read once; `load` reads those that some values need, then they can be looked up. */
+/** A file with heap collections. */
+export interface HeapSource {
+  readonly file: FileBytes;
+  /** Where something is that was written at an address; throws if it cannot be there. Without it, it is where it was. */
+  readonly locate?: (address: number, size: number) => number;
+}
+
+/** Bytes of collections that were read for data and stay cached. */
+const CACHED = 16 * 2 ** 20;
+/** Contents of more bytes than the file holds can be asked for: by boxes that overlap. So much is always allowed. */
+const LEAST_BUDGET = 64 * 2 ** 20;
+/** Collections that lie no further apart are read together, up to so many bytes. */
+const WINDOW = 4 * 2 ** 20;
+
+/**
+ * The global heap of a file. Collections of attributes are read once and stay in memory; `load` reads those that some values need, then they
+ * can be looked up. Those of data are cached, up to a limit. Upper bits of an index name the file: a log may have its data in several.
+ */
 export class GlobalHeap {
+  readonly #sources: readonly HeapSource[];
   readonly #file: FileBytes;
   readonly #collections = new Map<number, Collection>();
   readonly #collectionBytes: Budget;
+  /** Collections of data by source, in the order of their last use. */
+  readonly #recent: Map<number, Collection>[];
+  #recentBytes = 0;
 
-  constructor(file: FileBytes) {
+  constructor(file: FileBytes, sources: readonly HeapSource[] = [{ file }]) {
     this.#file = file;
+    this.#sources = sources;
     this.#collectionBytes = new Budget(file);
+    this.#recent = sources.map(() => new Map());
   }
 
   /** Reads every collection that some elements need, also for nested values. `pending` has objects that are not in the file yet. */
@@ -73,9 +161,9 @@ export class GlobalHeap {
   }
 
   *#read(address: number): Io<void> {
-    const { objects, size } = yield* readCollection(this.#file, address);
-    this.#collectionBytes.spend(size, address, 'global heap collections');
-    this.#collections.set(address, objects);
+    const collection = yield* openCollection(this.#file, address);
+    this.#collectionBytes.spend(collection.size, address, 'global heap collections');
+    this.#collections.set(address, collection);
   }
 
   /** The object at an address and index. */
@@ -104,6 +192,111 @@ export class GlobalHeap {
       return content;
     };
   }
+
+  /** Reads what the elements of one read need, nested values included. It stays in memory as long as somebody has the result. */
+  *lookup(dtype: DType, data: Uint8Array, count: number, pending?: HeapLookup): Io<HeapLookup> {
+    const found = this.#sources.map(() => new Map<number, Collection>());
+    const isNested = pointersOf(dtype).some(hasInner);
+    for (;;) {
+      const missing = this.#sources.map(() => new Set<number>());
+      let isComplete = true;
+      let [lastAddress, lastSource] = [-1, -1];
+      const contentOf = this.#contents(found, pending);
+      visitHeapIds(dtype, data, count, (address, index) => {
+        const source = index >>> 16;
+        // Neighbours mostly lie in the same collection, and contents are needed only for what is nested.
+        if (address === lastAddress && source === lastSource && !isNested) return undefined;
+        const content = contentOf(address, index);
+        [lastAddress, lastSource] = [address, source];
+        if (content || found[source]?.has(address)) return content;
+        const known = this.#recent[source]?.get(address);
+        if (known) {
+          found[source]?.set(address, known);
+          return contentOf(address, index);
+        }
+        missing[source]?.add(address);
+        if (missing[source]) isComplete = false;
+        return undefined;
+      });
+      if (isComplete) return this.#contents(found, pending);
+      for (const [source, addresses] of missing.entries())
+        yield* this.#readAll(source, [...addresses], found[source] as Map<number, Collection>);
+    }
+  }
+
+  /** Reads collections, neighbours together. */
+  *#readAll(source: number, addresses: number[], found: Map<number, Collection>): Io<void> {
+    const { file, locate } = this.#sources[source] as HeapSource;
+    const places = addresses.map((address) => [locate ? locate(address, HEADER) : address, address] as const);
+    places.sort(([a], [b]) => a - b);
+    const [read, parsed] = [new Budget(file), new Budget(file)];
+    for (let i = 0; i < places.length; ) {
+      const [from] = places[i] as readonly [number, number];
+      let next = i + 1;
+      while (next < places.length) {
+        const at = (places[next] as readonly [number, number])[0];
+        if (at - (places[next - 1] as readonly [number, number])[0] > 2 * FULL_COLLECTION || at - from > WINDOW) break;
+        next++;
+      }
+      const last = (places[next - 1] as readonly [number, number])[0];
+      const end = last + (yield* collectionSize(file, last));
+      read.spend(end - from, from, 'global heap collections');
+      const bytes = yield* file.readCopy(from, end - from, 'global heap');
+      for (; i < next; i++) {
+        const [at, address] = places[i] as readonly [number, number];
+        const head = new Cursor(bytes, file.base + from, at - from);
+        const size = sizeIn(head, file.lengthSize);
+        head.at = at - from;
+        parsed.spend(size, at, 'global heap collections');
+        locate?.(address, size);
+        const collection = new Collection(head.take(size, 'global heap'), file.base + at, file.lengthSize);
+        found.set(address, collection);
+        this.#keep(source, address, collection);
+      }
+    }
+  }
+
+  #keep(source: number, address: number, collection: Collection): void {
+    const recent = this.#recent[source] as Map<number, Collection>;
+    if (recent.has(address)) return; // another read was faster
+    recent.set(address, collection);
+    this.#recentBytes += collection.size;
+    for (const map of this.#recent) {
+      for (const [oldest, { size }] of map) {
+        if (this.#recentBytes <= CACHED) return;
+        map.delete(oldest);
+        this.#recentBytes -= size;
+      }
+    }
+  }
+
+  #contents(found: readonly ReadonlyMap<number, Collection>[], pending: HeapLookup | undefined): HeapLookup {
+    let spent = 0;
+    const most = Math.max(
+      LEAST_BUDGET,
+      this.#sources.reduce((sum, { file }) => sum + file.end, 0),
+    );
+    let [lastAddress, lastSource] = [-1, -1];
+    let last: Collection | undefined;
+    return (address, index) => {
+      const own = pending?.(address, index);
+      if (own) return own;
+      const source = index >>> 16;
+      if (address !== lastAddress || source !== lastSource) {
+        last = found[source]?.get(address) ?? (source === 0 ? this.#collections.get(address) : undefined);
+        [lastAddress, lastSource] = [address, source];
+      }
+      const content = last?.get(index & 0xffff);
+      if (content) spent += content.length;
+      if (spent > most) throw formatError('heap objects that overlap: together they are longer than the file', address);
+      return content;
+    };
+  }
+}
+
+/** Whether the content of a pointer has pointers itself. */
+function hasInner({ kind, base, inner }: Pointer): boolean {
+  return kind === 'heap' ? pointersOf(base).length > 0 : inner.some(hasInner);
 }
 
 /** An object in a heap that is being built: the number of its collection, and its index there. */
@@ -140,8 +333,7 @@ export class GlobalHeapWriter {
     const total = paddedSize(size);
     const bytes = new Uint8Array(total);
     const view = new DataView(bytes.buffer);
-    bytes.set([0x47, 0x43, 0x4f, 0x4c, 1]);
-    putU64(view, 8, total);
+    putCollectionHeader(bytes, size);
     let at = HEADER;
     objects.forEach((object, i) => {
       view.setUint16(at, i + 1, true);
@@ -150,12 +342,20 @@ export class GlobalHeapWriter {
       bytes.set(object, at + HEADER);
       at += HEADER + Math.ceil(object.length / 8) * 8;
     });
-    // The free space is object 0, whose size includes its header.
-    if (total - at >= HEADER) putU64(view, at + 8, total - at);
     return bytes;
   }
 }
 
-function paddedSize(size: number): number {
+/** Writes what a collection has besides its objects, which end at `used`. */
+export function putCollectionHeader(bytes: Uint8Array, used: number): void {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  bytes.set([0x47, 0x43, 0x4f, 0x4c, 1]);
+  putU64(view, 8, bytes.length);
+  // The free space is object 0, whose size includes its header.
+  if (bytes.length - used >= HEADER) putU64(view, used + 8, bytes.length - used);
+}
+
+/** The size in the file of a collection whose objects end at `size`. */
+export function paddedSize(size: number): number {
   return Math.max(MIN_COLLECTION, Math.ceil(size / 8) * 8);
 }

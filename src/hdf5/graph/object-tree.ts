@@ -105,8 +105,7 @@ export class ObjectTree {
 
   /** What some elements refer to: reads the heap collections they need, and finds the paths of objects. */
   *resolver(dtype: DType, bytes: Uint8Array, count: number): Io<Resolver> {
-    yield* this.heap.load(dtype, bytes, count);
-    const heap = this.heap.contents();
+    const heap = yield* this.heap.lookup(dtype, bytes, count);
     if (!containsReference(dtype)) return { heap, path: () => '' };
     // Finding paths takes I/O, so a first pass of decoding only collects the addresses.
     const wanted = new Set<number>();
@@ -114,7 +113,7 @@ export class ObjectTree {
       wanted.add(address);
       return '';
     };
-    decodeValues(dtype, bytes, count, { heap: this.heap.contents(), path });
+    decodeValues(dtype, bytes, count, { heap, path });
     const paths = yield* this.#shownPaths(wanted);
     return { heap, path: (address) => paths.get(address) ?? '' };
   }
