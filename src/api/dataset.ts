@@ -4,8 +4,9 @@ import { checkNames } from '../base/options.ts';
 import { anchorMaker } from '../connector/deferred.ts';
 import type { FileSession, NewDatasetOptions, RegularDataset } from '../connector/file-session.ts';
 import { checkType } from '../dtype/check.ts';
-import { containsReference, containsVlen, describeType, sameType } from '../dtype/describe.ts';
+import { describeType, sameType } from '../dtype/describe.ts';
 import { ColumnRows } from '../dtype/encode.ts';
+import { pointersOf } from '../dtype/heap-ids.ts';
 import {
   type ArrayOf,
   type Columns,
@@ -28,6 +29,7 @@ import {
   type Filter,
   fillValue,
   filterEntries,
+  mustBeLoggable,
   regularDataset,
 } from '../log/format/properties.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
@@ -457,13 +459,7 @@ export function defineDataset<D extends DType>(
     throw new H5LogError('OPTION', `${path}: { dtype, shape } are needed`, { object: path });
   checkNames('createDataset', options, CREATE);
   const dtype = checkType(options.dtype);
-  if (isLogged && (containsVlen(dtype) || containsReference(dtype))) {
-    throw new H5LogError(
-      'UNSUPPORTED',
-      `${path}: a dataset of a log cannot hold ${describeType(dtype)}, because variable-length data and references are not logged yet`,
-      { object: path },
-    );
-  }
+  if (isLogged) mustBeLoggable(path, dtype);
   const shape = checkShape(options.shape);
   const maxShape = checkMaxShape(options.maxShape, shape);
   const chunks = options.chunks === undefined ? null : checkChunks(path, options.chunks, shape);
@@ -475,6 +471,8 @@ export function defineDataset<D extends DType>(
     options: anchor,
     create(session, parent, name) {
       const log = session.beginLog();
+      if (session.comm.size > 1 && pointersOf(dtype).length > 0)
+        throw new H5LogError('UNSUPPORTED', `${path}: ${describeType(dtype)} by several ranks`, { object: path });
       const problem = problemOfEncoding(filterEntries(filters, fullType(dtype).size), log.options.codecs);
       if (problem) throw new H5LogError('UNSUPPORTED', `${path}: ${problem}`, { object: path });
       const make = anchorMaker(session.comm, anchor) ?? createAnchor;

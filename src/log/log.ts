@@ -1,13 +1,15 @@
 import { H5LogError } from '../base/errors.ts';
+import { pointersOf } from '../dtype/heap-ids.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { deleteAttribute } from '../hdf5/write/attributes.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { type Io, runInMemory } from '../storage/io.ts';
 import { type Anchor, type Identity, readAnchor, resizeAnchor } from './format/anchor.ts';
-import type { SubfileState } from './format/commit-record.ts';
+import { PLAIN_VERSION, POINTER_VERSION, type SubfileState } from './format/commit-record.ts';
 import { CONFIG, newToken, readToken, type Token, writeToken } from './format/log-group.ts';
 import { ID, logNames } from './format/names.ts';
 import type { TableOptions } from './format/table.ts';
+import { Pointers } from './pointers.ts';
 import { type KnownBlocks, LogDataset } from './post/dataset.ts';
 import { type PostLimits, Posts } from './post/posts.ts';
 import type { LogData } from './read/boxes.ts';
@@ -32,6 +34,10 @@ export class Log extends Posts<LogDataset> {
   /** Where the data of this rank goes. */
   readonly own: LogStore;
   readonly tables: Tables;
+  /** What elements point to. */
+  readonly pointers = new Pointers(this);
+  /** Version of the commit records that are written; it never goes down. */
+  version: number;
   /** Datasets ever created: the ID of the next one. */
   datasets: number;
   /** With subfiles: the state of each that the last commit names. */
@@ -61,6 +67,7 @@ export class Log extends Posts<LogDataset> {
     this.stores = stores;
     this.own = stores[own] ?? main;
     this.tables = new Tables(stores);
+    this.version = main.commit()?.version ?? PLAIN_VERSION;
     this.#token = runInMemory(readToken(structure));
     this.datasets = this.#nextId();
     structure.onRelease = (node) => {
@@ -133,6 +140,7 @@ export class Log extends Posts<LogDataset> {
   /** Registers a new dataset, which has the next identity. */
   register(node: ObjectNode, anchor: Omit<Anchor, keyof Identity>): void {
     this.#made.set(node, { ...anchor, ...this.nextIdentity() });
+    if (pointersOf(anchor.dtype).length > 0) this.version = POINTER_VERSION;
     this.datasets++;
   }
 
@@ -224,5 +232,9 @@ export class Log extends Posts<LogDataset> {
   writeShapes(): void {
     for (const dataset of this.grown) if (!dataset.deleted) resizeAnchor(this.structure, dataset.node, dataset.shape);
     this.grown.clear();
+  }
+
+  override reference(path: string): number {
+    return this.pointers.refer(path);
   }
 }

@@ -112,7 +112,7 @@ function sizeIn(head: Cursor, lengthSize: number): number {
 export type HeapLookup = (address: number, index: number) => Uint8Array | undefined;
 
 /** A file with heap collections. */
-export interface HeapSource {
+interface HeapSource {
   readonly file: FileBytes;
   /** Where something is that was written at an address; throws if it cannot be there. Without it, it is where it was. */
   readonly locate?: (address: number, size: number) => number;

@@ -29,7 +29,7 @@ interface Image {
 }
 
 /** A state of a pending heap, to which it can be taken back. */
-export interface HeapMark {
+interface HeapMark {
   readonly collections: number;
   readonly used: number;
   readonly objects: number;
@@ -38,6 +38,8 @@ export interface HeapMark {
 /** Contents that wait for the next commit. A temporary id has the number of a collection, and in place of the index the position in it. */
 export class PendingHeap implements ValueSink {
   readonly #images: Image[] = [];
+  /** Bytes that all but the last take in a file. */
+  #before = 0;
   readonly #reference: (path: string) => number;
   /** Number of the first collection. Heaps that are read together must not share numbers. */
   readonly first: number;
@@ -57,15 +59,15 @@ export class PendingHeap implements ValueSink {
 
   /** Bytes that the collections take in a file. */
   get size(): number {
-    let sum = 0;
-    for (const { used } of this.#images) sum += paddedSize(used);
-    return sum;
+    const last = this.#images.at(-1);
+    return this.#before + (last ? paddedSize(last.used) : 0);
   }
 
   open(size: number): void {
     const needed = OBJECT_HEADER + Math.ceil(size / 8) * 8;
     let last = this.#images.at(-1);
     if (!last || (last.used + needed > FULL_COLLECTION && last.objects > 0)) {
+      this.#before = this.size;
       last = {
         bytes: new Uint8Array(Math.max(FIRST_IMAGE, COLLECTION_HEADER + needed)),
         used: COLLECTION_HEADER,
@@ -111,6 +113,7 @@ export class PendingHeap implements ValueSink {
     this.#images.length = collections;
     const last = this.#images.at(-1);
     if (last) Object.assign(last, { used, objects });
+    this.#before = this.#images.slice(0, -1).reduce((sum, image) => sum + paddedSize(image.used), 0);
   }
 
   /** The content of a temporary id; undefined if it is not of this heap. */
@@ -145,16 +148,18 @@ export class PlacedHeap {
   /** The collections, to be written one after the other. They are final when all elements are patched. */
   readonly images: Uint8Array[];
   readonly size: number;
-  readonly #first: number;
+  /** Which image has the number of a collection. */
+  readonly #places = new Map<number, number>();
   readonly #addresses: number[] = [];
   readonly #copied: boolean[];
   readonly #tag: number;
   readonly #reference: (number: number) => number;
 
-  /** The heaps must follow one another in their numbers; `address` is where the first collection will be. */
+  /** `address` is where the first collection will be. */
   constructor(heaps: readonly PendingHeap[], address: number, { reference, tag = 0 }: Placing) {
     this.images = heaps.flatMap((heap) => heap.images());
-    this.#first = heaps[0]?.first ?? 0;
+    for (const { first, next } of heaps)
+      for (let number = first; number < next; number++) this.#places.set(PENDING + number, this.#places.size);
     this.#copied = this.images.map(() => false);
     this.#reference = reference;
     this.#tag = tag * 2 ** 16;
@@ -175,7 +180,7 @@ export class PlacedHeap {
         putNumber(bytes, at, this.#reference(pending));
         return;
       }
-      const number = pending - PENDING - this.#first;
+      const number = this.#places.get(pending) as number;
       const position = readUint32(bytes, at + 12);
       const length = readUint32(bytes, at);
       const image = this.images[number] as Uint8Array;

@@ -63,10 +63,16 @@ export class ObjectTree {
     return (yield* this.pathsOf(new Set([address]))).get(address) ?? '';
   }
 
-  /** Shortest paths to objects by their addresses, found in one breadth-first walk; objects without one are left out. */
-  *pathsOf(addresses: ReadonlySet<number>): Io<Map<number, string>> {
+  /**
+   * Shortest paths to objects by their addresses, or by another number, found in one breadth-first walk; objects without one are
+   * left out.
+   */
+  *pathsOf(
+    addresses: ReadonlySet<number>,
+    addressOf = (node: ObjectNode): number => node.address,
+  ): Io<Map<number, string>> {
     const paths = new Map<number, string>();
-    if (addresses.has(this.root.address)) paths.set(this.root.address, '/');
+    if (addresses.has(addressOf(this.root))) paths.set(addressOf(this.root), '/');
     const seen = new Set<ObjectNode>([this.root]);
     let level: [string, ObjectNode][] = [['', this.root]];
     while (level.length > 0 && paths.size < addresses.size) {
@@ -76,7 +82,8 @@ export class ObjectTree {
           const node = yield* this.loader.follow(link);
           if (!node || seen.has(node)) continue;
           seen.add(node);
-          if (addresses.has(node.address)) paths.set(node.address, `${prefix}/${link.name}`);
+          const address = addressOf(node);
+          if (addresses.has(address) && !paths.has(address)) paths.set(address, `${prefix}/${link.name}`);
           if (node.kind === 'group') next.push([`${prefix}/${link.name}`, node]);
         }
       }

@@ -1,3 +1,4 @@
+import { PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import { boxSize, halves } from '../../space/box.ts';
 import { type EntryBlocks, MOST_DATA_BYTES } from '../format/table.ts';
 import { mostBlocks, TableWriter } from '../format/table-write.ts';
@@ -42,8 +43,10 @@ export class Contribution {
   readonly data: Uint8Array[] = [];
   readonly indexed: IndexedBlocks[] = [];
   readonly lent = new Map<Uint8Array, Lent>();
-  /** What filters made of posted data: held besides the data until the flush has ended. */
+  /** What filters made of posted data, and elements with their ids in the file: held besides the data until the flush has ended. */
   readonly filtered: Arena;
+  /** What elements point to; null if none does. Its collections come before the data, of several ranks before that of all. */
+  heap: { readonly placed: PlacedHeap; readonly offset: number } | null = null;
   size = 0;
   /** File offset of the first byte of data; of several ranks each learns its own after its data is laid out. */
   offset: number;
@@ -57,6 +60,16 @@ export class Contribution {
     this.filtered = new Arena(log.pool);
   }
 
+  /** Puts the heaps of the stages at a file offset: before anything is added, because elements hold the ids. */
+  place(stages: readonly Stage[], offset: number): void {
+    const { own, pointers, stores } = this.#log;
+    const heaps = stages.flatMap(({ heap }) => heap ?? []);
+    // A read puts elements of several subfiles together, and must find the heap of each.
+    const tag = stores.length > 1 ? own.index : 0;
+    const placed = new PlacedHeap(heaps, offset - own.base, { reference: pointers.placed, tag });
+    this.heap = { placed, offset };
+  }
+
   add(stages: readonly Stage[]): void {
     for (const part of inOrder(stages)) {
       if (part.dataset.deleted) continue;
@@ -67,7 +80,11 @@ export class Contribution {
 
   /** What the store gets from a single rank. */
   asAddition(): Addition {
-    const { data, size } = this;
+    const { data } = this;
+    // Posts to datasets that were deleted since may be all that had contents.
+    if (this.table.entries === 0) this.size = 0;
+    else data.unshift(...(this.heap?.placed.images ?? []));
+    const { size } = this;
     const table = size > 0 ? this.table.finish() : null;
     return { dataSize: size, data, table, tableSize: table?.length ?? 0, header: null, parts: 1 };
   }
@@ -106,11 +123,21 @@ export class Contribution {
         from = to;
       }
     }
+    const { elements, path } = dataset;
     for (const { bytes, lent } of stage.arena.contents()) {
+      if (elements.points) {
+        this.#place(elements, this.#putFiltered(bytes));
+        continue;
+      }
       this.data.push(bytes);
-      if (lent) this.lent.set(bytes, { path: dataset.path, size: bytes.length });
+      if (lent) this.lent.set(bytes, { path, size: bytes.length });
+      this.size += bytes.length;
     }
-    this.size += stage.arena.size;
+  }
+
+  /** Gives elements their ids in the file. */
+  #place({ dtype, size }: LogDataset['elements'], bytes: Uint8Array): void {
+    this.heap?.placed.patch(dtype, bytes, bytes.length / size);
   }
 
   /** A block of more than 2 GiB: cut along its slowest dimension, which leaves its data in the same order. */
@@ -137,7 +164,13 @@ export class Contribution {
       dataset.layout.codecs,
     );
     const rank = shape.length;
-    const next = arena.reader();
+    const reader = arena.reader();
+    const next = (bytes: number): Uint8Array => {
+      if (!elements.points) return reader(bytes);
+      const copy = reader(bytes).slice();
+      this.#place(elements, copy);
+      return copy;
+    };
     for (const run of stage.runs) {
       const starts = run.shared ? run.shared.starts : stage.starts;
       const counts = run.shared ? run.shared.counts : stage.counts;
@@ -153,8 +186,8 @@ export class Contribution {
     }
   }
 
-  /** Copies filtered data behind the last; what lies together is written together. */
-  #putFiltered(bytes: Uint8Array): void {
+  /** Copies data behind the last, and returns the copy; what lies together is written together. */
+  #putFiltered(bytes: Uint8Array): Uint8Array {
     const { filtered, data } = this;
     const { length } = bytes;
     filtered.reserve(length);
@@ -167,6 +200,7 @@ export class Contribution {
     if (continues) data.pop();
     data.push(chunk.subarray(from, used + length));
     this.size += length;
+    return chunk.subarray(used, used + length);
   }
 
   #entry(

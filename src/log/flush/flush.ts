@@ -29,6 +29,12 @@ export function planFlush(log: Log, comm: Communicator, sequence: number, now: n
   if (comm.size === 1) {
     if (pending.requests === 0 && !pending.isDirty) return undefined;
     const contribution = new Contribution(log, nextOffset(log.own));
+    if (stages.some(({ heap }) => heap)) {
+      const objects = log.pointers.unnumbered();
+      if (objects.length > 0) log.pointers.number(objects);
+      contribution.place(stages, contribution.offset);
+      contribution.size = contribution.heap?.placed.size ?? 0;
+    }
     contribution.add(stages);
     const addition = contribution.asAddition();
     const commits = planCommits(log, addition);

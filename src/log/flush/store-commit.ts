@@ -26,6 +26,8 @@ export interface Addition {
   readonly header: Uint8Array | null;
   /** How many ranks, or subfiles, the commit record names. */
   readonly parts: number;
+  /** The first half of these parts are the heaps of several ranks. */
+  readonly heapsFirst?: boolean;
 }
 
 /** A planned commit of a store: its bytes and their offsets are fixed. */

@@ -138,6 +138,7 @@ function fillRecord(
   }
   const { base } = committer.appender;
   const bytes = encodeRecord({
+    version: log.version,
     sequence: plan.sequence,
     time: plan.time,
     requests: plan.requests,
@@ -146,6 +147,7 @@ function fillRecord(
     end: base + append.end,
     kind: (sum?.kind ?? 0) as ChecksumKind,
     sectionsSummed: addition.header !== null,
+    heapsFirst: addition.heapsFirst ?? false,
     world: log.main.comm.size,
     ranks,
     rest: sum?.digest() ?? NO_SUM,

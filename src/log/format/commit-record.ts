@@ -3,13 +3,16 @@ import { formatError } from '../../base/errors.ts';
 import { ByteWriter } from '../../hdf5/format/byte-writer.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
 
-const VERSION = 1;
+/** Of records of files that h5log 0.1 reads, and of those whose elements point elsewhere: into heaps, or to objects. */
+export const PLAIN_VERSION = 1;
+export const POINTER_VERSION = 2;
 const VERSION_AT = 7;
-/** "H5LCMT", 0 and the version of the record. */
-export const MAGIC = Uint8Array.of(0x48, 0x35, 0x4c, 0x43, 0x4d, 0x54, 0x00, VERSION);
+/** "H5LCMT" and 0; the version of the record follows. */
+export const MAGIC = Uint8Array.of(0x48, 0x35, 0x4c, 0x43, 0x4d, 0x54, 0x00);
 const FIXED = 8 + 8 * 6 + 4 * 3 + 8 + 4;
 const PER_RANK = 20;
 const SECTIONS_SUMMED = 0x100;
+const HEAPS_FIRST = 0x200;
 
 /** Kind of the checksums: 0 none, 1 the first 8 bytes of an AES-GMAC, 2 the 64-bit sum of base/checksum.ts. */
 export type ChecksumKind = 0 | 1 | 2;
@@ -27,6 +30,7 @@ export interface RankPart {
 
 /** What a commit consists of. Numbers are file offsets except `root`, an address. */
 export interface CommitRecord {
+  readonly version: number;
   readonly sequence: number;
   /** Milliseconds since 1970. */
   readonly time: number;
@@ -38,6 +42,8 @@ export interface CommitRecord {
   readonly kind: ChecksumKind;
   /** The table was so large that each rank wrote its own section, which is part of the rank's checksum and not of the rest. */
   readonly sectionsSummed: boolean;
+  /** Several ranks had heaps: before the data of all ranks are their heaps, each a part of its own in {@link ranks}. */
+  readonly heapsFirst: boolean;
   /** Ranks that had the file open. */
   readonly world: number;
   readonly ranks: readonly RankPart[];
@@ -51,10 +57,10 @@ export function recordSize(ranks: number): number {
 }
 
 export function encodeRecord(record: CommitRecord): Uint8Array {
-  const out = new ByteWriter(recordSize(record.ranks.length)).put(MAGIC);
+  const out = new ByteWriter(recordSize(record.ranks.length)).put(MAGIC).u8(record.version);
   out.u64(record.sequence).u64(record.time).u64(record.requests).u64(record.root).u64(record.start).u64(record.end);
   out
-    .u32(record.kind | (record.sectionsSummed ? SECTIONS_SUMMED : 0))
+    .u32(record.kind | (record.sectionsSummed ? SECTIONS_SUMMED : 0) | (record.heapsFirst ? HEAPS_FIRST : 0))
     .u32(record.world)
     .u32(record.ranks.length);
   for (const { rank, end, checksum } of record.ranks) out.u32(rank).u64(end).put(checksum);
@@ -68,11 +74,14 @@ export function parseRecords(bytes: Uint8Array, base: number): CommitRecord[] {
   for (let at = 0; at < bytes.length; ) {
     const cursor = new Cursor(bytes, base, at);
     const magic = cursor.take(8, 'commit record');
-    const isRecord = MAGIC.every((byte, i) => i === VERSION_AT || magic[i] === byte);
+    const isRecord = MAGIC.every((byte, i) => magic[i] === byte);
     if (!isRecord) throw formatError('commit record without its magic', base + at);
     const version = magic[VERSION_AT] as number;
-    if (version !== VERSION)
-      throw formatError(`commit record of version ${version}: this h5log knows version ${VERSION}`, base + at);
+    if (version < PLAIN_VERSION || version > POINTER_VERSION)
+      throw formatError(
+        `commit record of version ${version}: this h5log knows versions 1 to ${POINTER_VERSION}`,
+        base + at,
+      );
     const [sequence, time, requests, root, start, end] = [
       cursor.u64(),
       cursor.u64(),
@@ -82,7 +91,7 @@ export function parseRecords(bytes: Uint8Array, base: number): CommitRecord[] {
       cursor.u64(),
     ];
     const flags = cursor.u32();
-    const kind = flags & ~SECTIONS_SUMMED;
+    const kind = flags & ~(SECTIONS_SUMMED | (version > PLAIN_VERSION ? HEAPS_FIRST : 0));
     if (kind > 2) cursor.fail(`checksum of kind ${kind} is not known`);
     const world = cursor.u32();
     const count = cursor.u32();
@@ -93,7 +102,10 @@ export function parseRecords(bytes: Uint8Array, base: number): CommitRecord[] {
     const rest = cursor.take(8).slice();
     const sum = lookup3(bytes.subarray(at, cursor.at));
     if (cursor.u32() !== sum) throw formatError('checksum of a commit record is wrong', base + at);
+    const heapsFirst = (flags & HEAPS_FIRST) !== 0;
+    if (heapsFirst && count % 2 !== 0) throw formatError(`commit record of ${count} heaps and ranks`, base + at);
     records.push({
+      version,
       sequence,
       time,
       requests,
@@ -101,7 +113,8 @@ export function parseRecords(bytes: Uint8Array, base: number): CommitRecord[] {
       start,
       end,
       kind: kind as ChecksumKind,
-      sectionsSummed: flags !== kind,
+      sectionsSummed: (flags & SECTIONS_SUMMED) !== 0,
+      heapsFirst,
       world,
       ranks,
       rest,

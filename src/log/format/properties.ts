@@ -1,8 +1,9 @@
 import { atOffset, H5LogError } from '../../base/errors.ts';
 import { checkNames } from '../../base/options.ts';
 import { decodeOne } from '../../dtype/decode.ts';
+import { describeType } from '../../dtype/describe.ts';
 import { encodeValues } from '../../dtype/encode.ts';
-import { type DType, fullType } from '../../dtype/model.ts';
+import { type DType, fullType, HEAP_ID_SIZE } from '../../dtype/model.ts';
 import { filterName } from '../../filter/pipeline.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import { FILTER, type FilterEntry } from '../../hdf5/messages/filter-pipeline.ts';
@@ -108,8 +109,21 @@ export function fillValue(dtype: DType, bytes: Uint8Array, offset: number): unkn
 /** A fill value in the dataset's file type. */
 export function encodeFillValue(dtype: DType, fill: unknown): Uint8Array {
   const encoded = encodeValues(dtype, fill, 1);
-  if (encoded.heap.length > 0 || encoded.references.length > 0) {
+  // Empty texts become null ids, which read the same.
+  if (encoded.heap.some(({ length }) => length > 0) || encoded.references.length > 0) {
     throw new H5LogError('UNSUPPORTED', 'a fill value cannot hold references or variable-length data');
   }
   return encoded.bytes;
+}
+
+/** A log has references to objects, and no others: regions are in the heap, and hold addresses of objects that move. */
+export function mustBeLoggable(path: string, dtype: DType): void {
+  const type = fullType(dtype);
+  if (type.class === 'compound') for (const field of type.fields) mustBeLoggable(path, field.dtype);
+  if (type.class === 'array' || type.class === 'vlen') mustBeLoggable(path, type.base);
+  const isShort = (type.class === 'vlen' || (type.class === 'string' && type.variable)) && type.size !== HEAP_ID_SIZE;
+  if ((type.class !== 'reference' || type.to === 'object') && !isShort) return;
+  throw new H5LogError('UNSUPPORTED', `${path}: a dataset of a log cannot hold ${describeType(dtype)}`, {
+    object: path,
+  });
 }

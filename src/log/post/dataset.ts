@@ -1,4 +1,6 @@
+import { H5LogError } from '../../base/errors.ts';
 import type { DType, TypedArray } from '../../dtype/model.ts';
+import type { PendingHeap } from '../../hdf5/format/pending-heap.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { boxInto, isPlainBox, manyInto, manyLength } from '../../space/check-boxes.ts';
 import { fillWith } from '../../space/copy.ts';
@@ -70,6 +72,14 @@ export abstract class PostedDataset {
   get frozenShape(): readonly number[] {
     if (this.#frozen !== this.shape) this.#frozen = Object.freeze(this.shape);
     return this.#frozen as readonly number[];
+  }
+
+  /** Throws where what elements point to would not be taken along. */
+  refusePointers(what: string): void {
+    if (this.elements.points)
+      throw new H5LogError('UNSUPPORTED', `${this.path}: ${what} of a dataset whose elements point elsewhere`, {
+        object: this.path,
+      });
   }
 
   /** File offset of its header. */
@@ -152,7 +162,10 @@ export abstract class PostedDataset {
     if (blocks.size === 0) return;
     const bytes = blocks.size * this.elements.size;
     const lent = options.copy === false && this.elements.canWait(given);
+    let held = lent ? 0 : bytes;
     if (lent) this.#lend(given, blocks, memory ?? null, bytes);
+    else if (this.elements.points)
+      held += this.#packPointing(bytes, (out, at, heap) => this.#pack(given, blocks, memory ?? null, out, at, heap));
     else {
       this.posts.claim(bytes, this);
       const stage = this.stage();
@@ -162,7 +175,53 @@ export abstract class PostedDataset {
       arena.advance(bytes);
     }
     this.#acceptBlocks(blocks, bytes);
-    this.posts.posted(1, lent ? 0 : bytes);
+    this.posts.posted(1, held);
+  }
+
+  /**
+   * Puts elements that point elsewhere into the arena, and what they point to into the heap of the stage; returns the bytes that
+   * the heap grew by. How many that are is known afterwards: a post that finds no room is taken back, and made again after a flush.
+   */
+  #packPointing(bytes: number, pack: (out: Uint8Array, at: number, heap: PendingHeap) => void): number {
+    for (let isFirst = true; ; isFirst = false) {
+      const stage = this.stage();
+      const { arena } = stage;
+      const heap = this.posts.heapOf(stage.owner);
+      const mark = heap.mark();
+      const before = heap.size;
+      arena.reserve(bytes);
+      try {
+        pack(arena.chunk, arena.used, heap);
+      } catch (error) {
+        heap.rollback(mark);
+        throw error;
+      }
+      const grown = heap.size - before;
+      if (!isFirst || this.posts.hasRoom(bytes + grown)) {
+        arena.advance(bytes);
+        return grown;
+      }
+      heap.rollback(mark);
+      this.posts.claim(bytes + grown, this);
+    }
+  }
+
+  /** Flushes if what is about to be posted finds no room, or throws, as the post itself would. */
+  claimFor(data: unknown, count: number): void {
+    const bytes = count * this.elements.size;
+    let grown = 0;
+    if (this.elements.points && this.posts.hasLimit) {
+      const heap = this.posts.heapOf(this.stage().owner);
+      const mark = heap.mark();
+      const before = heap.size;
+      try {
+        this.elements.encode(data, count, new Uint8Array(bytes), 0, heap);
+        grown = heap.size - before;
+      } finally {
+        heap.rollback(mark);
+      }
+    }
+    this.posts.claim(bytes + grown, this);
   }
 
   #acceptBlocks(blocks: Blocks, bytes: number): void {
@@ -179,17 +238,17 @@ export abstract class PostedDataset {
   }
 
   /** The elements in the order of the blocks, in the file's type, into `out`. */
-  #pack(data: unknown, blocks: Blocks, memory: InMemory | null, out: Uint8Array, at: number): void {
+  #pack(data: unknown, blocks: Blocks, memory: InMemory | null, out: Uint8Array, at: number, heap?: PendingHeap): void {
     const { size } = this.elements;
     if (!memory && !blocks.itemOf) {
       if (this.elements.isNative(data)) out.set(bytesOf(data), at);
-      else this.elements.encode(data, blocks.size, out, at);
+      else this.elements.encode(data, blocks.size, out, at, heap);
       return;
     }
     // Rare: the elements are not in file order. Everything is converted first, then picked.
     const total = this.elements.count(data);
     const all = new Uint8Array(total * size);
-    this.elements.encode(data, total, all, 0);
+    this.elements.encode(data, total, all, 0, heap);
     const picked = memory ? takeFrom(all, memory, size) : all;
     out.set(blocks.itemOf ? reordered(picked, blocks.itemOf, size) : picked, at);
   }
@@ -247,9 +306,21 @@ export abstract class PostedDataset {
     if (size === 0) return;
     const bytes = size * this.elements.size;
     const lent = !copy && this.elements.canWait(data);
+    let held = lent ? 0 : bytes;
     if (lent) {
       const blocks = { size, itemOf: null } as Blocks;
       this.#lend(data, blocks, null, bytes);
+    } else if (this.elements.points) {
+      held += this.#packPointing(bytes, (out, at, heap) => this.elements.encode(data, size, out, at, heap));
+      if (!this.posts.isCurrent(stage)) {
+        // The buffer was full: the lists that the blocks were written to have been flushed.
+        const now = this.stage();
+        now.reserve(n);
+        manyInto(starts, counts, this.shape, now.starts, now.counts, now.length * rank);
+        now.acceptMany(length, bytes);
+        this.posts.posted(length, held);
+        return;
+      }
     } else {
       this.posts.claim(bytes, this);
       if (!this.posts.isCurrent(stage)) {
@@ -263,7 +334,7 @@ export abstract class PostedDataset {
       arena.advance(bytes);
     }
     stage.acceptMany(length, bytes);
-    this.posts.posted(length, lent ? 0 : bytes);
+    this.posts.posted(length, held);
   }
 }
 

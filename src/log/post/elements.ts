@@ -2,7 +2,8 @@ import { H5LogError } from '../../base/errors.ts';
 import { arrayKind, numberArray, packNumbers, unpackNumbers } from '../../dtype/convert.ts';
 import { decodeValues, type Resolver } from '../../dtype/decode.ts';
 import { describeType, describeValue } from '../../dtype/describe.ts';
-import { ColumnRows, elementsIn, encodeRows, encodeValues } from '../../dtype/encode.ts';
+import { ColumnRows, elementsIn, encodeRows, encodeValues, type ValueSink } from '../../dtype/encode.ts';
+import { pointersOf } from '../../dtype/heap-ids.ts';
 import {
   type DType,
   type FullType,
@@ -23,12 +24,15 @@ export class Elements {
   readonly size: number;
   /** The typed array whose bytes are those in the file, if there is one. */
   readonly native: NumberType | undefined;
+  /** Whether elements point elsewhere: into a heap, or to objects. */
+  readonly points: boolean;
   readonly #isNumber: boolean;
 
   constructor(dtype: DType) {
     this.dtype = dtype;
     const type: FullType = fullType(dtype);
     this.size = type.size;
+    this.points = pointersOf(dtype).length > 0;
     this.#isNumber = storedNumber(dtype) !== undefined || type.class === 'bitfield';
     const number = storedNumber(dtype);
     this.native = number && isPlainNumber(dtype) ? numberName(number) : undefined;
@@ -49,8 +53,8 @@ export class Elements {
     return this.#isNumber && arrayKind(data) !== undefined;
   }
 
-  /** Encodes `data`, which is `count` elements, into `out`. */
-  encode(data: unknown, count: number, out: Uint8Array, at: number): void {
+  /** Encodes `data`, which is `count` elements, into `out`. What they point to goes to `sink`. */
+  encode(data: unknown, count: number, out: Uint8Array, at: number, sink?: ValueSink): void {
     if (this.#isNumber && isNumbers(data)) {
       packNumbers(data, 0, count, this.dtype, out, at);
       return;
@@ -58,9 +62,8 @@ export class Elements {
     const isRows = data instanceof ColumnRows;
     // Bytes between fields may be left from earlier posts.
     if (isRows) out.fill(0, at, at + count * this.size);
-    const encoded = isRows ? encodeRows(this.dtype, data, out, at) : encodeValues(this.dtype, data, count);
-    if (encoded.references.length > 0) throw new H5LogError('UNSUPPORTED', 'references cannot be logged');
-    if (!isRows) out.set(encoded.bytes, at);
+    if (isRows) encodeRows(this.dtype, data, out, at, sink);
+    else out.set(encodeValues(this.dtype, data, count, sink).bytes, at);
   }
 
   /** How many elements a caller's data holds; a single value counts as one. */

@@ -1,5 +1,6 @@
 import { H5LogError } from '../../base/errors.ts';
 import type { Codecs } from '../../filter/pipeline.ts';
+import { PendingHeap } from '../../hdf5/format/pending-heap.ts';
 import { ArenaPool } from './arena.ts';
 import type { PostedDataset } from './dataset.ts';
 import { DatasetStage, Stage } from './stage.ts';
@@ -51,6 +52,28 @@ export abstract class Posts<D extends PostedDataset> {
     return stage;
   }
 
+  /** The number that stands for a reference to the object at a path until it is placed; throws if there is none. */
+  reference(path: string): number {
+    throw new H5LogError('UNSUPPORTED', `references, here to ${path}, cannot be written`, { object: path });
+  }
+
+  /** What the posts of a stage point to. Heaps that are read together have different numbers. */
+  heapOf(stage: Stage<D>): PendingHeap {
+    if (!stage.heap) {
+      const heaps = [...this.flushing, ...this.returned].flatMap(({ heap }) => heap ?? []);
+      stage.heap = new PendingHeap(heaps.at(-1)?.next ?? 0, (path) => this.reference(path));
+    }
+    return stage.heap;
+  }
+
+  get hasLimit(): boolean {
+    return this.options.bufferLimit < Infinity;
+  }
+
+  hasRoom(bytes: number): boolean {
+    return this.#held + bytes <= this.options.bufferLimit;
+  }
+
   /** Checks the buffer limit for `bytes` more, flushing if the options say so. They count once they are {@link posted}. */
   claim(bytes: number, dataset: D): void {
     const { bufferLimit, flushWhenFull } = this.options;
@@ -75,6 +98,7 @@ export abstract class Posts<D extends PostedDataset> {
 
   /** Forgets a committed stage. Its memory is reused unless a write may still be reading from it. */
   release(stage: Stage<D>, reuse: boolean): void {
+    this.#held -= stage.heap?.size ?? 0;
     for (const part of stage.datasets) {
       this.#held -= part.arena.held;
       part.arena.release(reuse);

@@ -68,7 +68,7 @@ export function appendRows(
   if (values === 0) return first;
   // Before the shape changes: this may flush, and a commit must not have rows that nobody has written yet.
   const isLent = options?.copy === false && elements.canWait(data);
-  if (!isLent) log.claim(values * elements.size, dataset);
+  if (!isLent) dataset.claimFor(data, values);
   dataset.wasShrunk ??= now(readReach(log.structure, dataset.node)) !== undefined;
   const count = grown.slice();
   count[0] = (grown[0] as number) - first;

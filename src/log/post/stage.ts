@@ -1,4 +1,5 @@
 import { allocateNumbers } from '../../base/buffers.ts';
+import type { PendingHeap } from '../../hdf5/format/pending-heap.ts';
 import type { Blocks } from '../../space/select.ts';
 import { Arena, type ArenaPool, type LentPart } from './arena.ts';
 import type { LogDataset, PostedDataset } from './dataset.ts';
@@ -131,6 +132,8 @@ function continues(starts: Float64Array, counts: Float64Array, next: number, ran
 export class Stage<D extends PostedDataset = LogDataset> {
   readonly #datasets = new Map<D, DatasetStage<D>>();
   requests = 0;
+  /** What posted elements point to; null if none does. */
+  heap: PendingHeap | null = null;
 
   get datasets(): Iterable<DatasetStage<D>> {
     return this.#datasets.values();
@@ -153,6 +156,6 @@ export class Stage<D extends PostedDataset = LogDataset> {
   get bytes(): number {
     let sum = 0;
     for (const { arena } of this.datasets) sum += arena.size;
-    return sum;
+    return sum + (this.heap?.size ?? 0);
   }
 }

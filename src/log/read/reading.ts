@@ -175,9 +175,16 @@ class LogBoxes implements FixedBoxes {
   /** The tables at the creation of the read: it must not see what is flushed while it waits. */
   readonly #tables: Committed;
   readonly #patches: ReturnType<typeof pendingIn>[] = [];
+  readonly resolver?: (bytes: Uint8Array, count: number) => Io<Resolver>;
 
   constructor(dataset: LogDataset, blocks: Blocks, deferred: boolean) {
     dataset.log.mustHoldData();
+    const { log, elements } = dataset;
+    if (elements.points) {
+      // Heaps of flushed posts stay as they are while a read has them.
+      const heaps = log.stagesOf(dataset).flatMap(({ owner }) => owner.heap ?? []);
+      this.resolver = (bytes, count) => log.pointers.resolver(elements.dtype, bytes, count, heaps);
+    }
     this.#dataset = dataset;
     this.#blocks = blocks;
     this.#tables = dataset.log.tables.committed;

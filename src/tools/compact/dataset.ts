@@ -28,6 +28,7 @@ export function* copyDataset(
   memory: number,
   done: (bytes: number) => void,
 ): Io<CopiedDataset> {
+  dataset.refusePointers('compacting');
   const { tables } = dataset.log;
   const { committed } = tables;
   const blocksBefore = yield* tables.count(dataset, committed.items);

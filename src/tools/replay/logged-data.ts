@@ -93,6 +93,7 @@ export class LoggedData implements RawData {
 
   /** Decides on the layout and finds the chunks to write. */
   static *plan(dataset: LogDataset, memory: number, space: Space): Io<LoggedData> {
+    dataset.refusePointers('replay');
     const blocks = yield* CommittedBlocks.of(dataset);
     const { shape, maxShape, chunks, elements, filters } = dataset;
     const chunk = ordinaryChunks({ shape, maxShape, chunks, elementSize: elements.size }, filters.length > 0);

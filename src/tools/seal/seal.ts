@@ -225,6 +225,7 @@ class Sealing implements Destination {
   }
 
   *#seal(dataset: LogDataset, layouts: PublishedLayouts): Io<PublishedData> {
+    dataset.refusePointers('sealing');
     const { structure } = this;
     const { tables, hasSubfiles } = this.#log;
     const node = structure.loader.nodes.get(dataset.node.address);

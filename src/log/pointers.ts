@@ -1,0 +1,135 @@
+import { H5LogError } from '../base/errors.ts';
+import { decodeValues, type Resolver } from '../dtype/decode.ts';
+import { containsReference } from '../dtype/describe.ts';
+import { readAddress } from '../dtype/heap-ids.ts';
+import type { DType } from '../dtype/model.ts';
+import { putU64 } from '../hdf5/format/byte-writer.ts';
+import { GlobalHeap, type HeapLookup } from '../hdf5/format/global-heap.ts';
+import { PENDING, type PendingHeap } from '../hdf5/format/pending-heap.ts';
+import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+import { simpleSpace } from '../hdf5/messages/dataspace.ts';
+import { setPlainAttribute } from '../hdf5/write/attributes.ts';
+import type { Structure } from '../hdf5/write/structure.ts';
+import { type Io, runInMemory } from '../storage/io.ts';
+import type { LogStore } from './store.ts';
+
+/** The number by which logged data refers to an object, and on the root how many were ever given. Objects move, and keep their numbers. */
+const NUMBER = '_number';
+const NUMBERS = '_numbers';
+
+/** The log that points. */
+interface PointingLog {
+  readonly structure: Structure;
+  readonly main: LogStore;
+  readonly stores: readonly LogStore[];
+}
+
+/** What elements of logged datasets point to: contents in heaps, and objects. */
+export class Pointers {
+  readonly #log: PointingLog;
+  /** Objects that posts refer to. A reference that waits for a commit is PENDING plus the place in this list. */
+  readonly #objects: ObjectNode[] = [];
+  readonly #places = new Map<ObjectNode, number>();
+  #heap: GlobalHeap | null = null;
+
+  constructor(log: PointingLog) {
+    this.#log = log;
+  }
+
+  /** The number that stands for a reference in posts. */
+  refer(path: string): number {
+    const { structure } = this.#log;
+    // A file that is being written has its whole structure in memory.
+    const node = runInMemory(structure.lookup(structure.root, structure.paths.stored(path)));
+    if (!node) throw new H5LogError('NOT_FOUND', `a reference to ${path}, which does not exist`, { object: path });
+    let place = this.#places.get(node);
+    if (place === undefined) {
+      if (!node.attributes.has(NUMBER)) structure.checkMutable(node);
+      place = this.#objects.push(node) - 1;
+      this.#places.set(node, place);
+    }
+    return PENDING + place;
+  }
+
+  /** Objects that posts refer to and that have no number yet. */
+  unnumbered(): ObjectNode[] {
+    return this.#objects.filter((node) => node.linkCount > 0 && !node.attributes.has(NUMBER));
+  }
+
+  /** Gives objects their numbers, in this order. */
+  number(nodes: Iterable<ObjectNode>): void {
+    const { structure } = this.#log;
+    let last = numberOf(structure, structure.root, NUMBERS);
+    for (const node of nodes) if (!node.attributes.has(NUMBER)) writeNumber(structure, node, NUMBER, ++last);
+    writeNumber(structure, structure.root, NUMBERS, last);
+  }
+
+  /** The number in the file for one that stands in posts; 0, a null reference, for an object that is gone. */
+  readonly placed = (pending: number): number => {
+    const node = this.#objects[pending - PENDING];
+    return node && node.linkCount > 0 ? numberOf(this.#log.structure, node) : 0;
+  };
+
+  /** The heaps of the stores. */
+  get heap(): GlobalHeap {
+    const { stores, main } = this.#log;
+    this.#heap ??= new GlobalHeap(
+      main.data.file,
+      stores.map((store) => ({
+        get file() {
+          return store.data.file;
+        },
+        // Heaps lie in the log, and move with it.
+        locate: (address, size) => store.ranges.locate(store.base + address, size),
+      })),
+    );
+    return this.#heap;
+  }
+
+  /** What some elements point to. `heaps` are those of posts. */
+  *resolver(dtype: DType, bytes: Uint8Array, count: number, heaps: readonly PendingHeap[] = []): Io<Resolver> {
+    const pending: HeapLookup | undefined =
+      heaps.length === 0
+        ? undefined
+        : (address, index) => {
+            if (address < PENDING) return undefined;
+            for (const heap of heaps) if (address < PENDING + heap.next) return heap.get(address, index);
+            return undefined;
+          };
+    const heap = yield* this.heap.lookup(dtype, bytes, count, pending);
+    if (!containsReference(dtype)) return { heap, path: () => '' };
+    // Finding paths takes I/O, so a first pass of decoding only collects the numbers.
+    const wanted = new Set<number>();
+    const path = (number: number): string => {
+      wanted.add(this.#current(number));
+      return '';
+    };
+    decodeValues(dtype, bytes, count, { heap, path });
+    const { structure } = this.#log;
+    const paths = yield* structure.pathsOf(wanted, (node) => this.#numberOf(node));
+    return { heap, path: (number) => structure.paths.shown(paths.get(this.#current(number)) ?? '') };
+  }
+
+  /** An object that has no number yet has the one of its posts. */
+  #numberOf(node: ObjectNode): number {
+    const number = numberOf(this.#log.structure, node);
+    return number > 0 ? number : PENDING + (this.#places.get(node) ?? NaN);
+  }
+
+  #current(number: number): number {
+    const node = number >= PENDING ? this.#objects[number - PENDING] : undefined;
+    return node ? this.#numberOf(node) : number;
+  }
+}
+
+/** The number of an object; 0: it has none. */
+function numberOf(structure: Structure, node: ObjectNode, name = NUMBER): number {
+  const parts = structure.describeAttribute(node, name);
+  return parts && parts.data.length === 8 ? readAddress(parts.data, 0) : 0;
+}
+
+function writeNumber(structure: Structure, node: ObjectNode, name: string, number: number): void {
+  const bytes = new Uint8Array(8);
+  putU64(new DataView(bytes.buffer), 0, number);
+  setPlainAttribute(structure, node, name, 'int64', simpleSpace([1]), bytes);
+}
