@@ -7,29 +7,75 @@ import { bytesFor } from '../format/byte-writer.ts';
 import { Cursor, checkSum, UNDEFINED } from '../format/cursor.ts';
 import type { Budget, FileBytes } from '../format/file-bytes.ts';
 
-/** The header of a version 2 B-tree, and what follows from it. */
-export interface Btree2 {
+/** The header of a version 2 B-tree. */
+export interface TreeHeader {
   readonly type: number;
   readonly nodeSize: number;
   readonly recordSize: number;
-  /** The level of the root; leaves have 0. */
   readonly depth: number;
+  /** How full a node may be, and must be, in percent. */
+  readonly splitPercent: number;
+  readonly mergePercent: number;
+  /** Address of the root, or UNDEFINED; its records; the records of the whole tree. */
   readonly root: number;
   readonly rootCount: number;
-  /** Records in the whole tree. */
   readonly total: number;
-  /** By the depth of a node: the most records in it, and the width of the field for all records below it. */
-  readonly maxRecords: readonly number[];
-  readonly totalBytes: readonly number[];
 }
 
-/** Reads the header of a version 2 B-tree, which must be of one of these types. */
-export function* openBtree2(file: FileBytes, address: number, expectedType: readonly number[]): Io<Btree2> {
-  const header = yield* file.cursor(
-    address,
-    4 + 1 + 1 + 4 + 2 + 2 + 2 + file.addressSize + 2 + file.lengthSize + 4,
-    'B-tree header',
-  );
+/** Bytes of signature, version, type and checksum of a node. */
+const NODE_OVERHEAD = 10;
+
+/** What follows from a version 2 B-tree's sizes. */
+export class TreeShape {
+  readonly type: number;
+  readonly nodeSize: number;
+  readonly recordSize: number;
+  readonly addressSize: number;
+  /** Width of the field for the records of a node. */
+  readonly countBytes: number;
+  // By the depth of a node: the most records in it and below it, and the width of the field for all records below it.
+  readonly #most: number[];
+  readonly #cumulative: number[];
+  readonly #totalBytes: number[] = [0];
+
+  constructor(sizes: Pick<TreeHeader, 'type' | 'nodeSize' | 'recordSize'>, addressSize: number) {
+    this.type = sizes.type;
+    this.nodeSize = sizes.nodeSize;
+    this.recordSize = sizes.recordSize;
+    this.addressSize = addressSize;
+    const most = Math.floor((sizes.nodeSize - NODE_OVERHEAD) / sizes.recordSize);
+    this.countBytes = bytesFor(most);
+    this.#most = [most];
+    this.#cumulative = [most];
+  }
+
+  /** The most records in a node of a depth; leaves have depth 0. */
+  maxRecords(depth: number): number {
+    for (let d = this.#most.length; d <= depth; d++) {
+      const pointer = this.pointerSize(d);
+      const max = Math.max(0, Math.floor((this.nodeSize - NODE_OVERHEAD - pointer) / (this.recordSize + pointer)));
+      const total = (max + 1) * (this.#cumulative[d - 1] as number) + max;
+      this.#most.push(max);
+      this.#cumulative.push(total);
+      this.#totalBytes.push(bytesFor(Math.min(total, Number.MAX_SAFE_INTEGER)));
+    }
+    return this.#most[depth] as number;
+  }
+
+  /** Width of the field for all records in and below the children of a node of a depth; 0 if they are leaves. */
+  totalBytes(depth: number): number {
+    return this.#totalBytes[depth - 1] as number;
+  }
+
+  /** Bytes of a pointer to a child in a node of a depth. */
+  pointerSize(depth: number): number {
+    return this.addressSize + this.countBytes + this.totalBytes(depth);
+  }
+}
+
+/** Reads the header of a version 2 B-tree. */
+export function* readTreeHeader(file: FileBytes, address: number, expectedType: readonly number[]): Io<TreeHeader> {
+  const header = yield* file.cursor(address, 22 + file.addressSize + file.lengthSize, 'B-tree header');
   header.signature('BTHD');
   header.expect(0, 'version of the B-tree');
   const type = header.u8();
@@ -37,13 +83,50 @@ export function* openBtree2(file: FileBytes, address: number, expectedType: read
   const nodeSize = header.u32();
   const recordSize = header.u16();
   const depth = header.u16();
-  header.skip(2);
+  const splitPercent = header.u8();
+  const mergePercent = header.u8();
   const root = header.address(file.addressSize);
   const rootCount = header.u16();
   const total = header.uint(file.lengthSize);
   checkSum(header, header.at, address + file.base);
   if (depth > 32 || recordSize === 0 || nodeSize < 16) header.fail('B-tree with impossible sizes');
-  return { type, nodeSize, recordSize, depth, root, rootCount, total, ...layoutOf(file, nodeSize, recordSize, depth) };
+  return { type, nodeSize, recordSize, depth, splitPercent, mergePercent, root, rootCount, total };
+}
+
+/** A node of a version 2 B-tree as it is in the file. */
+interface StoredNode {
+  /** The cursor's bytes have the records from `from` on, one after the other. */
+  readonly cursor: Cursor;
+  readonly from: number;
+  /** Of an inner node, one more than it has records: address, records in it, and records in and below it. */
+  readonly children: readonly (readonly [address: number, count: number, total: number])[];
+}
+
+/** Reads a node that has `count` records, which only the pointer to it says. Nodes count against the budget, if there is one. */
+export function* readTreeNode(
+  file: FileBytes,
+  shape: TreeShape,
+  address: number,
+  count: number,
+  depth: number,
+  budget?: Budget,
+): Io<StoredNode> {
+  if (count > shape.maxRecords(depth)) throw formatError(`B-tree node with ${count} records`, file.base + address);
+  const cursor = yield* file.cursor(address, shape.nodeSize, 'B-tree node');
+  budget?.spend(shape.nodeSize, address, 'B-tree nodes');
+  cursor.signature(depth === 0 ? 'BTLF' : 'BTIN');
+  cursor.expect(0, 'version of the B-tree node');
+  cursor.expect(shape.type, 'type of the B-tree node');
+  const from = cursor.at;
+  cursor.skip(count * shape.recordSize);
+  const children: [number, number, number][] = [];
+  for (let i = 0; depth > 0 && i <= count; i++) {
+    const child = cursor.address(shape.addressSize);
+    const childCount = cursor.uint(shape.countBytes);
+    children.push([child, childCount, depth > 1 ? cursor.uint(shape.totalBytes(depth)) : childCount]);
+  }
+  checkSum(cursor, cursor.at, address + file.base);
+  return { cursor, from, children };
 }
 
 /** Reads all records of a version 2 B-tree in key order, each as a cursor over its bytes. Nodes count against the budget. */
@@ -53,75 +136,31 @@ export function* readBtree2(
   expectedType: readonly number[],
   budget: Budget,
 ): Io<Cursor[]> {
-  const tree = yield* openBtree2(file, address, expectedType);
-  const { root, rootCount, depth, total } = tree;
+  const { root, rootCount, total, depth, ...sizes } = yield* readTreeHeader(file, address, expectedType);
   const records: Cursor[] = [];
   if (root === UNDEFINED || total === 0) return records;
-  yield* readNode(file, tree, root, rootCount, depth, records, budget);
+  const shape = new TreeShape(sizes, file.addressSize);
+  yield* readNode(file, shape, root, rootCount, depth, records, budget);
   if (records.length !== total)
     throw formatError(`B-tree with ${records.length} records where ${total} are announced`, file.base + address);
   return records;
 }
 
-function layoutOf(
-  file: FileBytes,
-  nodeSize: number,
-  recordSize: number,
-  depth: number,
-): Pick<Btree2, 'maxRecords' | 'totalBytes'> {
-  const maxRecords = [Math.floor((nodeSize - 10) / recordSize)];
-  const totalBytes = [0];
-  let cumulative = maxRecords[0] as number;
-  for (let d = 1; d <= depth; d++) {
-    const countBytes = bytesFor(maxRecords[0] as number);
-    const pointer = file.addressSize + countBytes + (d > 1 ? (totalBytes[d - 1] as number) : 0);
-    const max = Math.floor((nodeSize - 10 - pointer) / (recordSize + pointer));
-    maxRecords.push(max);
-    cumulative = (max + 1) * cumulative + max;
-    totalBytes.push(bytesFor(Math.min(cumulative, Number.MAX_SAFE_INTEGER)));
-  }
-  return { maxRecords, totalBytes };
-}
-
 function* readNode(
   file: FileBytes,
-  tree: Btree2,
+  shape: TreeShape,
   address: number,
   count: number,
   depth: number,
   records: Cursor[],
   budget: Budget,
 ): Io<void> {
-  if (count > (tree.maxRecords[depth] ?? 0))
-    throw formatError(`B-tree node with ${count} records`, file.base + address);
-  const node = yield* file.cursor(address, tree.nodeSize, 'B-tree node');
-  budget.spend(tree.nodeSize, address, 'B-tree nodes');
-  node.signature(depth === 0 ? 'BTLF' : 'BTIN');
-  node.expect(0, 'version of the B-tree node');
-  node.expect(tree.type, 'type of the B-tree node');
-  const from = node.at;
-  node.skip(count * tree.recordSize);
-  const record = (i: number): Cursor => {
-    const at = from + i * tree.recordSize;
-    return new Cursor(node.bytes, node.base, at, at + tree.recordSize);
-  };
-  if (depth === 0) {
-    checkSum(node, node.at, address + file.base);
-    for (let i = 0; i < count; i++) records.push(record(i));
-    return;
-  }
-  const children: [number, number][] = [];
+  const { cursor, from, children } = yield* readTreeNode(file, shape, address, count, depth, budget);
   for (let i = 0; i <= count; i++) {
-    const child = node.address(file.addressSize);
-    const childCount = node.uint(bytesFor(tree.maxRecords[0] as number));
-    if (depth > 1) node.skip(tree.totalBytes[depth - 1] as number);
-    children.push([child, childCount]);
-  }
-  checkSum(node, node.at, address + file.base);
-  for (let i = 0; i <= count; i++) {
-    const [child, childCount] = children[i] as [number, number];
-    yield* readNode(file, tree, child, childCount, depth - 1, records, budget);
-    if (i < count) records.push(record(i));
+    const child = children[i];
+    if (child) yield* readNode(file, shape, child[0], child[1], depth - 1, records, budget);
+    const at = from + i * shape.recordSize;
+    if (i < count) records.push(new Cursor(cursor.bytes, cursor.base, at, at + shape.recordSize));
   }
 }
 

@@ -5,11 +5,10 @@ import { formatError } from '../../../base/errors.ts';
 import { gridOf } from '../../../space/grid.ts';
 import { sizeOf } from '../../../space/shape.ts';
 import type { Io } from '../../../storage/io.ts';
-import { bytesFor } from '../../format/byte-writer.ts';
-import { checkSum, UNDEFINED } from '../../format/cursor.ts';
+import { UNDEFINED } from '../../format/cursor.ts';
 import type { FileBytes } from '../../format/file-bytes.ts';
 import type { ChunkIndex } from '../../messages/layout.ts';
-import { type Btree2, openBtree2 } from '../../read/btree.ts';
+import { readTreeHeader, readTreeNode, TreeShape } from '../../read/btree.ts';
 import { type ChunkGrid, chunkBytes, fixedCounts, readChunkIndex, type StoredChunk } from './chunk-index.ts';
 import { ExtensibleArray } from './extensible-array.ts';
 import { type ElementRun, FixedArray, readRun } from './fixed-array.ts';
@@ -320,7 +319,7 @@ class TreeFinder implements ChunkFinder {
   readonly #address: number;
   readonly #grid: ChunkGrid;
   readonly #isOld: boolean;
-  #tree: Btree2 | null = null;
+  #tree: TreeShape | null = null;
   #root: NodePlace | null = null;
   readonly #nodes = new Parts<TreeNode>();
 
@@ -371,8 +370,9 @@ class TreeFinder implements ChunkFinder {
   *#open(): Io<NodePlace> {
     if (this.#isOld) this.#root = { address: this.#address, level: -1, records: 0 };
     else {
-      this.#tree = yield* openBtree2(this.#file, this.#address, [this.#grid.filtered ? 11 : 10]);
-      const { root, rootCount, depth } = this.#tree;
+      const header = yield* readTreeHeader(this.#file, this.#address, [this.#grid.filtered ? 11 : 10]);
+      this.#tree = new TreeShape(header, this.#file.addressSize);
+      const { root, rootCount, depth } = header;
       this.#root = { address: root, level: depth, records: rootCount };
     }
     return this.#root;
@@ -456,16 +456,13 @@ class TreeFinder implements ChunkFinder {
   }
 
   *#decodeNew({ address, level, records: count }: NodePlace): Io<TreeNode> {
-    const tree = this.#tree as Btree2;
+    const tree = this.#tree as TreeShape;
     const { filtered, chunk } = this.#grid;
-    const { addressSize, base } = this.#file;
+    const { addressSize } = this.#file;
     const rank = chunk.length;
     const whole = chunkBytes(this.#grid);
-    if (count > (tree.maxRecords[level] ?? 0)) throw formatError(`B-tree node with ${count} records`, base + address);
-    const node = yield* this.#file.cursor(address, tree.nodeSize, 'B-tree node');
-    node.signature(level === 0 ? 'BTLF' : 'BTIN');
-    node.expect(0, 'version of the B-tree node');
-    node.expect(tree.type, 'type of the B-tree node');
+    const { cursor: node, from, children: places } = yield* readTreeNode(this.#file, tree, address, count, level);
+    node.at = from;
     const cells = new Float64Array(count * rank);
     const chunks = new ChunkEntries(count);
     const sizeBytes = tree.recordSize - addressSize - 4 - 8 * rank;
@@ -478,14 +475,8 @@ class TreeFinder implements ChunkFinder {
       for (let d = 0; d < rank; d++) cells[i * rank + d] = node.u64();
       node.at = next;
     }
-    const children: NodePlace[] | null = level > 0 ? [] : null;
-    for (let i = 0; children && i <= count; i++) {
-      const child = node.address(addressSize);
-      const records = node.uint(bytesFor(tree.maxRecords[0] as number));
-      if (level > 1) node.skip(tree.totalBytes[level - 1] as number);
-      children.push({ address: child, level: level - 1, records });
-    }
-    checkSum(node, node.at, base + address);
+    const children =
+      level > 0 ? places.map(([child, records]) => ({ address: child, level: level - 1, records })) : null;
     return { count, cells, chunks, children };
   }
 }
