@@ -15,6 +15,7 @@ export const LEFT_OUT: readonly string[] = [
   'comm/mpi/**',
   'comm/threads/{conformance,failures,run,work}',
   'connector/native/**',
+  'hdf5/layouts/chunks/chunk-tree',
   'hostile/{fields,flip,fuzz,logs,sealed,truncation,work}',
   'log/flush/tiers',
   'log/format/oracle',

@@ -15,6 +15,7 @@ import * as MESSAGE_FLAG from '../messages/message-flags.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 import { encodeSharedObject, SHARED_ADDRESS_AT } from '../read/shared-messages.ts';
 import { buildChunkIndex, type ChunkEntry } from './chunks/chunk-index.ts';
+import type { ChunkTree } from './chunks/chunk-tree.ts';
 import type { Slot } from './external.ts';
 import { encodeMappings, type Mapping } from './virtual.ts';
 
@@ -185,6 +186,25 @@ export function chunked(chunk: readonly number[], chunks: readonly ChunkEntry[])
       const extents = chunks.flatMap(({ address }) => (address instanceof FileExtent ? [address] : []));
       if (extent && !extents.includes(extent)) extents.push(extent);
       return { draft: draftLayout(bytes, { targets }), extents };
+    },
+  };
+}
+
+/** Chunks that a B-tree finds; `data` are the extents among them that are appended with the dataset. */
+export function chunkedByTree(
+  chunk: readonly number[],
+  tree: ChunkTree,
+  data: readonly FileExtent[] = [],
+  edgesUnfiltered = false,
+): NewLayout {
+  return {
+    kind: 'chunked',
+    allocation: 'incremental',
+    draft: ({ elementSize }) => {
+      const layout = tree.layout(chunk, elementSize, edgesUnfiltered);
+      const bytes = encodeLayout(layout);
+      const targets = [{ at: layoutAddressAt(layout, bytes.length), target: tree.extent }];
+      return { draft: draftLayout(bytes, { targets }), extents: [...data, tree.extent] };
     },
   };
 }

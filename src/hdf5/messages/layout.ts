@@ -24,6 +24,8 @@ export type Layout =
       readonly index: ChunkIndex;
       /** Chunks that reach beyond the shape are stored without filters. */
       readonly edgesUnfiltered?: true;
+      /** Encoded as version 5, of HDF5 2.0, where sizes in chunk indexes always have 8 bytes. */
+      readonly wideSizes?: true;
     }
   | { readonly kind: 'virtual'; readonly heap: number; readonly index: number };
 
@@ -185,9 +187,9 @@ function encodeChunked(out: ByteWriter, layout: Layout & { kind: 'chunked' }): U
   const width = Math.max(...dims.map(bytesFor));
   const filteredSingle = index.kind === 'single' && index.filtered !== null;
   out
-    .u8(4)
+    .u8(layout.wideSizes ? 5 : 4)
     .u8(2)
-    .u8(filteredSingle ? 2 : 0)
+    .u8((filteredSingle ? 2 : 0) | (layout.edgesUnfiltered ? 1 : 0))
     .u8(dims.length)
     .u8(width);
   for (const size of dims) out.uint(size, width);

@@ -23,7 +23,7 @@ export interface TreeHeader {
 }
 
 /** Bytes of signature, version, type and checksum of a node. */
-const NODE_OVERHEAD = 10;
+export const NODE_OVERHEAD = 10;
 
 /** What follows from a version 2 B-tree's sizes. */
 export class TreeShape {

@@ -146,6 +146,14 @@ export function* readFixedArray(
   for (const run of array.runs()) visitRun(yield* readRun(file, run, array.entry), run, array.entry, visit);
 }
 
+/**
+ * Width of the field for the size of a filtered chunk of `bytes` bytes. libhdf5 uses one byte more than the size needs, because
+ * filters may make a chunk larger.
+ */
+export function sizeWidth(bytes: number): number {
+  return Math.min(8, 1 + Math.floor((Math.floor(Math.log2(bytes)) + 8) / 8));
+}
+
 /** What an element says of its chunk. */
 interface ArrayElement {
   readonly address: number | Addressable;
@@ -166,8 +174,7 @@ export function buildFixedArray(
   numbers: readonly number[],
   elements: readonly ArrayElement[],
 ): FileExtent {
-  // libhdf5 uses one byte more than the unfiltered size needs, because filters may make a chunk larger.
-  const sizeBytes = Math.min(8, 1 + Math.floor((Math.floor(Math.log2(chunkBytes)) + 8) / 8));
+  const sizeBytes = sizeWidth(chunkBytes);
   const entry = filtered ? 8 + sizeBytes + 4 : 8;
   const perPage = 2 ** PAGE_BITS;
   const pages = total > perPage ? Math.ceil(total / perPage) : 0;
