@@ -138,6 +138,15 @@ export function putU64(view: DataView, at: number, value: number): void {
   }
 }
 
+/** Writes an unsigned integer of `size` bytes and gives the position behind it. */
+export function putUint(bytes: Uint8Array, at: number, value: number, size: number): number {
+  for (let i = 0, rest = value; i < size; i++) {
+    bytes[at + i] = rest % 256;
+    rest = Math.floor(rest / 256);
+  }
+  return at + size;
+}
+
 /** How many bytes a non-negative number needs, at least one. */
 export function bytesFor(value: number): number {
   let size = 1;

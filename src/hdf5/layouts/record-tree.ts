@@ -7,81 +7,23 @@
 import { lookup3 } from '../../base/checksum.ts';
 import { formatError, H5LogError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
-import { ByteWriter, putU64 } from '../format/byte-writer.ts';
+import { ByteWriter, putU64, putUint } from '../format/byte-writer.ts';
 import { UNDEFINED } from '../format/cursor.ts';
 import { Budget, type FileBytes } from '../format/file-bytes.ts';
-import { type Addressable, FileExtent } from '../graph/object-node.ts';
+import { FileExtent } from '../graph/object-node.ts';
 import { NODE_OVERHEAD, readTreeHeader, readTreeNode, type TreeHeader, TreeShape } from '../read/btree.ts';
+import { type CompareRecords, Records } from './tree-records.ts';
 
 /** Type and sizes of a tree, which never change. */
-export type TreeFormat = Pick<TreeHeader, 'type' | 'nodeSize' | 'recordSize' | 'splitPercent' | 'mergePercent'>;
+type TreeFormat = Pick<TreeHeader, 'type' | 'nodeSize' | 'recordSize' | 'splitPercent' | 'mergePercent'>;
 
 /** What libhdf5 uses for the trees of chunks; those of dense storage have other nodes. */
 export const CHUNK_TREE = { nodeSize: 2048, splitPercent: 100, mergePercent: 40 } as const;
-
-/** Compares the keys of two records, which begin at `i` in `a` and at `j` in `b`. */
-export type CompareRecords = (a: Uint8Array, i: number, b: Uint8Array, j: number) => number;
 
 const HEADER_SIZE = 38;
 const EMPTY: readonly never[] = [];
 /** Bytes of nodes that a tree and those made of it keep; beyond, they are read from the file again. */
 const KEPT = 32 * 2 ** 20;
-
-/** Encoded records. Those that begin with an address that a commit has not assigned yet have a target. */
-export class Records {
-  readonly bytes: Uint8Array;
-  readonly size: number;
-  #targets: readonly (Addressable | undefined)[] | null;
-
-  /** `size` is that of a record. */
-  constructor(bytes: Uint8Array, size: number, targets: readonly (Addressable | undefined)[] | null = null) {
-    this.bytes = bytes;
-    this.size = size;
-    this.#targets = targets;
-  }
-
-  get count(): number {
-    return this.bytes.length / this.size;
-  }
-
-  target(i: number): Addressable | undefined {
-    return this.#targets?.[i];
-  }
-
-  slice(from: number, to: number): Records {
-    const { size } = this;
-    return new Records(this.bytes.subarray(from * size, to * size), size, this.#targets?.slice(from, to) ?? null);
-  }
-
-  static concat(parts: readonly Records[], size: number): Records {
-    const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.bytes.length, 0));
-    const targets: (Addressable | undefined)[] | null = parts.some((part) => part.#targets) ? [] : null;
-    let at = 0;
-    for (const part of parts) {
-      bytes.set(part.bytes, at);
-      at += part.bytes.length;
-      if (!targets) continue;
-      for (let i = 0; i < part.count; i++) targets.push(part.#targets?.[i]);
-    }
-    return new Records(bytes, size, targets);
-  }
-
-  /** Copies the records to `at` in `into`, with the addresses that their targets have now. */
-  encode(into: Uint8Array, view: DataView, at: number): void {
-    into.set(this.bytes, at);
-    this.#targets?.forEach((target, i) => {
-      if (target) putU64(view, at + i * this.size, target.address);
-    });
-  }
-
-  /** The targets are in the file: their addresses are final. */
-  settle(): void {
-    if (!this.#targets) return;
-    const { bytes } = this;
-    this.encode(bytes, new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), 0);
-    this.#targets = null;
-  }
-}
 
 /** What a node holds. A leaf has no children, another node one more than records. */
 interface NodeContents {
@@ -113,7 +55,7 @@ class TreeNode {
 }
 
 /** Changes in key order, each key once. A record is put, in place of one with the same key, or removed if `removed` is 1. */
-export interface RecordChanges {
+interface RecordChanges {
   readonly records: Records;
   readonly removed: Uint8Array;
 }
@@ -513,12 +455,3 @@ export class RecordTree {
 /** Signatures of nodes, with the version. */
 const LEAF = [0x42, 0x54, 0x4c, 0x46, 0];
 const INNER = [0x42, 0x54, 0x49, 0x4e, 0];
-
-/** Writes an unsigned integer of `size` bytes and gives the position behind it. */
-export function putUint(bytes: Uint8Array, at: number, value: number, size: number): number {
-  for (let i = 0, rest = value; i < size; i++) {
-    bytes[at + i] = rest % 256;
-    rest = Math.floor(rest / 256);
-  }
-  return at + size;
-}

@@ -4,17 +4,18 @@
 import { formatError, H5LogError } from '../../../base/errors.ts';
 import { sizeOf } from '../../../space/shape.ts';
 import type { Io } from '../../../storage/io.ts';
-import { ByteWriter, putU64 } from '../../format/byte-writer.ts';
+import { ByteWriter, putU64, putUint } from '../../format/byte-writer.ts';
 import { Cursor } from '../../format/cursor.ts';
 import type { FileBytes } from '../../format/file-bytes.ts';
 import type { Addressable, FileExtent } from '../../graph/object-node.ts';
 import type { Layout } from '../../messages/layout.ts';
-import { CHUNK_TREE, type CompareRecords, putUint, Records, RecordTree } from '../record-tree.ts';
+import { CHUNK_TREE, RecordTree } from '../record-tree.ts';
+import { type CompareRecords, Records } from '../tree-records.ts';
 import type { ChunkEntry, ChunkGrid, StoredChunk } from './chunk-index.ts';
 import { sizeWidth } from './fixed-array.ts';
 
 /** Chunks to be put, in place of those of the same cells, and cells whose chunks are removed. */
-export interface ChunkChanges {
+interface ChunkChanges {
   readonly put?: readonly ChunkEntry[];
   readonly remove?: readonly (readonly number[])[];
 }

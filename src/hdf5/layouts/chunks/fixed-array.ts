@@ -4,7 +4,7 @@
 import { lookup3 } from '../../../base/checksum.ts';
 import { formatError } from '../../../base/errors.ts';
 import type { Io } from '../../../storage/io.ts';
-import { ByteWriter, putU64 } from '../../format/byte-writer.ts';
+import { ByteWriter, putU64, putUint } from '../../format/byte-writer.ts';
 import { type Cursor, checkSum, UNDEFINED } from '../../format/cursor.ts';
 import type { Budget, FileBytes } from '../../format/file-bytes.ts';
 import { type Addressable, FileExtent } from '../../graph/object-node.ts';
@@ -210,9 +210,7 @@ export function buildFixedArray(
       const where = elementAt(numbers[i] as number);
       putU64(view, where, typeof address === 'number' ? address : address.address);
       if (!filtered) return;
-      for (let b = 0, rest = size; b < sizeBytes; b++, rest = Math.floor(rest / 256))
-        view.setUint8(where + 8 + b, rest % 256);
-      view.setUint32(where + 8 + sizeBytes, mask, true);
+      view.setUint32(putUint(block, where + 8, size, sizeBytes), mask, true);
     });
     if (pages === 0) view.setUint32(body - 4, lookup3(block, 0, body - 4), true);
     else sealPages(block, view);
