@@ -22,12 +22,11 @@ import {
   HeaderMessage,
   type Link,
   markUnwritten,
+  moveToFirstChunk,
   type ObjectKind,
   ObjectNode,
 } from './object-node.ts';
 
-/** The size of a message in a header has 16 bits. */
-const MAX_MESSAGE = 0xffff;
 /** Objects whose messages are shared by objects whose messages are shared, and so on. */
 const MAX_DEPTH = 64;
 /** Continuation blocks that lead to continuation blocks; a header with a longer chain is written without its blocks. */
@@ -187,17 +186,15 @@ export class ObjectLoader {
         const object = yield* heap.object(id);
         offset = object.offset;
         message.content = object.bytes.subarray(object.at, object.end);
+        message.denseAddress = offset - this.file.base;
       }
       message.bytes = message.content;
       message.offset = offset;
       largest = Math.max(largest, message.bytes.length);
-      node.firstChunk.add(message);
       yield* this.#addAttribute(node, message, offset);
     }
-    if (largest > MAX_MESSAGE) {
-      node.denseAttributeInfo = info;
-      for (const attribute of node.attributes.values()) node.firstChunk.delete(attribute.message);
-    }
+    if (largest > MESSAGE.MAX_SIZE) node.dense = { info: info.bytes, written: true };
+    else for (const attribute of node.attributes.values()) moveToFirstChunk(attribute.message);
   }
 
   /** Reads the content of a shared message. */

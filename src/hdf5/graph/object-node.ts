@@ -80,6 +80,8 @@ export class HeaderMessage implements Relocatable {
   changed = 0;
   /** Its heap objects are not in the file yet. */
   heapPending = false;
+  /** Of an attribute in dense storage, the address; -1 for messages in the header, and while it has to be written there. */
+  denseAddress = -1;
 
   owned: boolean;
 
@@ -127,6 +129,14 @@ interface Ordering {
   next: number;
 }
 
+/** Dense storage, which holds all attributes of an object if one of them does not fit into a header. */
+interface DenseAttributes {
+  /** The attribute info message, which has the addresses. */
+  info: Uint8Array;
+  /** The file holds the storage as it is here. */
+  written: boolean;
+}
+
 export type ObjectKind = 'group' | 'dataset' | 'datatype';
 
 /** An object of the file: its header's messages, sorted into links, attributes and others. */
@@ -153,8 +163,8 @@ export class ObjectNode implements Addressable {
   readonly referrers = new Set<HeaderMessage>();
   /** Differs from the file. */
   dirty = false;
-  /** Attributes too large for a header stay in dense storage, which this message points to; they cannot be changed then. */
-  denseAttributeInfo: HeaderMessage | null = null;
+  /** Where attributes are if one of them is too large for a header; null if they are in the header. */
+  dense: DenseAttributes | null = null;
 
   constructor(kind: ObjectKind, address = TEMPORARY + nextTemporary++) {
     this.kind = kind;
@@ -218,11 +228,16 @@ export class ContinuationBlock {
   level = 0;
 }
 
-/** Takes a message that is about to change out of its block, which is then written again without it, into the first chunk. */
+/**
+ * Takes a message that is about to change out of its block, which is then written again without it, into the first chunk. From there
+ * the next commit takes attributes into dense storage if there is one.
+ */
 export function moveToFirstChunk(message: HeaderMessage): void {
-  const { block } = message;
+  const { block, owner } = message;
   message.block = null;
-  message.owner.firstChunk.add(message);
+  owner.firstChunk.add(message);
+  message.denseAddress = -1;
+  if (owner.dense && message.type === MESSAGE.attribute) owner.dense.written = false;
   if (!block) return;
   block.messages.delete(message);
   markUnwritten(block);

@@ -175,8 +175,8 @@ function* trackAttribute({ loader, heap, contentOf, pinned }: Tracking, attribut
     slots = found.heap.map(({ at, content }) => ({ at: at + parts.dataAt, content }));
   }
   if (targets.length === 0 && slots.length === 0) return;
-  if (message.content !== message.bytes || message.owner.denseAttributeInfo) {
-    // The attribute lies in the shared message heap, or in dense storage because it is too large for a header.
+  if (message.content !== message.bytes) {
+    // The attribute lies in the shared message heap.
     visitTargets({ bytes: message.content, owned: false, targets, heap: slots }, ({ address }) => pinned.add(address));
     return;
   }

@@ -6,7 +6,7 @@
 
 import { lookup3 } from '../../base/checksum.ts';
 import { formatError, H5LogError } from '../../base/errors.ts';
-import type { Io } from '../../storage/io.ts';
+import { type Io, runInMemory } from '../../storage/io.ts';
 import { ByteWriter, putU64, putUint } from '../format/byte-writer.ts';
 import { UNDEFINED } from '../format/cursor.ts';
 import { Budget, type FileBytes } from '../format/file-bytes.ts';
@@ -101,6 +101,16 @@ export class RecordTree {
   static empty(format: TreeFormat, compare: CompareRecords): RecordTree {
     const memory = { file: null, budget: null, bytes: 0 };
     return new RecordTree(format, compare, new TreeShape(format, 8), null, 0, memory);
+  }
+
+  /** A tree of records that are in the order of their keys. */
+  static ofSorted(format: TreeFormat, records: Uint8Array): RecordTree {
+    const { recordSize } = format;
+    const changes = {
+      records: new Records(records, recordSize),
+      removed: new Uint8Array(records.length / recordSize),
+    };
+    return runInMemory(RecordTree.empty(format, () => 0).edit(changes));
   }
 
   /** Reads the header of a tree; nodes are read when they are needed. */

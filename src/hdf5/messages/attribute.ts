@@ -1,11 +1,13 @@
 // The attribute message and the attribute info message (HDF5 file format specification, IV.A.2.m and IV.A.2.v).
 
 import { allocate } from '../../base/buffers.ts';
+import { H5LogError } from '../../base/errors.ts';
 import type { DType, FullType } from '../../dtype/model.ts';
 import { ByteWriter, textLength } from '../format/byte-writer.ts';
-import { Cursor, textFrom } from '../format/cursor.ts';
+import { Cursor, textFrom, UNDEFINED } from '../format/cursor.ts';
 import { type Dataspace, encodeDataspace, parseDataspace } from './dataspace.ts';
 import { encodeDatatype, parseDatatype } from './datatype.ts';
+import { MAX_SIZE } from './message-types.ts';
 
 /** A decoded attribute message. Positions count from the start of the message. */
 export interface AttributeMessage {
@@ -18,6 +20,11 @@ export interface AttributeMessage {
 
 /** The name alone, without parsing type and space. */
 export function attributeName(cursor: Cursor): string {
+  return textFrom(attributeNameBytes(cursor));
+}
+
+/** The name as it is encoded. */
+export function attributeNameBytes(cursor: Cursor): Uint8Array {
   const version = cursor.u8();
   if (version < 1 || version > 3) cursor.fail(`attribute version ${version} is not known`);
   cursor.skip(1);
@@ -26,9 +33,9 @@ export function attributeName(cursor: Cursor): string {
   return trimName(cursor.take(nameSize, 'attribute name'));
 }
 
-function trimName(bytes: Uint8Array): string {
+function trimName(bytes: Uint8Array): Uint8Array {
   const stop = bytes.indexOf(0);
-  return textFrom(stop < 0 ? bytes : bytes.subarray(0, stop));
+  return stop < 0 ? bytes : bytes.subarray(0, stop);
 }
 
 /** Parses an attribute message of version 1 (parts padded to 8 bytes), 2 or 3 (with a character set). */
@@ -43,7 +50,7 @@ export function parseAttribute(cursor: Cursor, lengthSize: number): AttributeMes
   const spaceSize = cursor.u16();
   if (version === 3) cursor.skip(1);
   const padded = (size: number): number => (version === 1 ? Math.ceil(size / 8) * 8 : size);
-  const name = trimName(cursor.take(padded(nameSize), 'attribute name').subarray(0, nameSize));
+  const name = textFrom(trimName(cursor.take(padded(nameSize), 'attribute name').subarray(0, nameSize)));
   const typeAt = cursor.need(padded(typeSize), 'attribute type');
   const spaceAt = cursor.need(padded(spaceSize), 'attribute dataspace');
   const part = (at: number, size: number): Cursor => new Cursor(cursor.bytes, cursor.base, at, at + size);
@@ -135,6 +142,8 @@ function attributeHead(name: string, dtype: DType, space: Dataspace): Uint8Array
 
 function encodeHead(name: string, type: Uint8Array, flags: number, space: Uint8Array): Uint8Array {
   const length = textLength(name);
+  if (Math.max(length + 1, type.length, space.length) > MAX_SIZE)
+    throw new H5LogError('UNSUPPORTED', `an attribute whose name has ${length} bytes and whose type ${type.length}`);
   const out = new ByteWriter(16 + length + type.length + space.length);
   out
     .u8(3)
@@ -172,11 +181,24 @@ export function parseAttributeInfo(cursor: Cursor, addressSize: number): Attribu
   return { tracked: (flags & 1) !== 0, indexed: (flags & 2) !== 0, nextOrder, heap, names };
 }
 
-/** Encodes the attribute info message of an object whose attributes are in its header. */
-export function encodeAttributeInfo(info: { tracked: boolean; indexed: boolean; nextOrder: number }): Uint8Array {
-  const out = new ByteWriter(28).u8(0).u8((info.tracked ? 1 : 0) | (info.indexed ? 2 : 0));
-  if (info.tracked) out.u16(info.nextOrder);
-  out.u64(-1).u64(-1);
-  if (info.indexed) out.u64(-1);
+/** Addresses of dense storage: the heap with the attributes, and the B-trees that find them by name and by creation order. */
+export interface DenseAddresses {
+  readonly heap: number;
+  readonly names: number;
+  readonly orders: number;
+}
+
+const NOWHERE: DenseAddresses = { heap: UNDEFINED, names: UNDEFINED, orders: UNDEFINED };
+
+/** Encodes the attribute info message of an object whose attributes are in its header, or in dense storage. */
+export function encodeAttributeInfo(
+  order: { tracked: boolean; indexed: boolean; next: number },
+  { heap, names, orders } = NOWHERE,
+): Uint8Array {
+  const { tracked, indexed, next } = order;
+  const out = new ByteWriter(28).u8(0).u8((tracked ? 1 : 0) | (indexed ? 2 : 0));
+  if (tracked) out.u16(Math.min(next, 0xffff));
+  out.u64(heap).u64(names);
+  if (indexed) out.u64(orders);
   return out.done();
 }

@@ -25,6 +25,9 @@ export const attributeInfo = 0x15;
 export const referenceCount = 0x16;
 export const cacheImage = 0x18;
 
+/** The most bytes of a message: its size has 16 bits. */
+export const MAX_SIZE = 0xffff;
+
 /** Whether a type of message is known. Types have no gaps; `bogus` is only known to the tests of libhdf5. */
 export function isKnownMessage(type: number): boolean {
   return type <= cacheImage && type !== bogus;

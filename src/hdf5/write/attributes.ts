@@ -20,11 +20,13 @@ import { encodeAttribute, encodeTypedAttribute } from '../messages/attribute.ts'
 import { type Dataspace, elementCount } from '../messages/dataspace.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 import { encodeSharedObject, SHARED_ADDRESS_AT } from '../read/shared-messages.ts';
-import { checkMessageSize, type Structure } from './structure.ts';
+import type { Structure } from './structure.ts';
 
 const NONE: readonly never[] = [];
 /** Largest creation order of an attribute: it has 16 bits, and so has the next one, which the attribute info message holds. */
 const MAX_ORDER = 0xfffe;
+/** The most bytes of an attribute, which is in memory as a whole. */
+const MAX_ATTRIBUTE = 2 ** 30;
 
 /** Sets an attribute; later changes to `value` have no effect. */
 export function* setAttribute(
@@ -89,7 +91,6 @@ export function setEncodedAttribute(
 export function deleteAttribute(structure: Structure, node: ObjectNode, name: string): void {
   const attribute = node.attributes.get(name);
   if (!attribute) throw new H5LogError('NOT_FOUND', `there is no attribute ${name}`);
-  refuseDense(node);
   checkRemovable(structure, attribute);
   structure.markDirty(node);
   node.attributes.delete(name);
@@ -106,8 +107,8 @@ function putAttribute(
   heap: readonly HeapSlot[],
   committed: ObjectNode | null,
 ): void {
-  checkMessageSize(body, name);
-  refuseDense(node);
+  if (body.length > MAX_ATTRIBUTE)
+    throw new H5LogError('UNSUPPORTED', `attribute ${name} has ${body.length} bytes; at most 1 GiB is possible`);
   const old = node.attributes.get(name);
   if (old) checkRemovable(structure, old);
   structure.markDirty(node);
@@ -121,6 +122,8 @@ function putAttribute(
   }
   setReferences(message, targets, heap);
   node.firstChunk.add(message);
+  if (node.dense) node.dense.written = false;
+  else if (body.length > MESSAGE.MAX_SIZE) node.dense = { info: body, written: false };
   const sharedType = committed?.message(MESSAGE.datatype)?.content ?? null;
   node.attributes.set(name, { name, order, message, sharedType, sharedSpace: null, committed });
   if (committed) structure.countTypeUse(committed, 1);
@@ -150,15 +153,6 @@ function* resolve(
     const inner = { bytes, owned: true, targets: [] as AddressSlot[], heap: [] as HeapSlot[] };
     yield* resolve(structure, content, 0, inner.targets, inner.heap);
     heap.push({ at: slot, content: inner });
-  }
-}
-
-function refuseDense(node: ObjectNode): void {
-  if (node.denseAttributeInfo) {
-    throw new H5LogError(
-      'UNSUPPORTED',
-      'the object has attributes of more than 64 KiB; its attributes cannot be changed',
-    );
   }
 }
 

@@ -17,6 +17,7 @@ import {
 } from '../graph/object-node.ts';
 import { withReferrers } from '../graph/references.ts';
 import type { Append, Appender } from './appender.ts';
+import { type DensePlan, planDense } from './dense-attributes.ts';
 import {
   blockSize,
   encodeBlock,
@@ -109,6 +110,7 @@ interface StructurePlan {
   readonly blocks: readonly ContinuationBlock[];
   /** Messages that were patched. */
   readonly messages: readonly HeaderMessage[];
+  readonly dense: readonly DensePlan[];
 }
 
 /**
@@ -134,7 +136,13 @@ function planStructure(
   end = heap.assignAddresses(end);
   const blocks: ContinuationBlock[] = [];
   const headers: { node: ObjectNode; generated: readonly GeneratedMessage[]; size: number }[] = [];
+  const dense: DensePlan[] = [];
   for (const node of nodes) {
+    const attributes = planDense(node, end);
+    if (attributes) {
+      dense.push(attributes);
+      end = attributes.end;
+    }
     const generated = generatedMessages(node);
     const generatedSize = generatedBytes(node, generated);
     packHeader(node, generatedSize);
@@ -157,6 +165,7 @@ function planStructure(
   const room = (address: number, size: number): Uint8Array =>
     bytes.subarray(address - structureAt, address - structureAt + size);
   heap.encode((address, collection) => room(address, collection.length).set(collection));
+  for (const { encode } of dense) encode(room);
   for (const { node, generated, size } of headers) {
     for (const block of unwrittenBlocks(node.blocks)) encodeBlock(node, block, room(block.address, block.size));
     encodeFirstChunk(node, generated, room(node.address, size));
@@ -165,7 +174,7 @@ function planStructure(
   for (const block of blocks) block.written = true;
   for (const message of messages) message.heapPending = false;
   const parts = [...extents.flatMap((extent) => extent.parts()), bytes];
-  return { at, parts, end, extents, nodes, blocks, messages: [...messages] };
+  return { at, parts, end, extents, nodes, blocks, messages: [...messages], dense };
 }
 
 /** The messages that hold addresses or heap ids that this commit assigns, ready to be patched and in the first chunk. */
@@ -257,8 +266,12 @@ function undoPlan(plan: StructurePlan): void {
     for (let block: ContinuationBlock | null = first; block; block = block.parent) block.written = false;
   for (const message of plan.messages) {
     // A message that was removed or replaced since the commit was planned must not come back.
-    if (message.block === null && !message.owner.firstChunk.has(message)) continue;
+    if (message.block === null && message.denseAddress < 0 && !message.owner.firstChunk.has(message)) continue;
     moveToFirstChunk(message);
     message.heapPending = message.heap.length > 0;
+  }
+  for (const { node, written } of plan.dense) {
+    if (node.dense) node.dense.written = false;
+    for (const message of written) if (message.denseAddress >= 0) moveToFirstChunk(message);
   }
 }

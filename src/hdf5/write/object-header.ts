@@ -150,14 +150,9 @@ export function generatedMessages(node: ObjectNode): GeneratedMessage[] {
     made.push({ type: MESSAGE.linkInfo, bytes: encodeLinkInfo({ tracked, indexed, nextOrder: next }) });
     made.push({ type: MESSAGE.groupInfo, bytes: node.groupInfo });
   }
-  if (node.denseAttributeInfo) made.push({ type: MESSAGE.attributeInfo, bytes: node.denseAttributeInfo.bytes });
-  else if (node.attributes.size > 0) {
-    const { tracked, indexed, next } = node.attributeOrder;
-    made.push({
-      type: MESSAGE.attributeInfo,
-      bytes: encodeAttributeInfo({ tracked, indexed, nextOrder: Math.min(next, 0xffff) }),
-    });
-  }
+  if (node.dense) made.push({ type: MESSAGE.attributeInfo, bytes: node.dense.info });
+  else if (node.attributes.size > 0)
+    made.push({ type: MESSAGE.attributeInfo, bytes: encodeAttributeInfo(node.attributeOrder) });
   if (node.linkCount > 1)
     made.push({ type: MESSAGE.referenceCount, bytes: new ByteWriter(5).u8(0).u32(node.linkCount).done() });
   return made;

@@ -8,7 +8,7 @@ import { renameAttributeMessage } from '../messages/attribute.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
 import * as MESSAGE_FLAG from '../messages/message-flags.ts';
 import * as MESSAGE from '../messages/message-types.ts';
-import { checkMessageSize, type Structure } from './structure.ts';
+import type { Structure } from './structure.ts';
 
 /** Gives a link another name, or a soft link another path. It keeps its creation order. */
 export function renameLink(
@@ -44,11 +44,9 @@ export function renameAttribute(structure: Structure, node: ObjectNode, name: st
   if (node.attributes.has(newName)) throw new H5LogError('EXISTS', `there is an attribute ${newName} already`);
   const old = attribute.message;
   structure.refuseInSharedTable(old);
-  if (node.denseAttributeInfo)
-    throw new H5LogError('UNSUPPORTED', `${name} cannot be renamed: the object has attributes of more than 64 KiB`);
   structure.markDirty(node);
   const { bytes, shift } = renameAttributeMessage(old.bytes, newName);
-  checkMessageSize(bytes, newName);
+  if (bytes.length > MESSAGE.MAX_SIZE) node.dense ??= { info: bytes, written: false };
   const message = successor(structure, old, old.flags, bytes, attribute.order);
   message.targets = old.targets.map(({ at, target }) => ({ at: at + shift, target }));
   message.heap = old.heap.map(({ at, content }) => ({ at: at + shift, content }));

@@ -20,9 +20,6 @@ import * as MESSAGE_FLAG from '../messages/message-flags.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 import { isKnownMessage } from '../messages/message-types.ts';
 
-/** The size of a message has 16 bits. */
-const MAX_MESSAGE = 0xffff;
-
 /** The objects of a file as the next commit will write them. */
 export class Structure extends ObjectTree {
   /** Objects that differ from the file. */
@@ -157,7 +154,7 @@ export class Structure extends ObjectTree {
   #checkNewLink(group: ObjectNode, name: string): void {
     if (group.links.has(name)) throw new H5LogError('EXISTS', `${name} exists already`);
     // UTF-8 has at most three bytes for a UTF-16 unit: a name as short as this always fits.
-    if (name.length > MAX_MESSAGE / 4) checkMessageSize(encodeLink(name, 0, { kind: 'hard', address: 0 }), name);
+    if (name.length > MESSAGE.MAX_SIZE / 4) checkMessageSize(encodeLink(name, 0, { kind: 'hard', address: 0 }), name);
     this.checkMutable(group);
   }
 
@@ -283,10 +280,10 @@ function markUnknown(message: HeaderMessage): void {
 
 /** Throws if a message does not fit into an object header. */
 export function checkMessageSize(bytes: Uint8Array, name: string): void {
-  if (bytes.length > MAX_MESSAGE) {
+  if (bytes.length > MESSAGE.MAX_SIZE) {
     throw new H5LogError(
       'UNSUPPORTED',
-      `${name} needs ${bytes.length} bytes in an object header, which holds at most ${MAX_MESSAGE} for one message`,
+      `${name} needs ${bytes.length} bytes in an object header, which holds at most ${MESSAGE.MAX_SIZE} for one message`,
     );
   }
 }

@@ -77,10 +77,6 @@ export class MovedStructure {
   /** Every message is to be written again, with what it has in the heap. */
   *#detach(node: ObjectNode, path: string): Io<void> {
     const { structure } = this;
-    if (node.denseAttributeInfo)
-      throw new H5LogError('UNSUPPORTED', `${path} has attributes of more than 64 KiB, which cannot be moved`, {
-        object: path,
-      });
     if (node.message(MESSAGE.externalFiles))
       throw new H5LogError('UNSUPPORTED', `${path} cannot be moved: its data is in other files`, { object: path });
     structure.markDirty(node);

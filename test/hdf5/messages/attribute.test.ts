@@ -191,7 +191,7 @@ describe('the attribute info of an object', () => {
   ])('%s: has the bytes that libhdf5 writes', (path, info) => {
     const bytes = new Fixture('headers').one(path, MESSAGE.attributeInfo);
     expect(parseInfo(bytes)).toEqual({ ...info, heap: UNDEFINED, names: UNDEFINED });
-    expect(hex(encodeAttributeInfo(info))).toBe(hex(bytes));
+    expect(hex(encodeAttributeInfo({ ...info, next: info.nextOrder }))).toBe(hex(bytes));
     expectNoTruncation(bytes, (cursor) => parseAttributeInfo(cursor, 8));
     expectFormat(() => parseInfo(Uint8Array.of(1, ...bytes.subarray(1))), 'version 1');
   });

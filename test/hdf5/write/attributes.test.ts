@@ -3,7 +3,12 @@ import { T } from '../../../src/dtype/construct.ts';
 import type { ObjectNode } from '../../../src/hdf5/graph/object-node.ts';
 import { SCALAR_SPACE, simpleSpace } from '../../../src/hdf5/messages/dataspace.ts';
 import { encodeDatatype } from '../../../src/hdf5/messages/datatype.ts';
-import { deleteAttribute, setAttribute, setEncodedAttribute } from '../../../src/hdf5/write/attributes.ts';
+import {
+  deleteAttribute,
+  setAttribute,
+  setAttributeMessage,
+  setEncodedAttribute,
+} from '../../../src/hdf5/write/attributes.ts';
 import { Edited } from '../edited.ts';
 import { fixtureBytes } from '../fixture.ts';
 
@@ -59,12 +64,53 @@ describe('attributes', () => {
     );
   });
 
-  test('too large for a header are refused, and change nothing', () => {
-    const edited = Edited.create();
-    const { structure } = edited;
-    const large = new Uint8Array(70_000);
-    const set = () => edited.run(setAttribute(structure, structure.root, 'a', 'uint8', simpleSpace([70_000]), large));
-    expect(set).toThrow(expect.objectContaining({ code: 'UNSUPPORTED' }));
+  test('of more than a message holds go to dense storage with all others, and all come back to the header', () => {
+    let edited = Edited.create();
+    const set = (name: string, length: number): void => {
+      const value = new Uint8Array(length).fill(length % 251);
+      edited.run(setAttribute(edited.structure, edited.structure.root, name, 'uint8', simpleSpace([length]), value));
+    };
+    const sizes = (): [string, unknown][] =>
+      [...edited.structure.root.attributes.keys()].map((name) => {
+        const value = edited.run(edited.structure.attribute(edited.structure.root, name)) as Uint8Array;
+        expect(value.every((byte) => byte === value.length % 251)).toBe(true);
+        return [name, value.length];
+      });
+    // What a message of an attribute named by one letter holds beside the value has at most 38 bytes.
+    set('a', 65_535 - 38);
+    set('b', 10);
+    edited = edited.reopened();
+    expect(edited.structure.root.dense).toBe(null);
+    set('c', 70_000);
+    edited = edited.reopened();
+    const { root } = edited.structure;
+    expect(root.dense).not.toBe(null);
+    expect(root.firstChunk.size + root.blocks.length).toBe(0);
+    set('d', 20);
+    edited = edited.reopened();
+    expect(sizes()).toEqual([
+      ['a', 65_497],
+      ['b', 10],
+      ['c', 70_000],
+      ['d', 20],
+    ]);
+    set('c', 5);
+    edited = edited.reopened();
+    expect(edited.structure.root.dense).toBe(null);
+    expect(sizes()).toEqual([
+      ['a', 65_497],
+      ['b', 10],
+      ['c', 5],
+      ['d', 20],
+    ]);
+  });
+
+  test('of more than 1 GiB are refused, and change nothing', () => {
+    const { structure } = Edited.create();
+    const body = new Uint8Array(2 ** 30 + 1);
+    expect(() => setAttributeMessage(structure, structure.root, 'a', body)).toThrow(
+      expect.objectContaining({ code: 'UNSUPPORTED' }),
+    );
     expect(structure.root.attributes.size).toBe(0);
   });
 
