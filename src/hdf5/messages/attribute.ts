@@ -182,7 +182,7 @@ export function parseAttributeInfo(cursor: Cursor, addressSize: number): Attribu
 }
 
 /** Addresses of dense storage: the heap with the attributes, and the B-trees that find them by name and by creation order. */
-export interface DenseAddresses {
+interface DenseAddresses {
   readonly heap: number;
   readonly names: number;
   readonly orders: number;

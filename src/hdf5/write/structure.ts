@@ -279,7 +279,7 @@ function markUnknown(message: HeaderMessage): void {
 }
 
 /** Throws if a message does not fit into an object header. */
-export function checkMessageSize(bytes: Uint8Array, name: string): void {
+function checkMessageSize(bytes: Uint8Array, name: string): void {
   if (bytes.length > MESSAGE.MAX_SIZE) {
     throw new H5LogError(
       'UNSUPPORTED',
