@@ -134,7 +134,8 @@ export class Dataset<D extends DType = DType> {
     const { session, node } = this[handle];
     const anchor = session.direct ? undefined : session.log && session.now(session.log.anchor(node));
     if (anchor) return anchor;
-    return regularDataset(this.#parts);
+    const resolve = (dtype: DType, bytes: Uint8Array) => session.now(session.structure.resolver(dtype, bytes, 1));
+    return regularDataset(this.#parts, resolve);
   }
 
   /** The dataset's place in the log, kept as long as it is the same object of the same commit; undefined for an ordinary dataset. */

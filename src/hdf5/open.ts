@@ -73,6 +73,10 @@ export function* loadEverything(structure: Structure): Io<void> {
       yield* heap.load(dtype, data, count);
     }
     yield* loadMappings(structure, node);
+    if (node.kind === 'dataset') {
+      const { dtype, type, fill } = structure.dataset(node);
+      if (fill.value instanceof Uint8Array && fill.value.length === type.size) yield* heap.load(dtype, fill.value, 1);
+    }
     for (const link of node.links.values()) {
       const target = yield* loader.follow(link);
       if (target) all.add(target);

@@ -1,7 +1,7 @@
 import { atOffset, H5LogError } from '../../base/errors.ts';
 import { checkNames } from '../../base/options.ts';
-import { decodeOne } from '../../dtype/decode.ts';
-import { describeType } from '../../dtype/describe.ts';
+import { decodeOne, type Resolver } from '../../dtype/decode.ts';
+import { containsVlen, describeType } from '../../dtype/describe.ts';
 import { encodeValues } from '../../dtype/encode.ts';
 import { type DType, fullType, HEAP_ID_SIZE } from '../../dtype/model.ts';
 import { filterName } from '../../filter/pipeline.ts';
@@ -76,14 +76,21 @@ export function filterEntries(filters: readonly Filter[], elementSize: number): 
 
 const LZF = 32_000;
 
-/** A regular dataset. */
-export function regularDataset(parts: DatasetParts): DatasetShape {
+/** A regular dataset. `resolve` finds what a fill value has in the heap. */
+export function regularDataset(
+  parts: DatasetParts,
+  resolve: (dtype: DType, bytes: Uint8Array) => Resolver,
+): DatasetShape {
   const { space, layout } = parts;
   return {
     dtype: parts.dtype,
     shape: space.kind === 'simple' ? space.shape : [],
     maxShape: space.kind === 'simple' ? space.maxShape : [],
-    fill: typeof parts.fill.value === 'string' ? undefined : fillValue(parts.dtype, parts.fill.value, parts.fillOffset),
+    // Only when it is asked for: it may have to be read.
+    get fill() {
+      const { value } = parts.fill;
+      return typeof value === 'string' ? undefined : fillValue(parts.dtype, value, parts.fillOffset, resolve);
+    },
     chunks: layout?.kind === 'chunked' ? layout.chunk : null,
     filters: parts.filters.map(namedFilter),
   };
@@ -96,11 +103,18 @@ export function namedFilter({ id, values }: { id: number; values: readonly numbe
   return { id, parameters: values };
 }
 
+const NOTHING: Resolver = { heap: () => undefined, path: () => '' };
+
 /** A fill value in JavaScript; one that does not fit its type is as good as none. `offset` is where it lies in the file. */
-export function fillValue(dtype: DType, bytes: Uint8Array, offset: number): unknown {
+export function fillValue(
+  dtype: DType,
+  bytes: Uint8Array,
+  offset: number,
+  resolve: (dtype: DType, bytes: Uint8Array) => Resolver = () => NOTHING,
+): unknown {
   if (bytes.length !== fullType(dtype).size) return undefined;
   try {
-    return decodeOne(dtype, bytes, { heap: () => undefined, path: () => '' });
+    return decodeOne(dtype, bytes, containsVlen(dtype) ? resolve(dtype, bytes) : NOTHING);
   } catch (error) {
     throw atOffset(error, offset);
   }

@@ -62,6 +62,25 @@ withOracle('python', 'data in other files', () => {
   });
 });
 
+withOracle('python', 'a fill value of variable length', () => {
+  test('is in the heap, and found there', async () => {
+    const path = join(temporaryDirectory(), 'fill.h5');
+    pythonSync(
+      `import h5py, sys
+with h5py.File(sys.argv[1], 'w') as f:
+  f.create_dataset('filled', (3,), dtype=h5py.string_dtype(), fillvalue='nothing')`,
+      [path],
+    );
+    for (const file of [File.openSync(path), await File.open(new Blob([readFileSync(path)]))]) {
+      const dataset = file.dataset('filled');
+      expect(dataset.shape).toEqual([3]);
+      expect(dataset.fill).toBe('nothing');
+      expect(await dataset.read()).toEqual(['nothing', 'nothing', 'nothing']);
+      await file.close();
+    }
+  });
+});
+
 withOracle('python', 'reads that are under way together', () => {
   test('do not get into one another', async () => {
     const path = join(temporaryDirectory(), 'together.h5');
