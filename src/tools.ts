@@ -51,7 +51,7 @@ export {
   type WrittenPart,
 } from './tools/stat/stat.ts';
 export type { Plain } from './tools/value-text.ts';
-export type { Problem } from './tools/verify/checked-objects.ts';
+export type { Problem } from './tools/verify/checked-data.ts';
 export type { Repaired } from './tools/verify/repair.ts';
 export {
   type VerifiedCommit,

@@ -22,7 +22,6 @@ import type { Structure } from '../../hdf5/write/structure.ts';
 import { sizeOf } from '../../space/shape.ts';
 import { type Io, settle } from '../../storage/io.ts';
 import { fullSlab, slabPieces } from '../values.ts';
-import type { Problem } from './checked-objects.ts';
 import { mustBeDamage } from './commit-history.ts';
 
 const FLETCHER32 = 3;
@@ -30,6 +29,16 @@ const FLETCHER32 = 3;
 const PIECE = 2 ** 14;
 /** Problems of one kind that are listed of a dataset; a damaged index may have thousands. */
 const MOST_LISTED = 10;
+
+/** Something that is wrong with a file. */
+export interface Problem {
+  /** File offset. */
+  readonly offset?: number;
+  readonly what: string;
+  readonly object?: string;
+  /** Structure that does not match its checksum, though it can be read: damage, or a change by another program. */
+  readonly mismatch?: true;
+}
 
 /** Where the data of a dataset lies in the file. */
 export interface StoredRanges {
@@ -41,7 +50,7 @@ export interface StoredRanges {
 }
 
 /** What a look at the data of a dataset found. */
-export interface CheckedData {
+interface CheckedData {
   readonly problems: readonly Problem[];
   readonly stored: StoredRanges | null;
 }

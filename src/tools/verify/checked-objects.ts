@@ -9,18 +9,8 @@ import { readAnchor } from '../../log/format/anchor.ts';
 import { LOG_GROUP } from '../../log/format/log-group.ts';
 import { logNames } from '../../log/format/names.ts';
 import type { Io } from '../../storage/io.ts';
-import { checkData, overlaps, type StoredRanges } from './checked-data.ts';
+import { checkData, overlaps, type Problem, type StoredRanges } from './checked-data.ts';
 import { mustBeDamage } from './commit-history.ts';
-
-/** Something that is wrong with a file. */
-export interface Problem {
-  /** File offset. */
-  readonly offset?: number;
-  readonly what: string;
-  readonly object?: string;
-  /** Structure that does not match its checksum, though it can be read: damage, or a change by another program. */
-  readonly mismatch?: true;
-}
 
 /** What a look at an object found; objects never change, so one look is enough for all states. */
 interface Look {

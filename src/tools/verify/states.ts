@@ -6,7 +6,8 @@ import { readToken } from '../../log/format/log-group.ts';
 import type { LogStore } from '../../log/store.ts';
 import type { Io } from '../../storage/io.ts';
 import { readingLog } from '../inside.ts';
-import { type Problem, problemOf, type Walked } from './checked-objects.ts';
+import type { Problem } from './checked-data.ts';
+import { problemOf, type Walked } from './checked-objects.ts';
 import { mustBeDamage, type State } from './commit-history.ts';
 import { isProblem, type OpenState, type VerifiedStore } from './store.ts';
 

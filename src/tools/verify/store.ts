@@ -7,8 +7,9 @@ import { Table } from '../../log/format/table-read.ts';
 import { LogStore, type TierItem } from '../../log/store.ts';
 import type { Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
+import type { Problem } from './checked-data.ts';
 import { CheckedFile } from './checked-file.ts';
-import { CheckedObjects, type Problem, problemOf, type Walked } from './checked-objects.ts';
+import { CheckedObjects, problemOf, type Walked } from './checked-objects.ts';
 import { type History, historyOf, mustBeDamage, type State, States } from './commit-history.ts';
 import { CommitSums, canSum, type Damage, type Range } from './commit-sums.ts';
 

@@ -6,7 +6,7 @@ import { readToken } from '../../log/format/log-group.ts';
 import { MOST_SUBFILES, tokenText } from '../../log/subfiles.ts';
 import { httpStorage } from '../../storage/http.ts';
 import type { ByteStorage, Subfiles } from '../../storage/storage.ts';
-import type { Problem } from './checked-objects.ts';
+import type { Problem } from './checked-data.ts';
 import { mustBeDamage } from './commit-history.ts';
 import type { Damage } from './commit-sums.ts';
 import { type Repaired, repair } from './repair.ts';
