@@ -40,7 +40,8 @@ test('ordinary files of every kind, damaged: everything is read, or refused in o
   const intact = new Cases();
   for (const { name, bytes } of files) {
     const ending = intact.run(name, 'intact', bytes, 'data', isOutside(name) ? open : undefined);
-    intact.expect(ending, 'opened', name);
+    // A virtual dataset that shows itself cannot be read, though nothing is damaged.
+    intact.expect(ending, name === 'circle.h5' ? 'FORMAT' : 'opened', name);
     for (const use of ['later', 'tools'] as const) await new Cases().runLater(name, 'intact', bytes, use);
   }
   expect(intact.problems).toEqual([]);

@@ -1,4 +1,4 @@
-import { formatError, type H5LogError, inObject, isH5LogError } from '../../base/errors.ts';
+import { atOffset, formatError, type H5LogError, inObject, isH5LogError } from '../../base/errors.ts';
 import type { Resolver } from '../../dtype/decode.ts';
 import { containsReference, containsVlen } from '../../dtype/describe.ts';
 import { adoptPointers, Pointers } from '../../dtype/pointers.ts';
@@ -118,11 +118,15 @@ export class VirtualDataset extends OrdinaryDataset {
     const { space } = tree.dataset(node);
     const stored = space.kind === 'simple' ? space.shape : [];
     const limits = space.kind === 'simple' ? space.maxShape : [];
-    const mappings = yield* readMappings(tree, node);
-    const shape = extentWith(mappings, stored, limits, options);
-    const pieces: Piece[] = [];
-    for (const mapping of mappings) addPieces(mapping, shape, stored, options, pieces);
-    return new VirtualDataset(tree, node, path, options, shape, pieces);
+    try {
+      const mappings = yield* readMappings(tree, node);
+      const shape = extentWith(mappings, stored, limits, options);
+      const pieces: Piece[] = [];
+      for (const mapping of mappings) addPieces(mapping, shape, stored, options, pieces);
+      return new VirtualDataset(tree, node, path, options, shape, pieces);
+    } catch (error) {
+      throw atOffset(error, tree.loader.file.base + node.address);
+    }
   }
 
   override boxes(blocks: Blocks, nesting?: Nesting): FixedBoxes {
@@ -157,7 +161,7 @@ export class VirtualDataset extends OrdinaryDataset {
         if (source) yield* this.#readPiece(piece, source, blocks, boxes, offsets, packed, nesting, pointers);
       }
     } catch (error) {
-      throw inObject(error, this.path);
+      throw inObject(atOffset(error, this.headerAt), this.path);
     }
   }
 
