@@ -9,7 +9,7 @@ import type { DType, TypedArray } from '../dtype/model.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute, setAttribute } from '../hdf5/write/attributes.ts';
 import { checkShape, sizeOf } from '../space/shape.ts';
-import { lineOf, type ObjectHandle } from './handle.ts';
+import { lineOf, looked, type ObjectHandle } from './handle.ts';
 
 export type AttributeValue =
   | null
@@ -69,8 +69,9 @@ export class ObjectAttributes implements Attributes {
   }
 
   get(name: string): AttributeValue | undefined {
-    const { session, node } = this.#owner;
-    return session.now(session.structure.attribute(node, this.#stored(name))) as AttributeValue | undefined;
+    const { session, node, path } = this.#owner;
+    const read = () => session.now(session.structure.attribute(node, this.#stored(name)));
+    return looked(session, () => path, read) as AttributeValue | undefined;
   }
 
   describe(name: string): { dtype: DType; shape: readonly number[] | null } | undefined {

@@ -12,7 +12,7 @@ import { Session } from '../connector/session.ts';
 import { renewStorage } from '../storage/http.ts';
 import { driveAsync, driveSync } from '../storage/io.ts';
 import { JobQueue } from '../storage/jobs.ts';
-import { type ByteStorage, isPath } from '../storage/storage.ts';
+import { type ByteStorage, isPath, statisticsOf } from '../storage/storage.ts';
 import { Group, membersIn } from './group.ts';
 import { fileOf, handleOf, lineOf } from './handle.ts';
 
@@ -167,6 +167,23 @@ export class File extends Group {
   /** What was posted and not flushed yet. */
   get pending(): { readonly requests: number; readonly bytes: number } {
     return this.#session.log?.pending ?? { requests: 0, bytes: 0 };
+  }
+
+  /**
+   * What the storage did since the file was opened, subfiles and other files included: requests, the bytes of these, and reads that were
+   * answered from memory.
+   */
+  storageStatistics(): { readonly requests: number; readonly bytes: number; readonly cached: number } {
+    const { structure, log, storages } = this.#session;
+    const total = { requests: 0, bytes: 0, cached: structure.loader.file.hits };
+    for (const storage of storages) {
+      const { requests, bytes, cached } = statisticsOf(storage);
+      total.requests += requests;
+      total.bytes += bytes;
+      total.cached += cached;
+    }
+    for (const store of log?.stores ?? []) if (store.isOpen) total.cached += store.data.file.hits;
+    return total;
   }
 
   /** Every commit that the file knows of, oldest first. */

@@ -8,10 +8,14 @@ import { committedType } from '../hdf5/graph/dataset-header.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
 import type { LinkTarget } from '../hdf5/messages/link.ts';
 import { checkMaxShape, checkShape } from '../space/shape.ts';
+import { driveAsync } from '../storage/io.ts';
 import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
 import { CREATE, checkElements, Dataset, type DatasetOptions, defineDataset } from './dataset.ts';
 import type { File } from './file.ts';
-import { fileOf, handle, lineOf, ObjectHandle } from './handle.ts';
+import { fileOf, handle, lineOf, looked, ObjectHandle } from './handle.ts';
+
+/** The last load of each file. */
+const loads = new WeakMap<FileSession, Promise<unknown>>();
 
 /** A group: named links to groups and datasets. Paths are relative to it, or begin at the root with a slash. */
 export class Group {
@@ -44,7 +48,7 @@ export class Group {
   }
 
   get(path: string): Group | Dataset | undefined {
-    const found = this.#session.find(this.#node, checkedPath(path));
+    const found = this.#find(path);
     return found && this.#wrap(found, this.#absolute(path));
   }
 
@@ -74,8 +78,33 @@ export class Group {
   }
 
   has(path: string): boolean {
-    const found = this.#session.find(this.#node, checkedPath(path));
+    const found = this.#find(path);
     return found !== undefined && found.node.kind !== 'datatype';
+  }
+
+  /**
+   * Loads the object at a path, and what is below it down to `depth` (default 1: its direct children), with values of attributes. For files
+   * that were opened with `lazy`; of others everything is there, or comes when it is asked for.
+   */
+  async load(path = '.', options: { depth?: number; signal?: AbortSignal } = {}): Promise<this> {
+    checkNames('load', options, { depth: true, signal: true });
+    const { depth = 1, signal } = options;
+    if (!(depth >= 0) || !(Number.isInteger(depth) || depth === Infinity))
+      throw new H5LogError('OPTION', `depth must be a whole number that is not negative, or Infinity, got ${depth}`);
+    const session = this.#session;
+    const where = this.#absolute(checkedPath(path));
+    signal?.throwIfAborted();
+    // One after the other: what one loads, the next finds.
+    const loading = (loads.get(session) ?? Promise.resolve()).then(() =>
+      driveAsync(session.storage, session.load(where, depth), signal),
+    );
+    loads.set(
+      session,
+      loading.catch(() => undefined),
+    );
+    await loading;
+    if (!this.#find(where)) throw this.#error('NOT_FOUND', `there is no ${where}`, path);
+    return this;
   }
 
   /** The names in the group, in the order of their creation where the file keeps it. */
@@ -86,7 +115,7 @@ export class Group {
   /** Names with what they lead to; undefined where a link leads nowhere, or to another file that cannot be opened. */
   *children(): IterableIterator<[string, Group | Dataset | undefined]> {
     for (const { name, link } of this.#links()) {
-      const found = this.#follow(link);
+      const found = this.#follow(name, link);
       yield [name, found && this.#wrap(found, join(this.path, name))];
     }
   }
@@ -103,7 +132,7 @@ export class Group {
     for (const { name, link } of this.#links()) {
       const { target } = link;
       const kind = target.kind === 'user' ? 'other' : target.kind;
-      const found = this.#follow(link);
+      const found = this.#follow(name, link);
       yield {
         name,
         kind,
@@ -121,7 +150,7 @@ export class Group {
     readonly dtype: DType;
     readonly attributes: Attributes;
   } {
-    const found = this.#session.find(this.#node, checkedPath(path));
+    const found = this.#find(path);
     if (found?.node.kind !== 'datatype')
       throw this.#error('NOT_FOUND', `there is no committed datatype ${this.#absolute(path)}`, path);
     const where = found.session === this.#session ? this.#absolute(path) : found.path;
@@ -137,14 +166,27 @@ export class Group {
     }
   }
 
+  #find(path: string): Found | undefined {
+    const session = this.#session;
+    return looked(
+      session,
+      () => this.#absolute(path),
+      () => session.find(this.#node, checkedPath(path)),
+    );
+  }
+
   /** What a link leads to. A list goes on where another file cannot be opened; `get` tells why. */
-  #follow(link: Link): Found | undefined {
-    try {
-      return this.#session.follow(this.#node, this.path, link);
-    } catch (error) {
-      if (link.target.kind === 'hard' || !isH5LogError(error)) throw error;
-      return undefined;
-    }
+  #follow(name: string, link: Link): Found | undefined {
+    const session = this.#session;
+    const follow = (): Found | undefined => {
+      try {
+        return session.follow(this.#node, this.path, link);
+      } catch (error) {
+        if (link.target.kind === 'hard' || !isH5LogError(error)) throw error;
+        return undefined;
+      }
+    };
+    return looked(session, () => join(this.path, name), follow);
   }
 
   /** An object of this file: what is behind an external link can only be read. */

@@ -1,5 +1,6 @@
 import { H5LogError, isH5LogError } from '../base/errors.ts';
 import type { FileSession } from '../connector/file-session.ts';
+import { NotLoaded } from '../hdf5/format/file-bytes.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 
 /**
@@ -29,7 +30,11 @@ export class ObjectHandle {
     const { session, path } = this;
     if (this.#generation !== session.generation) {
       const { kind } = this.#node;
-      const found = session.find(session.structure.root, path);
+      const found = looked(
+        session,
+        () => path,
+        () => session.find(session.structure.root, path),
+      );
       const node = found?.session === session ? found.node : undefined;
       if (node?.kind !== kind) {
         const details = { file: session.storage.name, object: path };
@@ -39,6 +44,23 @@ export class ObjectHandle {
       this.#generation = session.generation;
     }
     return this.#node;
+  }
+}
+
+/** Looks at structure. Where it is loaded on demand, what was not loaded throws UNSUPPORTED and says how to load it. */
+export function looked<T>(session: FileSession, path: () => string, look: () => T): T {
+  if (!session.lazy) return look();
+  const { file } = session.structure.loader;
+  file.sealed = true;
+  try {
+    return look();
+  } catch (error) {
+    if (!(error instanceof NotLoaded)) throw error;
+    const object = path();
+    const message = `${object} is not loaded: await file.load(${JSON.stringify(object).replace(/^"(.*)"$/, "'$1'")}) first`;
+    throw new H5LogError('UNSUPPORTED', message, { file: session.storage.name, object });
+  } finally {
+    file.sealed = false;
   }
 }
 

@@ -82,6 +82,11 @@ export interface FileSession {
   /** null: changes are made in the structure and wait for a commit. */
   readonly direct: DirectChanges | null;
 
+  /** Whether structure has to be loaded before it can be looked at. */
+  readonly lazy: boolean;
+  /** Loads the object at a path, and what is below it down to a depth; nothing where it is there, or comes when it is needed. */
+  load(path: string, depth: number): Io<void>;
+
   find(from: ObjectNode, path: string): Found | undefined;
   /** What a link of the group at `path` leads to. */
   follow(group: ObjectNode, path: string, link: Link): Found | undefined;

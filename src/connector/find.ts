@@ -1,6 +1,7 @@
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
 import type { Names } from '../log/format/names.ts';
 import type { OrdinaryDataset } from '../log/read/ordinary.ts';
+import type { Io } from '../storage/io.ts';
 import type { FileSession, Found } from './file-session.ts';
 
 /** A file that knows those which its links name. */
@@ -62,6 +63,19 @@ export function behind(place: Place, name: string, link: Link, followed = { link
   }
   // In another file an object has the path that it has there.
   return found?.session === session ? { ...found, path } : found;
+}
+
+/** Loads what is on the way of a user's path from the root, as far as it stays in the file. Gives the object at its end. */
+export function* reach(session: FileSession, path: string): Io<ObjectNode | undefined> {
+  const { structure } = session;
+  let node: ObjectNode | undefined = structure.root;
+  for (const name of path.split('/')) {
+    if (name === '' || name === '.') continue;
+    const link: Link | undefined = node.links.get(storedIn(session, node, name));
+    node = link && (yield* structure.target(node, link));
+    if (!node) return undefined;
+  }
+  return node;
 }
 
 /** The name in the file for a user's name in a group; one that the original left undoubled is found, too. */

@@ -32,6 +32,7 @@ function choicesOf(options: CreateOptions & OpenOptions, newSubfiles: number | '
     power: options.durability === 'power',
     asOf: options.asOf,
     external: options.external !== false,
+    lazy: options.lazy === true,
     openSubfiles: new Map(),
     newSubfiles,
     mpiIo: options.storage === 'mpi-io',
@@ -131,6 +132,8 @@ export function beginOpen(source: Openable, options: OpenOptions): Opening {
     checkOpenOptions(options);
     const { asOf } = options;
     if (writing && asOf !== undefined) throw new H5LogError('OPTION', 'an earlier state (asOf) can only be read');
+    if (writing && options.lazy)
+      throw new H5LogError('OPTION', 'lazy is for reading: a writer loads all of the structure');
     if (asOf !== undefined && !Number.isInteger(asOf))
       throw new H5LogError('OPTION', `asOf must be a sequence number, got ${String(asOf)}`);
     const choices = choicesOf(options, 0);

@@ -34,6 +34,8 @@ export interface OpenOptions extends CommonOptions {
   /** 'a': for writing; created if there is nothing yet. */
   mode?: 'r' | 'r+' | 'a';
   asOf?: number;
+  /** Structure is loaded on demand, by `load`; only for reading. */
+  lazy?: boolean;
 }
 
 const COMMON: Kinds<CommonOptions> = {
@@ -51,7 +53,7 @@ const COMMON: Kinds<CommonOptions> = {
   codecs: ANY,
 };
 const CREATE: Kinds<CreateOptions> = { ...COMMON, exclusive: FLAG, table: ANY, subfiles: ANY };
-const OPEN: Kinds<OpenOptions> = { ...COMMON, mode: oneOf('r', 'r+', 'a'), asOf: ANY };
+const OPEN: Kinds<OpenOptions> = { ...COMMON, mode: oneOf('r', 'r+', 'a'), asOf: ANY, lazy: FLAG };
 const OPEN_OR_CREATE: Kinds<CreateOptions & OpenOptions> = { ...CREATE, ...OPEN };
 const TABLE: Kinds<NonNullable<CreateOptions['table']>> = {
   merge: FLAG,
@@ -87,7 +89,12 @@ export function checkOpenOptions(options: CreateOptions & OpenOptions): void {
 }
 
 /** The options for creating the file that mode 'a' did not find. It may have been created meanwhile. */
-export function creating({ mode: _mode, asOf: _asOf, ...options }: CreateOptions & OpenOptions): CreateOptions {
+export function creating({
+  mode: _mode,
+  asOf: _asOf,
+  lazy: _lazy,
+  ...options
+}: CreateOptions & OpenOptions): CreateOptions {
   return { ...options, exclusive: true };
 }
 

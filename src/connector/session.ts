@@ -4,6 +4,7 @@ import { formatError, H5LogError, inObject } from '../base/errors.ts';
 import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
 import { readSuperblock } from '../hdf5/format/superblock.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
+import { loadBelow } from '../hdf5/open.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { type Flushed, flushDone, flushFailed, planFlush, writeFlush } from '../log/flush/flush.ts';
 import type { FlushPlan } from '../log/flush/write.ts';
@@ -16,7 +17,7 @@ import { driveSync, type Io, onStorage } from '../storage/io.ts';
 import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage, WriteTarget } from '../storage/storage.ts';
 import type { Commit, Found, RegularDataset } from './file-session.ts';
-import { behind, findIn, type LinkedSession, storedIn, storedPath } from './find.ts';
+import { behind, findIn, type LinkedSession, reach, storedIn, storedPath } from './find.ts';
 import { LinkedFiles, refuse } from './linked.ts';
 import type { Ranks } from './ranks.ts';
 import {
@@ -62,6 +63,8 @@ export class Session implements LinkedSession {
   readonly #isLinked: boolean;
   /** Ordinary datasets of the present state that were read. */
   #ordinary = new WeakMap<ObjectNode, OrdinaryDataset>();
+  /** What was loaded on demand, by path, and how deep: the same is loaded of a newer state. */
+  readonly #loaded = new Map<string, number>();
   /** Counts changes of the file, for caches of the library that reads regular datasets. */
   #changes = 0;
 
@@ -193,6 +196,20 @@ export class Session implements LinkedSession {
 
   linked(name: string): LinkedSession | null {
     return this.#linked.open(this, this.#options, name, (options) => Session.open(options, this.#linked));
+  }
+
+  /** Whether structure has to be loaded before it can be looked at. */
+  get lazy(): boolean {
+    return this.#options.lazy && !this.storage.blocking;
+  }
+
+  *load(path: string, depth: number): Io<void> {
+    if (!this.lazy) return;
+    const { structure } = this;
+    const node = yield* reach(this, path);
+    if (!node) return;
+    yield* loadBelow(structure, node, depth, true);
+    this.#loaded.set(path, Math.max(depth, this.#loaded.get(path) ?? 0));
   }
 
   storedIn(group: ObjectNode, name: string): string {
@@ -383,6 +400,7 @@ export class Session implements LinkedSession {
     const isNew = yield* this.#ranks.collectiveIo(this.#hasChanged());
     if (!this.onAnyRank(isNew)) return others;
     this.#use(yield* newestState(this.#options, this.#state));
+    for (const [path, depth] of this.#loaded) yield* this.load(path, depth);
     this.#changes++;
     this.generation++;
     return true;

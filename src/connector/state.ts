@@ -3,7 +3,7 @@ import { formatError, H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import { SUPERBLOCK_SIZE } from '../hdf5/format/superblock.ts';
-import { loadEverything, newStructure, openStructure, prepareWriting } from '../hdf5/open.ts';
+import { loadBelow, loadEverything, newStructure, openStructure, prepareWriting } from '../hdf5/open.ts';
 import { Appender } from '../hdf5/write/appender.ts';
 import { Committer } from '../hdf5/write/commit.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
@@ -35,6 +35,8 @@ export interface SessionOptions extends Source {
   readonly asOf?: number | undefined;
   /** Whether files may be opened that this one names. */
   readonly external: boolean;
+  /** Load structure on demand, where calls that look at it cannot wait for it. */
+  readonly lazy: boolean;
   /** For a new file: the number of subfiles, 0 for none, 'node' for one a machine. */
   readonly newSubfiles: number | 'node';
   /** Write through MPI-IO, collectively. */
@@ -189,13 +191,14 @@ interface FoundStructure extends Pick<FileState, 'structure' | 'committer' | 'su
 
 function* readStructure(options: SessionOptions, root?: number, known?: Structure): Io<FoundStructure> {
   const { target, ranks, storage } = options;
-  const opened = yield* openStructure(root, known);
+  const opened = yield* openStructure(root, known, !storage.blocking);
   const { structure, superblock, extension } = opened;
   let committer: Committer | null = null;
   if (target) {
     yield* prepareWriting(opened, rawReferences);
     if (ranks.leads) committer = new Committer(structure, appenderOf(options, superblock), extension);
-  } else if (!storage.blocking) yield* loadEverything(structure);
+  } else if (!storage.blocking)
+    yield* options.lazy ? loadBelow(structure, structure.root, 0, true) : loadEverything(structure);
   const counts = yield* readCounts(structure);
   if (!counts && target && ranks.comm.size > 1)
     throw new H5LogError('UNSUPPORTED', 'a file without a log can only be read by several ranks');

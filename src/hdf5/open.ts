@@ -2,13 +2,13 @@
 // that can be read, and from there to one that can be changed.
 
 import { atOffset, formatError, H5LogError, isH5LogError } from '../base/errors.ts';
-import { containsReference } from '../dtype/describe.ts';
+import { containsReference, containsVlen } from '../dtype/describe.ts';
 import type { Io } from '../storage/io.ts';
 import { ByteWriter } from './format/byte-writer.ts';
 import { Cursor, UNDEFINED } from './format/cursor.ts';
 import { Budget, FileBytes } from './format/file-bytes.ts';
 import { type BtreeK, DEFAULT_K, readSuperblock, SUPERBLOCK_SIZE, type Superblock } from './format/superblock.ts';
-import { attributeParts } from './graph/attribute-value.ts';
+import { type AttributeParts, attributeParts } from './graph/attribute-value.ts';
 import { ObjectLoader } from './graph/object-loader.ts';
 import { HeaderMessage, ObjectNode } from './graph/object-node.ts';
 import type { ObjectTree } from './graph/object-tree.ts';
@@ -35,12 +35,14 @@ interface Extension {
 
 /**
  * Opens the structure for reading. `root` is the address of the root group of an earlier commit, to open that one. `known` is an
- * earlier state of a file that was only appended to since: objects that did not move are not read again.
+ * earlier state of a file that was only appended to since: objects that did not move are not read again. With `remote` every read
+ * costs a request.
  */
-export function* openStructure(root?: number, known?: ObjectTree): Io<OpenedStructure> {
+export function* openStructure(root?: number, known?: ObjectTree, remote = false): Io<OpenedStructure> {
   const superblock = yield* readSuperblock();
   if (known) return yield* reopened(superblock, root, known);
   const file = new FileBytes(superblock.base, superblock.end, superblock.addressSize, superblock.lengthSize);
+  file.remote = remote;
   const extension = yield* readExtension(file, superblock.extension);
   const shared = extension.shared
     ? yield* SharedTable.open(file, new Cursor(extension.shared.body, extension.shared.offset))
@@ -64,25 +66,75 @@ function* reopened(superblock: Superblock, root: number | undefined, known: Obje
 
 /** Loads all objects and the heap collections of their attributes, for storages that can only be read asynchronously. */
 export function* loadEverything(structure: Structure): Io<void> {
-  const { loader, heap, root } = structure;
-  const all = new Set<ObjectNode>([root]);
-  for (const node of all) {
-    if (loader.complete.has(node)) continue;
-    for (const attribute of node.attributes.values()) {
-      const { dtype, data, count } = attributeParts(attribute, loader.file.lengthSize);
-      yield* heap.load(dtype, data, count);
+  const { loader, root } = structure;
+  const all = yield* loadBelow(structure, root, Infinity, false);
+  for (const node of all) loader.complete.add(node);
+}
+
+/**
+ * Loads an object and what is below it, down to `depth`: headers with links and attributes, and the heap collections that values of
+ * attributes are in. Objects of one level are read together. `resolved`: paths in references of attributes, too, and what soft links lead
+ * to; not needed where everything is loaded.
+ */
+export function* loadBelow(
+  structure: Structure,
+  from: ObjectNode,
+  depth: number,
+  resolved: boolean,
+): Io<ReadonlySet<ObjectNode>> {
+  const { loader } = structure;
+  const all = new Set<ObjectNode>([from]);
+  let level = [from];
+  for (let left = depth; ; left--) {
+    level = level.filter((node) => !loader.complete.has(node));
+    yield* loadValues(structure, level, resolved);
+    for (const node of level) yield* loadMappings(structure, node);
+    if (left <= 0 || level.length === 0) return all;
+    const next: ObjectNode[] = [];
+    const links = level.flatMap((group) => Array.from(group.links.values(), (link) => ({ group, link })));
+    for (let i = 0; i < links.length; i += TOGETHER) {
+      const some = links.slice(i, i + TOGETHER);
+      yield* loader.ahead(some.map(({ link }) => link));
+      for (const { group, link } of some) {
+        const target = yield* resolved ? structure.target(group, link) : loader.follow(link);
+        if (!target || all.has(target)) continue;
+        all.add(target);
+        next.push(target);
+      }
     }
-    yield* loadMappings(structure, node);
+    level = next;
+  }
+}
+
+/** Objects whose headers are read ahead at once. */
+const TOGETHER = 4096;
+
+/** Loads what values of attributes, and fill values, refer to. */
+function* loadValues(structure: Structure, nodes: readonly ObjectNode[], resolved: boolean): Io<void> {
+  const { loader, heap } = structure;
+  const values: Pick<AttributeParts, 'dtype' | 'data' | 'count'>[] = [];
+  for (const node of nodes) {
     if (node.kind === 'dataset') {
       const { dtype, type, fill } = structure.dataset(node);
-      if (fill.value instanceof Uint8Array && fill.value.length === type.size) yield* heap.load(dtype, fill.value, 1);
+      const { value: data } = fill;
+      if (data instanceof Uint8Array && data.length === type.size && containsVlen(dtype))
+        values.push({ dtype, data, count: 1 });
     }
-    for (const link of node.links.values()) {
-      const target = yield* loader.follow(link);
-      if (target) all.add(target);
+    for (const attribute of node.attributes.values()) {
+      const parts = attributeParts(attribute, loader.file.lengthSize);
+      if (containsVlen(parts.dtype) || containsReference(parts.dtype)) values.push(parts);
     }
   }
-  for (const node of all) loader.complete.add(node);
+  const collections = values.flatMap(({ dtype, data, count }) => [...heap.missing(dtype, data, count)]);
+  yield* heap.ahead(new Set(collections));
+  for (const { dtype, data, count } of values) yield* heap.load(dtype, data, count);
+  if (!resolved) return;
+  for (const node of nodes) {
+    for (const attribute of node.attributes.values()) {
+      const { dtype } = attributeParts(attribute, loader.file.lengthSize);
+      if (containsReference(dtype)) yield* structure.attribute(node, attribute.name);
+    }
+  }
 }
 
 /** Loads what says where the data of a virtual dataset is. One that is damaged fails when it is read. */

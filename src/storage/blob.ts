@@ -1,6 +1,13 @@
 import { H5LogError } from '../base/errors.ts';
 import { BlockCache } from './block-cache.ts';
-import { type BlockingStorage, type ByteStorage, checkPosition, closedError, storageFailure } from './storage.ts';
+import {
+  type BlockingStorage,
+  type ByteStorage,
+  checkPosition,
+  closedError,
+  countsItself,
+  storageFailure,
+} from './storage.ts';
 
 // Files that a browser hands out: a Blob that a user chose, and files of the origin private file system (OPFS).
 
@@ -11,20 +18,27 @@ const SLICE_SIZE = 16 * 2 ** 20;
 export function blobStorage(blob: Blob): ByteStorage {
   const name = 'name' in blob && typeof blob.name === 'string' ? blob.name : 'blob';
   let closed = false;
-  const cache = new BlockCache(async (into, offset) => {
-    for (let at = 0; at < into.byteLength; at += SLICE_SIZE) {
-      const end = Math.min(at + SLICE_SIZE, into.byteLength);
-      const bytes = new Uint8Array(await blob.slice(offset + at, offset + end).arrayBuffer());
-      if (bytes.byteLength !== end - at) {
-        throw new H5LogError('STORAGE', `${name}: ${bytes.byteLength} of ${end - at} bytes were read`, {
-          file: name,
-          offset,
-        });
+  const statistics = { requests: 0, bytes: 0, cached: 0 };
+  const cache = new BlockCache(
+    async (into, offset) => {
+      statistics.requests++;
+      statistics.bytes += into.byteLength;
+      for (let at = 0; at < into.byteLength; at += SLICE_SIZE) {
+        const end = Math.min(at + SLICE_SIZE, into.byteLength);
+        const bytes = new Uint8Array(await blob.slice(offset + at, offset + end).arrayBuffer());
+        if (bytes.byteLength !== end - at) {
+          throw new H5LogError('STORAGE', `${name}: ${bytes.byteLength} of ${end - at} bytes were read`, {
+            file: name,
+            offset,
+          });
+        }
+        into.set(bytes, at);
       }
-      into.set(bytes, at);
-    }
-  }, blob.size);
-  return {
+    },
+    blob.size,
+    statistics,
+  );
+  const storage: ByteStorage = {
     name,
     async size() {
       if (closed) throw closedError(name);
@@ -44,6 +58,8 @@ export function blobStorage(blob: Blob): ByteStorage {
       closed = true;
     },
   };
+  countsItself(storage, statistics);
+  return storage;
 }
 
 /** What h5log needs of a browser's FileSystemFileHandle. `createSyncAccessHandle` exists in dedicated workers only. */

@@ -1,9 +1,13 @@
+import type { StorageStatistics } from './storage.ts';
+
 /** Fills all of `into` from `offset`. Never called for bytes beyond the end. */
 type Fetch = (into: Uint8Array, offset: number) => Promise<void>;
 
 /** The cache reads and keeps whole blocks of this size. */
 export const BLOCK_SIZE = 64 * 1024;
 const MAX_BLOCKS = 64;
+/** Blocks that are read ahead where blocks are asked for one after the other. */
+const MAX_AHEAD = 4;
 /** Reads of this size and more bypass the cache: they are data, would evict all structure, and are rarely read twice. */
 const LARGE_READ = 16 * BLOCK_SIZE;
 
@@ -14,12 +18,18 @@ const LARGE_READ = 16 * BLOCK_SIZE;
 export class BlockCache {
   readonly #fetch: Fetch;
   readonly #size: number;
+  readonly #statistics: StorageStatistics;
+  /** The block behind the last request, and how many blocks are fetched ahead when it is asked for: reading goes on in order. */
+  #next = -1;
+  #ahead = 0;
   /** By block number, in order of last use, the oldest first. */
   readonly #blocks = new Map<number, Promise<Uint8Array>>();
 
-  constructor(fetch: Fetch, size: number) {
+  /** `statistics` gets reads that no request was needed for; whoever fetches counts the others. */
+  constructor(fetch: Fetch, size: number, statistics: StorageStatistics) {
     this.#fetch = fetch;
     this.#size = size;
+    this.#statistics = statistics;
   }
 
   /** Adds a block that the caller has already read. */
@@ -49,18 +59,31 @@ export class BlockCache {
 
   #get(first: number, last: number): Promise<Uint8Array>[] {
     const blocks: Promise<Uint8Array>[] = [];
+    let cached = 1;
     for (let block = first; block <= last; block++) {
       let found = this.#blocks.get(block);
       if (found) this.#store(block, found);
       else {
         let end = block + 1;
         while (end <= last && !this.#blocks.has(end)) end++;
+        if (end > last) end = this.#further(block, end);
         this.#request(block, end);
+        cached = 0;
         found = this.#blocks.get(block) as Promise<Uint8Array>;
       }
       blocks.push(found);
     }
+    this.#statistics.cached += cached;
     return blocks;
+  }
+
+  /** Where a request that begins at `first` should end, if it must reach to `end`. */
+  #further(first: number, end: number): number {
+    this.#ahead = first === this.#next ? Math.min(MAX_AHEAD, this.#ahead * 2 + 1) : 0;
+    let stop = end;
+    while (stop < end + this.#ahead && stop * BLOCK_SIZE < this.#size && !this.#blocks.has(stop)) stop++;
+    this.#next = stop;
+    return stop;
   }
 
   /** Fetches the blocks from `first` up to but not including `end` in one request. */

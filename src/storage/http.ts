@@ -2,7 +2,14 @@ import { concatBytes } from '../base/buffers.ts';
 import { H5LogError } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
 import { BLOCK_SIZE, BlockCache } from './block-cache.ts';
-import { type ByteStorage, checkPosition, closedError, storageFailure } from './storage.ts';
+import {
+  type ByteStorage,
+  checkPosition,
+  closedError,
+  countsItself,
+  type StorageStatistics,
+  storageFailure,
+} from './storage.ts';
 
 /** `fetch` replaces the global function; `headers` are sent with every request, for example Authorization. */
 export interface HttpOptions {
@@ -28,6 +35,7 @@ export function httpStorage(url: string | URL, options: HttpOptions = {}): ByteS
     close: async () => file.close(),
   };
   renewals.set(storage, () => file.renew());
+  countsItself(storage, file.statistics);
   return storage;
 }
 
@@ -51,17 +59,28 @@ const HIDDEN =
   'CORS hides Content-Range from this page; the server must send ' +
   'Access-Control-Expose-Headers: Content-Range, Content-Length, ETag, Accept-Ranges';
 
+/** Requests that may be under way at once: as many as a browser makes to one server. */
+const TOGETHER = 6;
+
 class RemoteFile {
   readonly name: string;
+  readonly statistics: StorageStatistics = { requests: 0, bytes: 0, cached: 0 };
   readonly #options: HttpOptions;
   readonly #ending = new AbortController();
   #opened: Promise<Opened> | undefined;
   /** A browser's cache may hold ranges of an older version; after the first renewal it is not asked any more. */
   #cache: 'default' | 'no-store' = 'default';
+  /** Whether requests name the version that they are for. */
+  #pins: boolean;
+  /** How many requests are under way, and those that wait for one of them to end. */
+  #running = 0;
+  readonly #waiting: (() => void)[] = [];
 
   constructor(name: string, options: HttpOptions) {
     this.name = name;
     this.#options = options;
+    // In a page that is of another origin, If-Range would cost a second request for each: whether it is allowed.
+    this.#pins = !isOfOtherOrigin(name);
   }
 
   opened(): Promise<Opened> {
@@ -109,8 +128,9 @@ class RemoteFile {
   async #open(): Promise<Opened> {
     const response = await this.#request(0, BLOCK_SIZE);
     if (response.status === 206) {
+      await this.#refuseEncoded(response);
       const range = rangeOf(response);
-      if (range?.size === undefined || range.start !== 0) {
+      if (range?.size === undefined || range.start !== 0 || range.end > BLOCK_SIZE) {
         const got = response.headers.get('content-range');
         throw await this.#error(
           response,
@@ -120,7 +140,11 @@ class RemoteFile {
       const first = new Uint8Array(range.end);
       await this.#fill(response, first);
       const version = versionOf(response, range.size);
-      const cache = new BlockCache((into, offset) => this.#fetchRange(into, offset, version), range.size);
+      const cache = new BlockCache(
+        (into, offset) => this.#fetchRange(into, offset, version),
+        range.size,
+        this.statistics,
+      );
       if (range.end === Math.min(BLOCK_SIZE, range.size)) cache.put(0, first);
       return { version, size: range.size, first, cache };
     }
@@ -130,12 +154,16 @@ class RemoteFile {
       return { version: versionOf(response, 0), size: 0, first: new Uint8Array(0), cache: { read: async () => 0 } };
     }
     if (response.status !== 200) throw await this.#error(response, `status ${response.status}`);
-    const whole = await readAll(response, MAX_WHOLE_FILE);
+    const whole = await readAll(response, MAX_WHOLE_FILE, this.statistics);
     if (!whole) {
       const limit = `without them only files of up to ${MAX_WHOLE_FILE} bytes can be read`;
       throw await this.#error(response, `the server does not support range requests; ${limit}`);
     }
-    const cache = new BlockCache(async (into, at) => into.set(whole.subarray(at, at + into.length)), whole.byteLength);
+    const cache = new BlockCache(
+      async (into, at) => into.set(whole.subarray(at, at + into.length)),
+      whole.byteLength,
+      this.statistics,
+    );
     const { byteLength: size } = whole;
     return { version: versionOf(response, size), size, first: whole.subarray(0, BLOCK_SIZE), cache };
   }
@@ -148,13 +176,19 @@ class RemoteFile {
   }
 
   async #fetchPart(into: Uint8Array, offset: number, version: Version): Promise<number> {
-    const response = await this.#request(offset, into.byteLength);
-    // Compares ETag and size of the responses instead of sending If-Range: in a browser that header would cost a preflight
-    // for each request, and each response is of one version anyway.
+    const pin = this.#pins ? pinOf(version) : undefined;
+    const response = await this.#request(offset, into.byteLength, pin);
     const range = rangeOf(response);
     const changed = response.status === 416 || (response.ok && !sameVersion(version, versionOf(response, range?.size)));
     if (changed) throw await this.#error(response, 'the file has changed on the server');
+    if (response.status === 200 && pin !== undefined) {
+      // The same version, and yet all of it: the server does not understand the condition.
+      this.#pins = false;
+      await response.body?.cancel();
+      return this.#fetchPart(into, offset, version);
+    }
     if (response.status !== 206) throw await this.#error(response, `status ${response.status} to a range request`);
+    await this.#refuseEncoded(response);
     if (range?.start !== offset || range.end <= offset || range.end > offset + into.byteLength) {
       const got = response.headers.get('content-range');
       throw await this.#error(response, `requested ${into.byteLength} bytes at ${offset}, got ${got}`);
@@ -164,28 +198,46 @@ class RemoteFile {
   }
 
   async #fill(response: Response, into: Uint8Array): Promise<void> {
-    const count = await fillFrom(response, into);
+    const count = await fillFrom(response, into, this.statistics);
     if (count !== into.byteLength) throw new Error(`the response ended after ${count} of ${into.byteLength} bytes`);
   }
 
-  #request(offset: number, length: number): Promise<Response> {
+  /** A range of compressed bytes is of no use. */
+  async #refuseEncoded(response: Response): Promise<void> {
+    const coding = response.headers.get('content-encoding');
+    if (coding !== null && coding !== 'identity')
+      throw await this.#error(response, `the server compresses ranges (Content-Encoding: ${coding})`);
+  }
+
+  #request(offset: number, length: number, pin?: string): Promise<Response> {
+    this.statistics.requests++;
     const send = this.#options.fetch ?? globalThis.fetch;
     const init = {
       // With a range, fetch itself requests no compression: a range would apply to the compressed bytes.
-      headers: { ...this.#options.headers, range: `bytes=${offset}-${offset + length - 1}` },
+      headers: {
+        ...this.#options.headers,
+        range: `bytes=${offset}-${offset + length - 1}`,
+        ...(pin !== undefined && { 'if-range': pin }),
+      },
       signal: this.#ending.signal,
       cache: this.#cache,
     };
     return send(this.name, init);
   }
 
-  /** Tries once more after a network failure. A response of the server, even an error, is not retried. */
+  /** Waits its turn, and tries once more after a network failure. A response of the server, even an error, is not retried. */
   async #retried<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#running >= TOGETHER) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#running++;
     try {
       return await work();
     } catch (error) {
       if (error instanceof H5LogError || this.#ending.signal.aborted) throw error;
-      return work();
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#running--;
     }
   }
 
@@ -207,6 +259,12 @@ interface Version {
   readonly size: number | undefined;
   readonly etag: string | null;
   readonly modified: string | null;
+}
+
+/** What If-Range may name: an ETag that is not weak, or the date where there is none. */
+function pinOf({ etag, modified }: Version): string | undefined {
+  if (etag === null) return modified ?? undefined;
+  return etag.startsWith('W/') ? undefined : etag;
 }
 
 function versionOf(response: Response, size: number | undefined): Version {
@@ -236,9 +294,9 @@ function rangeOf(response: Response): { start: number; end: number; size: number
 }
 
 /** Streams the body into `into`, without a second copy of it in memory. Returns the length of the body, or one more than fits. */
-async function fillFrom(response: Response, into: Uint8Array): Promise<number> {
+async function fillFrom(response: Response, into: Uint8Array, statistics: StorageStatistics): Promise<number> {
   let filled = 0;
-  for await (const chunk of chunksOf(response)) {
+  for await (const chunk of chunksOf(response, statistics)) {
     if (filled + chunk.byteLength > into.byteLength) return into.byteLength + 1;
     into.set(chunk, filled);
     filled += chunk.byteLength;
@@ -247,11 +305,15 @@ async function fillFrom(response: Response, into: Uint8Array): Promise<number> {
 }
 
 /** The whole body, or undefined if it is longer than `most`. */
-async function readAll(response: Response, most: number): Promise<Uint8Array | undefined> {
+async function readAll(
+  response: Response,
+  most: number,
+  statistics: StorageStatistics,
+): Promise<Uint8Array | undefined> {
   if (Number(response.headers.get('content-length') ?? 0) > most) return undefined;
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of chunksOf(response)) {
+  for await (const chunk of chunksOf(response, statistics)) {
     length += chunk.byteLength;
     if (length > most) return undefined;
     chunks.push(chunk);
@@ -260,7 +322,7 @@ async function readAll(response: Response, most: number): Promise<Uint8Array | u
 }
 
 /** Uses a reader, because Safari cannot iterate over a stream. Leaving the loop early cancels the rest of the body. */
-async function* chunksOf(response: Response): AsyncGenerator<Uint8Array> {
+async function* chunksOf(response: Response, statistics: StorageStatistics): AsyncGenerator<Uint8Array> {
   const reader = response.body?.getReader();
   if (!reader) return;
   let ended = false;
@@ -269,6 +331,7 @@ async function* chunksOf(response: Response): AsyncGenerator<Uint8Array> {
       const { done, value } = await reader.read();
       ended = done;
       if (done) return;
+      statistics.bytes += (value as Uint8Array).byteLength;
       yield value as Uint8Array;
     }
   } finally {

@@ -1,5 +1,5 @@
 import { H5LogError } from '../base/errors.ts';
-import { type BlockingStorage, type ByteStorage, readOnlyError, storageFailure } from './storage.ts';
+import { type BlockingStorage, type ByteStorage, countRequest, readOnlyError, storageFailure } from './storage.ts';
 
 /**
  * An operation on a storage. Its result is always a number: the bytes read, the size, else 0. That of `readMany`, whose reads may
@@ -122,9 +122,11 @@ function performSync(storage: ByteStorage, blocking: BlockingStorage, operation:
     case 'wait':
       throw operation.pending.blocked();
     case 'read':
-      return blocking.read(operation.into, operation.offset);
+      return countRequest(storage, blocking.read(operation.into, operation.offset));
     case 'readMany':
-      return operation.reads.findIndex(({ into, offset }) => blocking.read(into, offset) < into.length);
+      return operation.reads.findIndex(
+        ({ into, offset }) => countRequest(storage, blocking.read(into, offset)) < into.length,
+      );
     case 'size':
       return blocking.size();
     case 'write':
@@ -132,6 +134,7 @@ function performSync(storage: ByteStorage, blocking: BlockingStorage, operation:
       writerOf(storage);
       operation.meanwhile?.();
       blocking.write(operation.parts, operation.offset);
+      countRequest(storage, bytesIn(operation.parts));
       return 0;
     case 'truncate':
       writerOf(storage);
@@ -150,9 +153,12 @@ async function performAsync(storage: ByteStorage, operation: Operation): Promise
       await operation.pending.promise;
       return 0;
     case 'read':
-      return operation.now && blocking
-        ? blocking.read(operation.into, operation.offset)
-        : storage.read(operation.into, operation.offset);
+      return countRequest(
+        storage,
+        operation.now && blocking
+          ? blocking.read(operation.into, operation.offset)
+          : await storage.read(operation.into, operation.offset),
+      );
     case 'readMany':
       return readTogether(storage, operation.reads);
     case 'size':
@@ -161,6 +167,7 @@ async function performAsync(storage: ByteStorage, operation: Operation): Promise
     case 'flip':
       if (operation.op === 'flip' && blocking) return performSync(storage, blocking, operation);
       await writeMeanwhile(writerOf(storage)(operation.parts, operation.offset), operation.meanwhile);
+      countRequest(storage, bytesIn(operation.parts));
       return 0;
     case 'truncate':
       if (blocking) return performSync(storage, blocking, operation);
@@ -183,12 +190,18 @@ async function readTogether(storage: ByteStorage, reads: readonly PlannedRead[])
     while (next < reads.length) {
       const i = next++;
       const { into, offset } = reads[i] as PlannedRead;
-      const count = await storage.read(into, offset);
+      const count = countRequest(storage, await storage.read(into, offset));
       if (count < into.length && (short < 0 || i < short)) short = i;
     }
   };
   await Promise.all(Array.from({ length: Math.min(TOGETHER, reads.length) }, work));
   return short;
+}
+
+function bytesIn(parts: readonly Uint8Array[]): number {
+  let bytes = 0;
+  for (const part of parts) bytes += part.length;
+  return bytes;
 }
 
 async function writeMeanwhile(written: Promise<void>, meanwhile: (() => void) | undefined): Promise<void> {

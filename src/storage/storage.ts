@@ -26,6 +26,44 @@ export interface BlockingStorage {
   close(): void;
 }
 
+/** What a storage did since it was made. */
+export interface StorageStatistics {
+  /** Reads and writes; of a URL, requests to the server. */
+  requests: number;
+  /** Bytes that these brought or took. */
+  bytes: number;
+  /** Reads that a cache answered. */
+  cached: number;
+}
+
+const statistics = new WeakMap<ByteStorage, StorageStatistics>();
+/** Storages with a cache of their own know what they did; others are counted by whoever uses them. */
+const counting = new WeakSet<ByteStorage>();
+
+export function statisticsOf(storage: ByteStorage): StorageStatistics {
+  let found = statistics.get(storage);
+  if (!found) {
+    found = { requests: 0, bytes: 0, cached: 0 };
+    statistics.set(storage, found);
+  }
+  return found;
+}
+
+/** The storage counts by itself, in `own`. */
+export function countsItself(storage: ByteStorage, own: StorageStatistics): void {
+  statistics.set(storage, own);
+  counting.add(storage);
+}
+
+/** Counts a read or a write of a storage that does not count by itself. */
+export function countRequest(storage: ByteStorage, bytes: number): number {
+  if (counting.has(storage)) return bytes;
+  const found = statisticsOf(storage);
+  found.requests++;
+  found.bytes += bytes;
+  return bytes;
+}
+
 /** The subfiles that hold a file's data. Each is created under a temporary name and renamed when the file itself is published. */
 export interface Subfiles {
   /** The path of subfile number `g`, for messages. */

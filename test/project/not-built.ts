@@ -12,10 +12,6 @@ export const notBuilt: readonly string[] = [
   'File.publish',
   'File.publishSync',
   'File.published',
-  // Ordinary HDF5.
-  'File.storageStatistics',
-  'Group.load',
-  'OpenOptions.lazy',
   // Dimension scales and netCDF.
   'Dataset.makeScale',
   'Dataset.attachScale',

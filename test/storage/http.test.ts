@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { File } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
@@ -61,16 +62,79 @@ describe('requests', () => {
   test('at most 64 blocks are kept, those used last', async () => {
     const { site, url } = serve({ bytes: pattern(70 * BLOCK) });
     const storage = httpStorage(url);
-    for (let block = 1; block < 70; block++) {
+    for (let block = 69; block > 0; block--) {
       await readAt(storage, block * BLOCK, 1);
       await readAt(storage, 0, 1);
     }
     expect(site.asked.length).toBe(70);
     await readAt(storage, 0, 1);
-    await readAt(storage, 69 * BLOCK, 1);
-    expect(site.asked.length).toBe(70);
     await readAt(storage, 1 * BLOCK, 1);
+    expect(site.asked.length).toBe(70);
+    await readAt(storage, 69 * BLOCK, 1);
     expect(site.asked.length).toBe(71);
+  });
+
+  test('blocks that are asked for one after the other are read ahead', async () => {
+    const bytes = pattern(40 * BLOCK);
+    const { site, url } = serve({ bytes });
+    const storage = httpStorage(url);
+    for (let at = 0; at < bytes.length; at += 1000)
+      expectBytes(await readAt(storage, at, 8), bytes.subarray(at, at + 8));
+    expect(site.asked.length).toBeLessThan(14);
+    // Elsewhere nothing is guessed.
+    const other = serve({ bytes });
+    const jumping = httpStorage(other.url);
+    for (const block of [30, 20, 10]) await readAt(jumping, block * BLOCK, 8);
+    expect(other.site.asked.slice(1)).toEqual([
+      'bytes=1966080-2031615',
+      'bytes=1310720-1376255',
+      'bytes=655360-720895',
+    ]);
+  });
+
+  test('no more than six are under way, however many reads there are', async () => {
+    const bytes = pattern(40 * BLOCK);
+    const { site, url } = serve({ bytes, delay: 5 });
+    const storage = httpStorage(url);
+    const reads = Array.from({ length: 20 }, (_, i) => readAt(storage, 2 * i * BLOCK, 10));
+    (await Promise.all(reads)).forEach((read, i) => {
+      expectBytes(read, bytes.subarray(2 * i * BLOCK, 2 * i * BLOCK + 10));
+    });
+    expect(site.asked).toHaveLength(20);
+    expect(site.most).toBe(6);
+  });
+
+  test('name the version that they are for, as far as If-Range allows it', async () => {
+    const modified = 'Mon, 01 Jan 2024 00:00:00 GMT';
+    const pinned = async (options: Partial<Site>): Promise<unknown> => {
+      const { site, url } = serve({ bytes: pattern(300_000), ...options });
+      const storage = httpStorage(url);
+      expectBytes(await readAt(storage, 2 * BLOCK, 10), pattern(300_000).subarray(2 * BLOCK, 2 * BLOCK + 10));
+      expect(site.headers[0]).not.toHaveProperty('if-range');
+      return site.headers[1]?.['if-range'];
+    };
+    expect(await pinned({ etag: '"1"', modified })).toBe('"1"');
+    expect(await pinned({ modified })).toBe(modified);
+    expect(await pinned({ etag: 'W/"1"', modified })).toBe(undefined);
+    expect(await pinned({})).toBe(undefined);
+  });
+
+  test('go without If-Range to a server that does not understand it', async () => {
+    const { site, url } = serve({ bytes: pattern(300_000), etag: '"1"', noConditions: true });
+    const storage = httpStorage(url);
+    expectBytes(await readAt(storage, BLOCK, 10), pattern(300_000).subarray(BLOCK, BLOCK + 10));
+    expectBytes(await readAt(storage, 3 * BLOCK, 10), pattern(300_000).subarray(3 * BLOCK, 3 * BLOCK + 10));
+    expect(site.headers.map((headers) => headers['if-range'])).toEqual([undefined, '"1"', undefined, undefined]);
+  });
+
+  test('follow redirections', async () => {
+    const { url } = serve({ bytes: pattern(300_000), etag: '"1"' });
+    const moved = serve({ bytes: new Uint8Array(0), redirect: url });
+    const storage = httpStorage(moved.url);
+    expectBytes(await readAt(storage, 2 * BLOCK, 10), pattern(300_000).subarray(2 * BLOCK, 2 * BLOCK + 10));
+    const { url: other } = serve({ bytes: pattern(300_000), etag: '"2"' });
+    moved.site.redirect = other;
+    expect(await errorOf(() => readAt(storage, BLOCK, 10))).toMatchObject({ code: 'STORAGE' });
   });
 
   test('carry the given headers and go through the given fetch', async () => {
@@ -137,6 +201,64 @@ describe('what goes wrong', () => {
     const error = await errorOf(() => readAt(storage, 2 * BLOCK, 100));
     expect(error).toMatchObject({ code: 'STORAGE', offset: 2 * BLOCK, cause: expect.any(Error) });
     expectBytes(await readAt(storage, 2 * BLOCK, 100), pattern(300_000).subarray(2 * BLOCK, 2 * BLOCK + 100));
+  });
+
+  test('compressed ranges give STORAGE saying so; a compressed file is read whole', async () => {
+    const sent = { 'content-encoding': 'gzip' };
+    const body = (bytes: Uint8Array): Uint8Array => gzipSync(bytes);
+    const ranges = serve({ bytes: pattern(300_000), sent, body });
+    const message = expect.stringContaining('Content-Encoding: gzip');
+    expect(await errorOf(() => httpStorage(ranges.url).size())).toMatchObject({ code: 'STORAGE', message });
+    const whole = serve({ bytes: pattern(300_000), sent, body, noRanges: true });
+    const storage = httpStorage(whole.url);
+    expect(await storage.size()).toBe(300_000);
+    expectBytes(await readAt(storage, 70_000, 10), pattern(300_000).subarray(70_000, 70_010));
+    const later = serve({ bytes: pattern(300_000) });
+    const begun = httpStorage(later.url);
+    await begun.size();
+    Object.assign(later.site, { sent, body });
+    expect(await errorOf(() => readAt(begun, BLOCK, 10))).toMatchObject({ code: 'STORAGE', message });
+  });
+
+  test.each([
+    ['too long', (bytes: Uint8Array) => Buffer.concat([bytes, bytes])],
+    ['too short', (bytes: Uint8Array) => bytes.subarray(1)],
+    ['empty', () => new Uint8Array(0)],
+  ])('a body that is %s for its Content-Range gives STORAGE', async (_, body) => {
+    const { site, url } = serve({ bytes: pattern(300_000) });
+    const storage = httpStorage(url);
+    await storage.size();
+    site.body = body;
+    expect(await errorOf(() => readAt(storage, BLOCK, 10))).toMatchObject({ code: 'STORAGE' });
+    expect(await errorOf(() => httpStorage(url).size())).toMatchObject({ code: 'STORAGE' });
+  });
+
+  test('a body without an end is not read to its end', async () => {
+    const { url } = serve({ bytes: pattern(10), endless: true });
+    const message = expect.stringContaining('does not support range requests');
+    expect(await errorOf(() => httpStorage(url).size())).toMatchObject({ code: 'STORAGE', message });
+    const { site, url: later } = serve({ bytes: pattern(300_000) });
+    const storage = httpStorage(later);
+    await storage.size();
+    site.endless = true;
+    expect(await errorOf(() => readAt(storage, BLOCK, 10))).toMatchObject({ code: 'STORAGE' });
+  });
+
+  test('416 to the first request gives STORAGE, unless the file is empty', async () => {
+    const { url } = serve({ bytes: pattern(10), status: 416 });
+    expect(await errorOf(() => httpStorage(url).size())).toMatchObject({ code: 'STORAGE' });
+    expect(await httpStorage(serve({ bytes: new Uint8Array(0) }).url).size()).toBe(0);
+  });
+
+  test('a redirection to itself gives STORAGE', async () => {
+    const { site, url } = serve({ bytes: pattern(10) });
+    site.redirect = url;
+    expect(await errorOf(() => httpStorage(url).size())).toMatchObject({ code: 'STORAGE' });
+  });
+
+  test('connections that are cut every time give STORAGE', async () => {
+    const { url } = serve({ bytes: pattern(300_000), drop: 1000 });
+    expect(await errorOf(() => httpStorage(url).size())).toMatchObject({ code: 'STORAGE' });
   });
 
   test('nobody listening gives STORAGE', async () => {

@@ -49,6 +49,10 @@ export class NativeSession implements FileSession, DirectChanges {
     return this.#file.generation;
   }
 
+  readonly lazy = false;
+
+  *load(): Io<void> {}
+
   get direct(): DirectChanges {
     return this;
   }

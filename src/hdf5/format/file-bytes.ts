@@ -19,6 +19,9 @@ const NEAR = 1;
 /** Pages in one piece that is read ahead. */
 const MOST_AHEAD = 16;
 
+/** Thrown where structure is asked for that was not loaded; whoever knows its path says so. */
+export class NotLoaded extends Error {}
+
 interface Page {
   bytes: Uint8Array;
   valid: number;
@@ -38,6 +41,10 @@ export class FileBytes {
   end: number;
   /** Every read costs a request: what is needed soon is read ahead, and pieces that lie near are read together. */
   remote = false;
+  /** Nothing may be read: whoever asks for something that is not in memory gets {@link NotLoaded}. */
+  sealed = false;
+  /** Reads that pages in memory answered. */
+  hits = 0;
   readonly #pages = new Map<number, Page>();
   readonly #paging: Paging;
   /** The storage to read from, if not the one that the driver of the generator has. */
@@ -62,6 +69,7 @@ export class FileBytes {
   /** The bytes [address, address + length), which must lie inside the file. Do not write into them. */
   *read(address: number, length: number, what: string): Io<Uint8Array> {
     this.mustHold(address, length, what);
+    if (this.sealed) throw new NotLoaded();
     const PAGE = this.#paging.size;
     const first = Math.floor(address / PAGE);
     const last = Math.floor((address + Math.max(length, 1) - 1) / PAGE);
@@ -116,7 +124,9 @@ export class FileBytes {
   cached(address: number, length: number): Uint8Array | null {
     const index = Math.floor(address / this.#paging.size);
     const page = this.#pages.get(index);
-    return page && address + length - index * this.#paging.size <= page.valid ? page.bytes : null;
+    if (!page || address + length - index * this.#paging.size > page.valid) return null;
+    this.hits++;
+    return page.bytes;
   }
 
   pageStart(address: number): number {
@@ -177,7 +187,10 @@ export class FileBytes {
 
   *#page(index: number, needed: number): Io<Uint8Array> {
     const cached = this.#pages.get(index);
-    if (cached && cached.valid >= needed) return cached.bytes;
+    if (cached && cached.valid >= needed) {
+      this.hits++;
+      return cached.bytes;
+    }
     const PAGE = this.#paging.size;
     const size = Math.min(PAGE, this.end - index * PAGE);
     const bytes = new Uint8Array(size);

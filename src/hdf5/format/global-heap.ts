@@ -148,16 +148,28 @@ export class GlobalHeap {
   /** Reads every collection that some elements need, also for nested values. `pending` has objects that are not in the file yet. */
   *load(dtype: DType, data: Uint8Array, count: number, pending?: HeapLookup): Io<void> {
     for (;;) {
-      const missing = new Set<number>();
-      const contentOf = this.contents(pending);
-      visitHeapIds(dtype, data, count, (address, index) => {
-        const content = contentOf(address, index);
-        if (!content && !this.#collections.has(address)) missing.add(address);
-        return content;
-      });
+      const missing = this.missing(dtype, data, count, pending);
       if (missing.size === 0) return;
+      yield* this.ahead(missing);
       for (const address of missing) yield* this.#read(address);
     }
+  }
+
+  /** The collections that some elements need and that were not read. */
+  missing(dtype: DType, data: Uint8Array, count: number, pending?: HeapLookup): Set<number> {
+    const missing = new Set<number>();
+    const contentOf = this.contents(pending);
+    visitHeapIds(dtype, data, count, (address, index) => {
+      const content = contentOf(address, index);
+      if (!content && !this.#collections.has(address)) missing.add(address);
+      return content;
+    });
+    return missing;
+  }
+
+  /** Collections will be needed. */
+  ahead(collections: Iterable<number>): Io<void> {
+    return this.#file.ahead(Array.from(collections, (address) => ({ address, length: MIN_COLLECTION })));
   }
 
   *#read(address: number): Io<void> {

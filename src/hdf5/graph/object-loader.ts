@@ -27,10 +27,15 @@ import {
   ObjectNode,
 } from './object-node.ts';
 
+/** What is read ahead of a header: most are shorter. */
+const HEADER_BYTES = 512;
 /** Objects whose messages are shared by objects whose messages are shared, and so on. */
 const MAX_DEPTH = 64;
 /** Continuation blocks that lead to continuation blocks; a header with a longer chain is written without its blocks. */
 const MAX_CHAIN = 64;
+
+/** Objects that are being loaded, by address. */
+type Chain = Map<number, ObjectNode>;
 
 /** Loads objects, each address once. */
 export class ObjectLoader {
@@ -43,8 +48,6 @@ export class ObjectLoader {
   #kept = 0;
   /** Bound on the bytes of headers, trees and heaps of all objects. */
   #budget: Budget;
-  /** How many objects are being loaded because another one shares a message of theirs. */
-  #depth = 0;
 
   constructor(file: FileBytes, shared: SharedTable | null) {
     this.file = file;
@@ -52,26 +55,31 @@ export class ObjectLoader {
     this.#budget = new Budget(file);
   }
 
-  /** The object whose header is at `address`. */
-  *node(address: number): Io<ObjectNode> {
-    const known = this.nodes.get(address);
+  /**
+   * The object whose header is at `address`. `chain` are objects that are being loaded because they share a message of one another;
+   * others see an object when it is complete.
+   */
+  *node(address: number, chain: Chain = new Map()): Io<ObjectNode> {
+    const known = this.nodes.get(address) ?? chain.get(address);
     if (known) return known;
     const { spent } = this.#budget;
     try {
-      if (++this.#depth > MAX_DEPTH) throw formatError('messages shared by objects that share messages, too deep');
+      if (chain.size >= MAX_DEPTH) throw formatError('messages shared by objects that share messages, too deep');
       if (address === UNDEFINED) throw formatError('an object without an address');
       const header = yield* readHeader(this.file, address, this.#budget);
       const node = new ObjectNode(kindOf(header, this.file.base + address), address);
-      // Registered before its messages are read: a committed datatype may be used by its own attributes.
-      this.nodes.set(address, node);
-      yield* this.#fill(node, header);
-      return node;
+      // Before its messages are read: a committed datatype may be used by its own attributes.
+      chain.set(address, node);
+      yield* this.#fill(node, header, chain);
+      // Another call may have been faster.
+      const first = this.nodes.get(address) ?? node;
+      this.nodes.set(address, first);
+      return first;
     } catch (error) {
-      this.nodes.delete(address);
       this.#budget.refund(spent);
       throw atOffset(error, this.file.base + Math.max(0, address));
     } finally {
-      this.#depth--;
+      chain.delete(address);
     }
   }
 
@@ -82,6 +90,12 @@ export class ObjectLoader {
     if (address === UNDEFINED) throw formatError(`link ${link.name} leads to no object`, link.message.offset);
     link.node = yield* this.node(address);
     return link.node;
+  }
+
+  /** The objects that links lead to will be needed. */
+  ahead(links: readonly Link[]): Io<void> {
+    const missing = links.map(addressOf).filter((address) => address !== UNDEFINED && !this.nodes.has(address));
+    return this.file.ahead(missing.map((address) => ({ address, length: HEADER_BYTES })));
   }
 
   /** The file has grown: objects of its new state are loaded beside those of earlier ones. */
@@ -99,7 +113,7 @@ export class ObjectLoader {
     this.#kept = this.nodes.size;
   }
 
-  *#fill(node: ObjectNode, header: RawHeader): Io<void> {
+  *#fill(node: ObjectNode, header: RawHeader, chain: Chain): Io<void> {
     node.linkCount = header.referenceCount;
     if (header.version === 2) {
       node.flags = header.flags & 0x3c;
@@ -113,12 +127,12 @@ export class ObjectLoader {
       refuseUnknown(raw);
       const message = new HeaderMessage(node, raw.type, raw.flags, raw.order, raw.body, false);
       message.offset = raw.offset;
-      yield* this.#resolve(message, raw);
+      yield* this.#resolve(message, raw, chain);
       if (GENERATED.has(raw.type)) {
         // It is encoded again when the object is written, in the first chunk: its block has to be written without it.
         const block = blocks?.[raw.chunk];
         if (block) markUnwritten(block);
-        yield* this.#generated(node, message, raw);
+        yield* this.#generated(node, message, raw, chain);
         continue;
       }
       if (raw.type === MESSAGE.time && header.version === 1) {
@@ -127,7 +141,7 @@ export class ObjectLoader {
       }
       putInChunk(message, blocks?.[raw.chunk] ?? null);
       if (raw.type === MESSAGE.link) this.#addLink(node, message, raw);
-      else if (raw.type === MESSAGE.attribute) yield* this.#addAttribute(node, message, raw.offset);
+      else if (raw.type === MESSAGE.attribute) yield* this.#addAttribute(node, message, raw.offset, chain);
       else node.otherMessages.push(message);
     }
     sortMap(node.links, node.linkOrder.tracked);
@@ -136,7 +150,7 @@ export class ObjectLoader {
   }
 
   /** Reads a message that says where links and attributes are, or how many links lead here. */
-  *#generated(node: ObjectNode, message: HeaderMessage, raw: RawMessage): Io<void> {
+  *#generated(node: ObjectNode, message: HeaderMessage, raw: RawMessage, chain: Chain): Io<void> {
     const cursor = new Cursor(message.content, raw.offset);
     if (raw.type === MESSAGE.referenceCount) {
       cursor.expect(0, 'version of the reference count');
@@ -155,12 +169,13 @@ export class ObjectLoader {
     } else if (raw.type === MESSAGE.attributeInfo) {
       const info = parseAttributeInfo(cursor, this.file.addressSize);
       node.attributeOrder.next = info.nextOrder;
-      if (info.heap !== UNDEFINED) yield* this.#denseAttributes(node, message, info.heap, info.names);
+      if (info.heap !== UNDEFINED) yield* this.#denseAttributes(node, message, info.heap, info.names, chain);
     }
   }
 
   *#denseLinks(node: ObjectNode, heapAddress: number, names: number): Io<void> {
     const heap = yield* FractalHeap.open(this.file, heapAddress, this.#budget);
+    yield* heap.ahead();
     for (const record of yield* readBtree2(this.file, names, [5], this.#budget)) {
       record.skip(4);
       const object = yield* heap.object(record);
@@ -169,8 +184,9 @@ export class ObjectLoader {
     }
   }
 
-  *#denseAttributes(node: ObjectNode, info: HeaderMessage, heapAddress: number, names: number): Io<void> {
+  *#denseAttributes(node: ObjectNode, info: HeaderMessage, heapAddress: number, names: number, chain: Chain): Io<void> {
     const heap = yield* FractalHeap.open(this.file, heapAddress, this.#budget);
+    yield* heap.ahead();
     let largest = 0;
     for (const record of yield* readBtree2(this.file, names, [8], this.#budget)) {
       const id = new Cursor(record.bytes, record.base, record.at, record.at + 8);
@@ -191,22 +207,22 @@ export class ObjectLoader {
       message.bytes = message.content;
       message.offset = offset;
       largest = Math.max(largest, message.bytes.length);
-      yield* this.#addAttribute(node, message, offset);
+      yield* this.#addAttribute(node, message, offset, chain);
     }
     if (largest > MESSAGE.MAX_SIZE) node.dense = { info: info.bytes, written: true };
     else for (const attribute of node.attributes.values()) moveToFirstChunk(attribute.message);
   }
 
   /** Reads the content of a shared message. */
-  *#resolve(message: HeaderMessage, raw: RawMessage): Io<void> {
+  *#resolve(message: HeaderMessage, raw: RawMessage, chain: Chain): Io<void> {
     if ((raw.flags & MESSAGE_FLAG.shared) === 0) return;
-    message.content = yield* this.#sharedContent(raw.type, new Cursor(raw.body, raw.offset));
+    message.content = yield* this.#sharedContent(raw.type, new Cursor(raw.body, raw.offset), chain);
   }
 
-  *#sharedContent(type: number, cursor: Cursor): Io<Uint8Array> {
+  *#sharedContent(type: number, cursor: Cursor, chain: Chain): Io<Uint8Array> {
     const record = parseShared(cursor, this.file);
     if (record.kind === 'heap') return yield* this.#sharedTable().content(type, record.id);
-    const holder = yield* this.node(record.address);
+    const holder = yield* this.node(record.address, chain);
     const message = holder.message(type);
     if (!message) throw formatError('a shared message that its object does not have', cursor.offset);
     return message.content;
@@ -242,7 +258,7 @@ export class ObjectLoader {
     if (order >= node.linkOrder.next) node.linkOrder.next = order + 1;
   }
 
-  *#addAttribute(node: ObjectNode, message: HeaderMessage, offset: number): Io<void> {
+  *#addAttribute(node: ObjectNode, message: HeaderMessage, offset: number, chain: Chain): Io<void> {
     const cursor = new Cursor(message.content, offset);
     const name = attributeName(cursor);
     if (name === '') throw formatError('attribute without a name', offset);
@@ -255,13 +271,20 @@ export class ObjectLoader {
       const parsed = parseAttribute(cursor, this.file.lengthSize);
       const part = (at: { sharedAt: number; sharedSize: number }): Cursor =>
         new Cursor(message.content, offset, at.sharedAt, at.sharedAt + at.sharedSize);
-      if ('sharedAt' in parsed.type) sharedType = yield* this.#sharedContent(MESSAGE.datatype, part(parsed.type));
-      if ('sharedAt' in parsed.space) sharedSpace = yield* this.#sharedContent(MESSAGE.dataspace, part(parsed.space));
+      if ('sharedAt' in parsed.type)
+        sharedType = yield* this.#sharedContent(MESSAGE.datatype, part(parsed.type), chain);
+      if ('sharedAt' in parsed.space)
+        sharedSpace = yield* this.#sharedContent(MESSAGE.dataspace, part(parsed.space), chain);
     }
     const attribute: Attribute = { name, order: message.order, message, sharedType, sharedSpace, committed: null };
     node.attributes.set(name, attribute);
     if (message.order >= node.attributeOrder.next) node.attributeOrder.next = message.order + 1;
   }
+}
+
+/** The address of the object that a hard link leads to; UNDEFINED for other links. */
+export function addressOf({ node, target }: Link): number {
+  return node?.address ?? (target.kind === 'hard' ? target.address : UNDEFINED);
 }
 
 /** Refuses a message that forbids those who do not know it to open the object. */

@@ -8,7 +8,7 @@ import { ChunkCache } from '../format/chunk-cache.ts';
 import { GlobalHeap } from '../format/global-heap.ts';
 import { type AttributeParts, attributeParts, readAttribute } from './attribute-value.ts';
 import { type DatasetParts, datasetParts } from './dataset-header.ts';
-import type { ObjectLoader } from './object-loader.ts';
+import { addressOf, type ObjectLoader } from './object-loader.ts';
 import type { Link, ObjectNode } from './object-node.ts';
 
 /** Soft links that are followed on the way to an object, as in libhdf5. */
@@ -67,27 +67,32 @@ export class ObjectTree {
    * Shortest paths to objects by their addresses, or by another number, found in one breadth-first walk; objects without one are
    * left out.
    */
-  *pathsOf(
-    addresses: ReadonlySet<number>,
-    addressOf = (node: ObjectNode): number => node.address,
-  ): Io<Map<number, string>> {
+  *pathsOf(addresses: ReadonlySet<number>, numberOf?: (node: ObjectNode) => number): Io<Map<number, string>> {
     const paths = new Map<number, string>();
-    if (addresses.has(addressOf(this.root))) paths.set(addressOf(this.root), '/');
-    const seen = new Set<ObjectNode>([this.root]);
-    let level: [string, ObjectNode][] = [['', this.root]];
+    const found = (number: number, path: string): void => {
+      if (addresses.has(number) && !paths.has(number)) paths.set(number, path);
+    };
+    found(numberOf ? numberOf(this.root) : this.root.address, '/');
+    const seen = new Set<number>([this.root.address]);
+    let level: [string, Link][] = linksOf('', this.root);
     while (level.length > 0 && paths.size < addresses.size) {
-      const next: [string, ObjectNode][] = [];
-      for (const [prefix, group] of level) {
-        for (const link of group.links.values()) {
-          const node = yield* this.loader.follow(link);
-          if (!node || seen.has(node)) continue;
-          seen.add(node);
-          const address = addressOf(node);
-          if (addresses.has(address) && !paths.has(address)) paths.set(address, `${prefix}/${link.name}`);
-          if (node.kind === 'group') next.push([`${prefix}/${link.name}`, node]);
-        }
+      const inside: [string, Link][] = [];
+      for (const [path, link] of level) {
+        // A link says where its object is: that is loaded only if the walk has to go through it.
+        const address = addressOf(link);
+        if (link.target.kind !== 'hard' || seen.has(address)) continue;
+        seen.add(address);
+        if (!numberOf) found(address, path);
+        inside.push([path, link]);
       }
-      level = next;
+      level = [];
+      if (paths.size === addresses.size) break;
+      yield* this.loader.ahead(inside.map(([, link]) => link));
+      for (const [path, link] of inside) {
+        const node = yield* this.loader.follow(link);
+        if (node && numberOf) found(numberOf(node), path);
+        if (node?.kind === 'group') for (const item of linksOf(path, node)) level.push(item);
+      }
     }
     return paths;
   }
@@ -130,4 +135,8 @@ export class ObjectTree {
     for (const [address, path] of paths) paths.set(address, this.paths.shown(path));
     return paths;
   }
+}
+
+function linksOf(path: string, group: ObjectNode): [string, Link][] {
+  return Array.from(group.links.values(), (link) => [`${path}/${link.name}`, link]);
 }

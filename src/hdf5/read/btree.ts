@@ -156,6 +156,7 @@ function* readNode(
   budget: Budget,
 ): Io<void> {
   const { cursor, from, children } = yield* readTreeNode(file, shape, address, count, depth, budget);
+  yield* file.ahead(children.map(([child]) => ({ address: child, length: shape.nodeSize })));
   for (let i = 0; i <= count; i++) {
     const child = children[i];
     if (child) yield* readNode(file, shape, child[0], child[1], depth - 1, records, budget);
@@ -163,6 +164,9 @@ function* readNode(
     if (i < count) records.push(new Cursor(cursor.bytes, cursor.base, at, at + shape.recordSize));
   }
 }
+
+/** What is read ahead of a child whose size is not known yet: most are shorter. */
+const CHILD_BYTES = 1024;
 
 /**
  * Visits the children of the leaves of a version 1 B-tree in key order. `type` is 0 for groups, 1 for chunks. The visitor gets
@@ -190,9 +194,17 @@ export function* walkBtree1(
     const size = count * (keySize + file.addressSize) + keySize;
     const body = yield* file.cursor(address + head.bytes.length, size, 'B-tree node');
     budget.spend(head.bytes.length + size, address, 'B-tree nodes');
+    const children: number[] = [];
     for (let i = 0; i < count; i++) {
+      body.need(keySize, 'B-tree key');
+      children.push(body.address(file.addressSize));
+    }
+    // Children of the leaves of a group are symbol table nodes; those of other leaves are data.
+    if (level > 0 || type === 0) yield* file.ahead(children.map((child) => ({ address: child, length: CHILD_BYTES })));
+    body.at = 0;
+    for (const child of children) {
       const keyAt = body.need(keySize, 'B-tree key');
-      const child = body.address(file.addressSize);
+      body.skip(file.addressSize);
       if (level > 0) yield* walkNode(child, level - 1);
       else yield* visit(new Cursor(body.bytes, body.base, keyAt, keyAt + keySize), child);
     }

@@ -148,6 +148,11 @@ export class FractalHeap {
     }
   }
 
+  /** All blocks will be needed. */
+  ahead(): Io<void> {
+    return this.#file.ahead(this.#blocks.map(({ address, size }) => ({ address, length: size })));
+  }
+
   /** Reads the object with a heap id; the cursor ends behind the id. */
   *object(id: Cursor): Io<Cursor> {
     const start = id.at;
