@@ -10,9 +10,8 @@ import { type Io, runInMemory } from '../../storage/io.ts';
 import { ByteWriter, putU64, putUint } from '../format/byte-writer.ts';
 import { UNDEFINED } from '../format/cursor.ts';
 import { Budget, type FileBytes } from '../format/file-bytes.ts';
-import { FileExtent } from '../graph/object-node.ts';
+import { type Addressable, FileExtent } from '../graph/object-node.ts';
 import { NODE_OVERHEAD, readTreeHeader, readTreeNode, type TreeHeader, TreeShape } from '../read/btree.ts';
-import { type CompareRecords, Records } from './tree-records.ts';
 
 /** Type and sizes of a tree, which never change. */
 type TreeFormat = Pick<TreeHeader, 'type' | 'nodeSize' | 'recordSize' | 'splitPercent' | 'mergePercent'>;
@@ -20,10 +19,65 @@ type TreeFormat = Pick<TreeHeader, 'type' | 'nodeSize' | 'recordSize' | 'splitPe
 /** What libhdf5 uses for the trees of chunks; those of dense storage have other nodes. */
 export const CHUNK_TREE = { nodeSize: 2048, splitPercent: 100, mergePercent: 40 } as const;
 
+/** Compares the keys of two records, which begin at `i` in `a` and at `j` in `b`. */
+export type CompareRecords = (a: Uint8Array, i: number, b: Uint8Array, j: number) => number;
+
 const HEADER_SIZE = 38;
 const EMPTY: readonly never[] = [];
 /** Bytes of nodes that a tree and those made of it keep; beyond, they are read from the file again. */
 const KEPT = 32 * 2 ** 20;
+
+/** Encoded records. Those that begin with an address that a commit has not assigned yet have a target. */
+export class Records {
+  readonly bytes: Uint8Array;
+  readonly size: number;
+  readonly count: number;
+  #targets: readonly (Addressable | undefined)[] | null;
+
+  /** `size` is that of a record. */
+  constructor(bytes: Uint8Array, size: number, targets: readonly (Addressable | undefined)[] | null = null) {
+    this.bytes = bytes;
+    this.size = size;
+    this.count = bytes.length / size;
+    this.#targets = targets;
+  }
+
+  target(i: number): Addressable | undefined {
+    return this.#targets?.[i];
+  }
+
+  slice(from: number, to: number): Records {
+    const { size } = this;
+    return new Records(this.bytes.subarray(from * size, to * size), size, this.#targets?.slice(from, to) ?? null);
+  }
+
+  static concat(parts: readonly Records[], size: number): Records {
+    const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.bytes.length, 0));
+    const targets: (Addressable | undefined)[] | null = parts.some((part) => part.#targets) ? [] : null;
+    let at = 0;
+    for (const part of parts) {
+      bytes.set(part.bytes, at);
+      at += part.bytes.length;
+      if (!targets) continue;
+      for (let i = 0; i < part.count; i++) targets.push(part.#targets?.[i]);
+    }
+    return new Records(bytes, size, targets);
+  }
+
+  /** Copies the records to `at` in `into`, with the addresses that their targets have now. */
+  encode(into: Uint8Array, at: number): void {
+    into.set(this.bytes, at);
+    if (!this.#targets) return;
+    const view = new DataView(into.buffer, into.byteOffset, into.byteLength);
+    for (const [i, target] of this.#targets.entries()) if (target) putU64(view, at + i * this.size, target.address);
+  }
+
+  /** The targets are in the file: their addresses are final. */
+  settle(): void {
+    this.encode(this.bytes, 0);
+    this.#targets = null;
+  }
+}
 
 /** What a node holds. A leaf has no children, another node one more than records. */
 interface NodeContents {
@@ -33,16 +87,17 @@ interface NodeContents {
 
 /** A node: where it is in the file, if a commit wrote it, and what it holds, unless that has to be read first. */
 class TreeNode {
-  /** UNDEFINED as long as no commit has written it. */
-  address = UNDEFINED;
   readonly count: number;
   /** Records in it and below it. */
   readonly total: number;
+  /** UNDEFINED as long as no commit has written it. */
+  address: number;
   contents: NodeContents | null = null;
 
-  constructor(count: number, total: number) {
+  constructor(count: number, total: number, address = UNDEFINED) {
     this.count = count;
     this.total = total;
+    this.address = address;
   }
 
   static of(records: Records, children: readonly TreeNode[] = EMPTY): TreeNode {
@@ -60,57 +115,46 @@ interface RecordChanges {
   readonly removed: Uint8Array;
 }
 
-/** Where a record is, for as long as its tree is not changed. */
-interface FoundRecord {
-  readonly records: Records;
-  readonly i: number;
-}
-
 /** Where in an extent a node goes, and what it holds, which the node itself may forget once a commit wrote it. */
 interface Place extends NodeContents {
   readonly at: number;
 }
 
+/** What all trees that come from one share: how they look, and the file from which their nodes are read. */
+interface Family {
+  readonly format: TreeFormat;
+  readonly shape: TreeShape;
+  readonly compare: CompareRecords;
+  file: FileBytes | null;
+  budget: Budget | null;
+  /** Bytes of nodes in memory, some of them perhaps forgotten. */
+  bytes: number;
+}
+
 /** A version 2 B-tree as it is in a file, or will be. Immutable. */
 export class RecordTree {
   readonly format: TreeFormat;
-  readonly #compare: CompareRecords;
-  readonly #shape: TreeShape;
+  readonly #family: Family;
   readonly #root: TreeNode | null;
   readonly #depth: number;
-  /** Shared by all trees that come from one. */
-  readonly #memory: { file: FileBytes | null; budget: Budget | null; bytes: number };
   #pending: { readonly extent: FileExtent; readonly places: Map<TreeNode, Place> } | null = null;
 
-  private constructor(
-    format: TreeFormat,
-    compare: CompareRecords,
-    shape: TreeShape,
-    root: TreeNode | null,
-    depth: number,
-    memory: { file: FileBytes | null; budget: Budget | null; bytes: number },
-  ) {
-    this.format = format;
-    this.#compare = compare;
-    this.#shape = shape;
+  private constructor(family: Family, root: TreeNode | null, depth: number) {
+    this.format = family.format;
+    this.#family = family;
     this.#root = root;
     this.#depth = depth;
-    this.#memory = memory;
   }
 
   static empty(format: TreeFormat, compare: CompareRecords): RecordTree {
-    const memory = { file: null, budget: null, bytes: 0 };
-    return new RecordTree(format, compare, new TreeShape(format, 8), null, 0, memory);
+    const family = { format, shape: new TreeShape(format, 8), compare, file: null, budget: null, bytes: 0 };
+    return new RecordTree(family, null, 0);
   }
 
   /** A tree of records that are in the order of their keys. */
   static ofSorted(format: TreeFormat, records: Uint8Array): RecordTree {
-    const { recordSize } = format;
-    const changes = {
-      records: new Records(records, recordSize),
-      removed: new Uint8Array(records.length / recordSize),
-    };
-    return runInMemory(RecordTree.empty(format, () => 0).edit(changes));
+    const put = new Records(records, format.recordSize);
+    return runInMemory(RecordTree.empty(format, () => 0).edit({ records: put, removed: new Uint8Array(put.count) }));
   }
 
   /** Reads the header of a tree; nodes are read when they are needed. */
@@ -124,13 +168,8 @@ export class RecordTree {
     const room = (format.nodeSize - NODE_OVERHEAD - pointer) / (format.recordSize + pointer);
     if (splitPercent > 100 || mergePercent * 2 >= splitPercent || (room * splitPercent) / 100 < 3)
       throw formatError('B-tree with impossible sizes', file.base + address);
-    let node: TreeNode | null = null;
-    if (!isEmpty) {
-      node = new TreeNode(rootCount, total);
-      node.address = root;
-    }
-    const memory = { file, budget: new Budget(file), bytes: 0 };
-    return new RecordTree(format, compare, shape, node, isEmpty ? 0 : depth, memory);
+    const family = { format, shape, compare, file, budget: null, bytes: 0 };
+    return new RecordTree(family, isEmpty ? null : new TreeNode(rootCount, total, root), isEmpty ? 0 : depth);
   }
 
   /** The number of records. */
@@ -141,27 +180,24 @@ export class RecordTree {
   // ---------------------------------------------------------------- reading
 
   /** The record with the same key as the one at `at`; null if there is none. */
-  *find(key: Uint8Array, at: number): Io<FoundRecord | null> {
+  *find(key: Uint8Array, at: number): Io<Records | null> {
     let node = this.#root;
     for (let depth = this.#depth; node; depth--) {
       const { records, children } = node.contents ?? (yield* this.#load(node, depth));
       const i = this.#lowerBound(records, key, at, 0, records.count);
-      if (i < records.count && this.#compare(records.bytes, i * records.size, key, at) === 0) return { records, i };
+      if (this.#isAt(records, i, key, at)) return records.slice(i, i + 1);
       node = children[i] ?? null;
     }
     return null;
   }
 
   /** Visits every record, in key order. */
-  *visit(visit: (records: Records, i: number) => void): Io<void> {
-    if (this.#root) yield* this.#visit(this.#root, this.#depth, visit);
-  }
-
-  *#visit(node: TreeNode, depth: number, visit: (records: Records, i: number) => void): Io<void> {
+  *visit(visit: (records: Records, i: number) => void, node = this.#root, depth = this.#depth): Io<void> {
+    if (!node) return;
     const { records, children } = node.contents ?? (yield* this.#load(node, depth));
     for (let i = 0; i <= records.count; i++) {
       const child = children[i];
-      if (child) yield* this.#visit(child, depth - 1, visit);
+      if (child) yield* this.visit(visit, child, depth - 1);
       if (i < records.count) visit(records, i);
     }
   }
@@ -169,38 +205,42 @@ export class RecordTree {
   /** The contents of a node, read from the file if they are not in memory. */
   *#load(node: TreeNode, depth: number): Io<NodeContents> {
     if (node.contents) return node.contents;
-    const { file } = this.#memory;
+    const { file, shape, compare } = this.#family;
     if (!file) throw new H5LogError('STORAGE', 'internal error: a B-tree node of no file');
-    this.#memory.budget ??= new Budget(file);
+    this.#family.budget ??= new Budget(file);
     const { address, count, total } = node;
-    const stored = yield* readTreeNode(file, this.#shape, address, count, depth, this.#memory.budget);
+    const stored = yield* readTreeNode(file, shape, address, count, depth, this.#family.budget);
     const { recordSize } = this.format;
     const { cursor, from } = stored;
     const records = new Records(cursor.bytes.slice(from, from + count * recordSize), recordSize);
     let sum = count;
     const children = stored.children.map(([at, childCount, childTotal]) => {
-      const child = new TreeNode(childCount, childTotal);
-      child.address = at;
       sum += childTotal;
-      return child;
+      return new TreeNode(childCount, childTotal, at);
     });
     if (sum !== total)
       throw formatError(`B-tree node with ${sum} records where ${total} are announced`, file.base + address);
     for (let i = 1; i < count; i++) {
-      if (this.#compare(records.bytes, (i - 1) * recordSize, records.bytes, i * recordSize) >= 0)
+      if (compare(records.bytes, (i - 1) * recordSize, records.bytes, i * recordSize) >= 0)
         throw formatError('B-tree node whose records are out of order', file.base + address);
     }
-    this.#memory.bytes += records.bytes.length;
+    this.#family.bytes += records.bytes.length;
     node.contents = { records, children };
     return node.contents;
   }
 
+  /** Whether record `i` has the same key as the one at `at` in `key`. */
+  #isAt(records: Records, i: number, key: Uint8Array, at: number): boolean {
+    return i < records.count && this.#family.compare(records.bytes, i * records.size, key, at) === 0;
+  }
+
   /** The first of the records [from, to) whose key is not less than that of the record at `at` in `key`. */
   #lowerBound(records: Records, key: Uint8Array, at: number, from: number, to: number): number {
+    const { compare } = this.#family;
     let [low, high] = [from, to];
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (this.#compare(records.bytes, middle * records.size, key, at) < 0) low = middle + 1;
+      if (compare(records.bytes, middle * records.size, key, at) < 0) low = middle + 1;
       else high = middle;
     }
     return low;
@@ -210,15 +250,12 @@ export class RecordTree {
 
   /** The tree with the changes; the same one if they change nothing. */
   *edit(changes: RecordChanges): Io<RecordTree> {
-    const total = changes.records.count;
-    const before = this.#root;
+    const before = this.#root ?? TreeNode.of(changes.records.slice(0, 0));
     let depth = this.#depth;
-    let node = before ?? TreeNode.of(changes.records.slice(0, 0));
-    const after = yield* this.#apply(node, depth, changes, 0, total);
-    if (after === node) return this;
-    node = after;
+    let node = yield* this.#apply(before, depth, changes, 0, changes.records.count);
+    if (node === before) return this;
     for (;;) {
-      if (node.count > this.#splitNumber(depth)) {
+      if (node.count > this.#limit('split', depth)) {
         const { nodes, separators } = this.#divide(node, depth);
         node = this.#made(separators, nodes);
         depth++;
@@ -228,21 +265,18 @@ export class RecordTree {
       } else break;
     }
     const root = node.count === 0 ? null : node;
-    return new RecordTree(this.format, this.#compare, this.#shape, root, root ? depth : 0, this.#memory);
+    return new RecordTree(this.#family, root, root ? depth : 0);
   }
 
-  /** The most, and the fewest, records of a node that is not the root. */
-  #splitNumber(depth: number): number {
-    return Math.floor((this.#shape.maxRecords(depth) * this.format.splitPercent) / 100);
-  }
-
-  #mergeNumber(depth: number): number {
-    return Math.max(1, Math.floor((this.#shape.maxRecords(depth) * this.format.mergePercent) / 100));
+  /** The most (split), or the fewest (merge), records of a node that is not the root. */
+  #limit(which: 'split' | 'merge', depth: number): number {
+    const percent = this.format[`${which}Percent`];
+    return Math.max(1, Math.floor((this.#family.shape.maxRecords(depth) * percent) / 100));
   }
 
   #made(records: readonly Records[], children: readonly TreeNode[] = EMPTY): TreeNode {
     const joined = Records.concat(records, this.format.recordSize);
-    this.#memory.bytes += joined.bytes.length;
+    this.#family.bytes += joined.bytes.length;
     return TreeNode.of(joined, children);
   }
 
@@ -269,7 +303,7 @@ export class RecordTree {
       at = end;
       isJoined = false;
       let separator = records.slice(i, i + 1);
-      if (at < to && this.#compare(changes.records.bytes, at * records.size, records.bytes, i * records.size) === 0) {
+      if (at < to && this.#isAt(changes.records, at, records.bytes, i * records.size)) {
         isJoined = changes.removed[at] === 1;
         separator = changes.records.slice(at, ++at);
         changed = true;
@@ -286,8 +320,7 @@ export class RecordTree {
     for (let k = from; k < to; k++) {
       const at = k * records.size;
       const i = this.#lowerBound(records, changes.records.bytes, at, kept, records.count);
-      const isThere =
-        i < records.count && this.#compare(records.bytes, i * records.size, changes.records.bytes, at) === 0;
+      const isThere = this.#isAt(records, i, changes.records.bytes, at);
       const isRemoved = changes.removed[k] === 1;
       if (isRemoved && !isThere) continue;
       changed = true;
@@ -332,8 +365,8 @@ export class RecordTree {
    * with a neighbour and dividing those that hold too many.
    */
   *#balance(children: readonly TreeNode[], between: readonly Records[], depth: number): Io<TreeNode> {
-    const fewest = this.#mergeNumber(depth - 1);
-    const most = this.#splitNumber(depth - 1);
+    const fewest = this.#limit('merge', depth - 1);
+    const most = this.#limit('split', depth - 1);
     const nodes: TreeNode[] = [];
     const separators: Records[] = [];
     const add = (node: TreeNode): void => {
@@ -368,7 +401,7 @@ export class RecordTree {
   /** Divides a node with too many records into as few as can be, all of about the same size, and the records between them. */
   #divide({ contents }: TreeNode, depth: number): { nodes: TreeNode[]; separators: Records[] } {
     const { records, children } = contents as NodeContents;
-    const parts = Math.ceil((records.count + 1) / (this.#splitNumber(depth) + 1));
+    const parts = Math.ceil((records.count + 1) / (this.#limit('split', depth) + 1));
     const nodes: TreeNode[] = [];
     const separators: Records[] = [];
     for (let p = 0, from = 0; p < parts; p++) {
@@ -408,17 +441,17 @@ export class RecordTree {
    * move any more. Until then every tree that is made of this one appends them again.
    */
   committed(file: FileBytes): void {
-    const memory = this.#memory;
-    memory.file = file;
+    const family = this.#family;
+    family.file = file;
     if (!this.#pending) return;
     const { extent, places } = this.#pending;
-    const isTooMuch = memory.bytes > KEPT;
+    const isTooMuch = family.bytes > KEPT;
     for (const [node, { at, records }] of places) {
       if (node.address === UNDEFINED) node.address = extent.address + at;
       records.settle();
       if (isTooMuch) node.contents = null;
     }
-    if (isTooMuch) Object.assign(memory, { bytes: 0, budget: null });
+    if (isTooMuch) Object.assign(family, { bytes: 0, budget: null });
     // The layout message keeps the extent, which would keep the nodes.
     places.clear();
     this.#pending = null;
@@ -426,7 +459,7 @@ export class RecordTree {
 
   #encode(extent: FileExtent, places: ReadonlyMap<TreeNode, Place>): Uint8Array {
     const { type, nodeSize, recordSize, splitPercent, mergePercent } = this.format;
-    const shape = this.#shape;
+    const { shape } = this.#family;
     const bytes = new Uint8Array(extent.size);
     const view = new DataView(bytes.buffer);
     const addressOf = (node: TreeNode): number => {
@@ -447,7 +480,7 @@ export class RecordTree {
       const { at: start, records, children } = place;
       bytes.set(depth === 0 ? LEAF : INNER, start);
       bytes[start + 5] = type;
-      records.encode(bytes, view, start + 6);
+      records.encode(bytes, start + 6);
       let at = start + 6 + records.bytes.length;
       for (const child of children) {
         putU64(view, at, addressOf(child));
@@ -462,6 +495,6 @@ export class RecordTree {
   }
 }
 
-/** Signatures of nodes, with the version. */
+// Signatures of nodes, with the version.
 const LEAF = [0x42, 0x54, 0x4c, 0x46, 0];
 const INNER = [0x42, 0x54, 0x49, 0x4e, 0];

@@ -17,7 +17,7 @@ import {
 } from '../graph/object-node.ts';
 import { withReferrers } from '../graph/references.ts';
 import type { Append, Appender } from './appender.ts';
-import { type DensePlan, planDense } from './dense-attributes.ts';
+import { type DensePlan, planDense } from './attributes.ts';
 import {
   blockSize,
   encodeBlock,
@@ -138,7 +138,7 @@ function planStructure(
   const headers: { node: ObjectNode; generated: readonly GeneratedMessage[]; size: number }[] = [];
   const dense: DensePlan[] = [];
   for (const node of nodes) {
-    const attributes = planDense(node, end);
+    const attributes = node.dense && planDense(node, end);
     if (attributes) {
       dense.push(attributes);
       end = attributes.end;

@@ -9,8 +9,7 @@ import { Cursor } from '../../format/cursor.ts';
 import type { FileBytes } from '../../format/file-bytes.ts';
 import type { Addressable, FileExtent } from '../../graph/object-node.ts';
 import type { Layout } from '../../messages/layout.ts';
-import { CHUNK_TREE, RecordTree } from '../record-tree.ts';
-import { type CompareRecords, Records } from '../tree-records.ts';
+import { CHUNK_TREE, type CompareRecords, Records, RecordTree } from '../record-tree.ts';
 import type { ChunkEntry, ChunkGrid, StoredChunk } from './chunk-index.ts';
 import { sizeWidth } from './fixed-array.ts';
 
@@ -92,7 +91,7 @@ export class ChunkTree {
     for (let k = 0; k < cells.length; k += rank) {
       for (let d = 0; d < rank; d++) putU64(view, cellAt + 8 * d, cells[k + d] as number);
       const record = yield* this.#tree.find(key, 0);
-      found.push(record ? this.#decode(record.records, record.i) : null);
+      found.push(record && this.#decode(record, 0));
     }
     return found;
   }
