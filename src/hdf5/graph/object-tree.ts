@@ -4,7 +4,7 @@ import { decodeValues, type Resolver } from '../../dtype/decode.ts';
 import { containsReference } from '../../dtype/describe.ts';
 import type { DType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
-import { ChunkCache } from '../format/chunk-cache.ts';
+import { ChunkCache } from '../format/file-bytes.ts';
 import { GlobalHeap } from '../format/global-heap.ts';
 import { type AttributeParts, attributeParts, readAttribute } from './attribute-value.ts';
 import { type DatasetParts, datasetParts } from './dataset-header.ts';
