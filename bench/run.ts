@@ -13,6 +13,7 @@ import { log } from './log.ts';
 import { machine } from './machine.ts';
 import { memory } from './memory.ts';
 import { readOptions } from './options.ts';
+import { ordinary } from './ordinary.ts';
 import { parallel } from './parallel.ts';
 import { findPeers } from './peers/all.ts';
 import { external } from './peers/external.ts';
@@ -27,7 +28,14 @@ const ROUNDS = 3;
 /** What resembles another bar too much to be in the picture. */
 const NOT_DRAWN = ['small/ordered/read', 'small/ordered/random'];
 
-const suites: Readonly<Record<string, () => void | Promise<void>>> = { structure, log, memory, replay, parallel };
+const suites: Readonly<Record<string, () => void | Promise<void>>> = {
+  structure,
+  log,
+  memory,
+  replay,
+  parallel,
+  ordinary,
+};
 // A suite has more of the same than a workload of its name.
 const shipped = workloads.filter(({ name }) => suites[name] === undefined);
 const compared = [...shipped.map(({ name }) => name), 'e3sm'];
