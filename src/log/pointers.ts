@@ -5,7 +5,7 @@ import { readAddress } from '../dtype/heap-ids.ts';
 import type { DType } from '../dtype/model.ts';
 import { putU64 } from '../hdf5/format/byte-writer.ts';
 import { GlobalHeap, type HeapLookup } from '../hdf5/format/global-heap.ts';
-import { PENDING, type PendingHeap } from '../hdf5/format/pending-heap.ts';
+import { PENDING, PendingHeap, takeContents } from '../hdf5/format/pending-heap.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { setPlainAttribute } from '../hdf5/write/attributes.ts';
@@ -14,8 +14,8 @@ import { type Io, runInMemory } from '../storage/io.ts';
 import type { LogStore } from './store.ts';
 
 /** The number by which logged data refers to an object, and on the root how many were ever given. Objects move, and keep their numbers. */
-const NUMBER = '_number';
-const NUMBERS = '_numbers';
+export const NUMBER = '_number';
+export const NUMBERS = '_numbers';
 
 /** The log that points. */
 interface PointingLog {
@@ -70,6 +70,18 @@ export class Pointers {
     return node && node.linkCount > 0 ? numberOf(this.#log.structure, node) : 0;
   };
 
+  /** A copy of what committed elements point to; the elements get its temporary ids. References stay as they are, unless it is said. */
+  *contents(
+    { dtype, size }: { readonly dtype: DType; readonly size: number },
+    bytes: Uint8Array,
+    reference = (number: number): number => number,
+    heap = new PendingHeap(0, () => 0),
+  ): Io<PendingHeap> {
+    const count = bytes.length / size;
+    takeContents(dtype, bytes, count, yield* this.heap.lookup(dtype, bytes, count), heap, reference);
+    return heap;
+  }
+
   /** The heaps of the stores. */
   get heap(): GlobalHeap {
     const { stores, main } = this.#log;
@@ -123,7 +135,7 @@ export class Pointers {
 }
 
 /** The number of an object; 0: it has none. */
-function numberOf(structure: Structure, node: ObjectNode, name = NUMBER): number {
+export function numberOf(structure: Structure, node: ObjectNode, name = NUMBER): number {
   const parts = structure.describeAttribute(node, name);
   return parts && parts.data.length === 8 ? readAddress(parts.data, 0) : 0;
 }

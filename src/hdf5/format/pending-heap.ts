@@ -10,10 +10,11 @@
 //
 // Contents are packed into images of collections as they will be in the file: no object is kept for a value.
 
+import { formatError } from '../../base/errors.ts';
 import type { ValueSink } from '../../dtype/encode.ts';
 import { pointersOf, readAddress, readUint32, visitPointers } from '../../dtype/heap-ids.ts';
-import type { DType } from '../../dtype/model.ts';
-import { COLLECTION_HEADER, FULL_COLLECTION, paddedSize, putCollectionHeader } from './global-heap.ts';
+import { type DType, fullType } from '../../dtype/model.ts';
+import { COLLECTION_HEADER, FULL_COLLECTION, type HeapLookup, paddedSize, putCollectionHeader } from './global-heap.ts';
 
 /** Ids of contents and references that have no place in a file yet are from here on: no file is that long. */
 export const PENDING = 2 ** 52;
@@ -134,6 +135,42 @@ export class PendingHeap implements ValueSink {
     });
   }
 }
+
+/**
+ * Moves what elements of a file point to into a heap: the elements get temporary ids. References get the numbers that `reference`
+ * gives for those they have.
+ */
+export function takeContents(
+  dtype: DType,
+  bytes: Uint8Array,
+  count: number,
+  contentOf: HeapLookup,
+  heap: PendingHeap,
+  reference: (number: number) => number,
+): void {
+  visitPointers(dtype, bytes, count, (at, { kind, base }) => {
+    const address = readAddress(bytes, kind === 'heap' ? at + 4 : at);
+    if (address === 0) return;
+    if (kind !== 'heap') {
+      putNumber(bytes, at, reference(address));
+      return;
+    }
+    const length = readUint32(bytes, at);
+    const size = length * fullType(base).size;
+    const index = readUint32(bytes, at + 12);
+    let content = length === 0 ? NOTHING : contentOf(address, index)?.subarray(0, size);
+    if (content?.length !== size) throw formatError(`heap object ${index} at ${address} has no ${size} bytes`);
+    if (pointersOf(base).length > 0) {
+      content = content.slice();
+      takeContents(base, content, length, contentOf, heap, reference);
+    }
+    heap.open(size);
+    heap.chunk.set(content, heap.at);
+    heap.close(size, length, bytes, at);
+  });
+}
+
+const NOTHING = new Uint8Array(0);
 
 /** How temporary ids become those of a file. */
 interface Placing {

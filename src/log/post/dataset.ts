@@ -1,4 +1,3 @@
-import { H5LogError } from '../../base/errors.ts';
 import type { DType, TypedArray } from '../../dtype/model.ts';
 import type { PendingHeap } from '../../hdf5/format/pending-heap.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
@@ -72,14 +71,6 @@ export abstract class PostedDataset {
   get frozenShape(): readonly number[] {
     if (this.#frozen !== this.shape) this.#frozen = Object.freeze(this.shape);
     return this.#frozen as readonly number[];
-  }
-
-  /** Throws where what elements point to would not be taken along. */
-  refusePointers(what: string): void {
-    if (this.elements.points)
-      throw new H5LogError('UNSUPPORTED', `${this.path}: ${what} of a dataset whose elements point elsewhere`, {
-        object: this.path,
-      });
   }
 
   /** File offset of its header. */

@@ -1,5 +1,8 @@
+import { H5LogError } from '../../base/errors.ts';
+import { containsReference } from '../../dtype/describe.ts';
 import { applyFilters, PendingBytes } from '../../filter/pipeline.ts';
-import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { PENDING, PendingHeap, PlacedHeap } from '../../hdf5/format/pending-heap.ts';
+import { FileExtent, type ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { chunked, contiguous, type NewLayout, unallocated, virtual } from '../../hdf5/layouts/new-dataset.ts';
 import type { Mapping } from '../../hdf5/layouts/virtual.ts';
@@ -18,6 +21,8 @@ import type { LayoutPlan } from './plan.ts';
 
 /** Bytes that are copied at a time where nothing else sets a size. */
 const WINDOW = 4 * 2 ** 20;
+/** The most bytes of data with references that wait in memory for the addresses of objects. */
+const MOST_REFERENCES = 64 * 2 ** 20;
 /** The group of the datasets that virtual ones look through; with more underscores if the name is taken. */
 const PIECES = '_pieces';
 
@@ -39,6 +44,10 @@ export interface Destination {
   readonly structure: Structure;
   /** File offsets count from the start of the file, addresses from here. */
   readonly base: number;
+  /** The address behind everything that was appended. */
+  readonly end: number;
+  /** Objects by the numbers by which logged data refers to them. */
+  readonly targets: ReadonlyMap<number, ObjectNode>;
   /** Writes bytes, which must stay as they are, at the end of the file; gives their address. */
   append(bytes: Uint8Array): Io<number>;
 }
@@ -48,6 +57,8 @@ export class PublishedLayouts {
   readonly #to: Destination;
   readonly #onMoved: (bytes: number) => void;
   #pieces: ObjectNode | null = null;
+  /** Whether what elements point to has to be copied with them. */
+  #takes = false;
   #piecesName = PIECES;
 
   /** `onMoved` is told of bytes whenever some were copied. */
@@ -56,7 +67,10 @@ export class PublishedLayouts {
     this.#onMoved = onMoved;
   }
 
-  *make(dataset: LogDataset, index: BlockIndex, plan: LayoutPlan): Io<PublishedData> {
+  /** `isLocal`: what elements point to is in the file, where it was written. Plans for data with references are never local. */
+  *make(dataset: LogDataset, index: BlockIndex, plan: LayoutPlan, isLocal: boolean): Io<PublishedData> {
+    const refers = containsReference(dataset.elements.dtype);
+    this.#takes = dataset.elements.points && !isLocal;
     switch (plan.kind) {
       case 'empty': {
         const layout: NewLayout = plan.chunk ? chunked(plan.chunk, []) : unallocated;
@@ -67,12 +81,76 @@ export class PublishedLayouts {
         return { layout, way: 'contiguous', moved: 0, pieces: 1 };
       }
       case 'chunks':
+        if (refers) return yield* this.#refer(dataset, index, plan.survey);
         return yield* this.#chunks(dataset, index, plan.survey);
       case 'virtual':
         return this.#virtual(dataset, plan.pieces);
       case 'copy':
+        if (refers) return yield* this.#refer(dataset, index, null);
         return yield* this.#copy(dataset, index);
     }
+  }
+
+  /**
+   * Data with references, which hold the addresses of objects: the commit assigns those, and the data is made then, so it waits in
+   * memory. Chunks are not filtered, because their sizes must be known before.
+   */
+  *#refer(dataset: LogDataset, index: BlockIndex, survey: ChunkSurvey | null): Io<PublishedData> {
+    const { shape, elements, filters, fill, log } = dataset;
+    const { structure, targets } = this.#to;
+    const { dtype, size } = elements;
+    const reader = this.#reader(dataset, index);
+    const nodes: ObjectNode[] = [];
+    const heap = new PendingHeap(0, () => 0);
+    const parts: { readonly cell: number[]; readonly bytes: Uint8Array }[] = [];
+    const number = (given: number): number => {
+      const node = targets.get(given);
+      return node ? PENDING + nodes.push(node) - 1 : 0;
+    };
+    let moved = 0;
+    const origin = new Float64Array(shape.length);
+    for (const { cell, start, count } of survey?.all() ?? [
+      { cell: [], start: origin, count: Float64Array.from(shape) },
+    ]) {
+      const inside = new Uint8Array(size * sizeOf(count));
+      moved += inside.length;
+      if (moved + heap.size > MOST_REFERENCES)
+        throw new H5LogError('UNSUPPORTED', `more than ${MOST_REFERENCES} bytes of references; replay can copy them`);
+      yield* reader.read(start, count, inside, 0);
+      yield* log.pointers.contents(elements, inside, number, heap);
+      parts.push({ cell, bytes: survey ? wholeChunk(inside, count, survey, size, fill) : inside });
+    }
+    let placed: PlacedHeap | null = null;
+    const place = (): PlacedHeap => {
+      if (placed) return placed;
+      const reference = (pending: number): number => (nodes[pending - PENDING] as ObjectNode).address;
+      placed = new PlacedHeap([heap], contents.address, { reference });
+      for (const { bytes } of parts) placed.patch(dtype, bytes, bytes.length / size);
+      return placed;
+    };
+    const contents = new FileExtent(heap.size, () => place().images);
+    if (heap.size > 0) structure.extents.add(contents);
+    const extents = parts.map(({ bytes }) => {
+      return new FileExtent(bytes.length, () => {
+        place();
+        return [bytes];
+      });
+    });
+    this.#onMoved(moved + heap.size);
+    const mask = 2 ** filters.length - 1;
+    const chunks = parts.map(({ cell, bytes }, i): ChunkEntry => {
+      return { cell, address: extents[i] as FileExtent, size: bytes.length, mask };
+    });
+    const layout: NewLayout = survey ? chunked(survey.chunk, chunks) : contiguous(extents[0] as FileExtent);
+    return { layout, way: 'copied', moved: moved + heap.size, pieces: extents.length };
+  }
+
+  /** Copies what elements point to, where it is not in the file, and gives them their ids. */
+  *#take({ elements, log }: LogDataset, bytes: Uint8Array): Io<void> {
+    const heap = yield* log.pointers.contents(elements, bytes);
+    const placed = new PlacedHeap([heap], this.#to.end, { reference: (number) => number });
+    placed.patch(elements.dtype, bytes, bytes.length / elements.size);
+    for (const image of placed.images) yield* this.#append(image);
   }
 
   #reader(dataset: LogDataset, index: BlockIndex): BoxReader {
@@ -108,19 +186,15 @@ export class PublishedLayouts {
     dataset: LogDataset,
     reader: BoxReader,
     { start, count }: SurveyedChunk,
-    { chunk, chunkBytes }: ChunkSurvey,
+    survey: ChunkSurvey,
   ): Io<Uint8Array> {
+    const { chunk, chunkBytes } = survey;
     const { elements, fill, filters } = dataset;
     const { size } = elements;
     const inside = new Uint8Array(size * sizeOf(count));
     yield* reader.read(start, count, inside, 0);
-    let bytes = inside;
-    if (inside.length < chunkBytes) {
-      bytes = new Uint8Array(chunkBytes);
-      fillWith(bytes, 0, chunkBytes / size, size, fill);
-      const origin = new Float64Array(chunk.length);
-      copyBox(inside, 0, count, origin, bytes, 0, chunk, origin, count, size);
-    }
+    if (this.#takes) yield* this.#take(dataset, inside);
+    const bytes = wholeChunk(inside, count, survey, size, fill);
     const filtered = applyFilters(
       bytes,
       filters,
@@ -136,13 +210,24 @@ export class PublishedLayouts {
     const reader = this.#reader(dataset, index);
     let address = -1;
     let moved = 0;
+    const waiting: Uint8Array[] = [];
     const limit = Math.max(1, Math.floor(WINDOW / elements.size));
     for (const { start, count, size } of rowBoxes(shape, 0, sizeOf(shape), limit)) {
       const bytes = new Uint8Array(elements.size * size);
       yield* reader.read(Float64Array.from(start), Float64Array.from(count), bytes, 0);
-      const at = yield* this.#append(bytes);
-      if (moved === 0) address = at;
       moved += bytes.length;
+      if (this.#takes) {
+        // The elements must lie together: they wait until all that they point to is written.
+        yield* this.#take(dataset, bytes);
+        waiting.push(bytes);
+        continue;
+      }
+      const at = yield* this.#append(bytes);
+      if (address < 0) address = at;
+    }
+    for (const bytes of waiting) {
+      const at = yield* this.#append(bytes);
+      if (address < 0) address = at;
     }
     return { layout: contiguous(address), way: 'copied', moved, pieces: 1 };
   }
@@ -195,6 +280,22 @@ export class PublishedLayouts {
     untrackOrder(this.#pieces);
     return this.#pieces;
   }
+}
+
+/** A chunk of which a part lies in the dataset. */
+function wholeChunk(
+  inside: Uint8Array,
+  count: Float64Array,
+  { chunk, chunkBytes }: ChunkSurvey,
+  size: number,
+  fill: Uint8Array | null,
+): Uint8Array {
+  if (inside.length === chunkBytes) return inside;
+  const bytes = new Uint8Array(chunkBytes);
+  fillWith(bytes, 0, chunkBytes / size, size, fill);
+  const origin = new Float64Array(chunk.length);
+  copyBox(inside, 0, count, origin, bytes, 0, chunk, origin, count, size);
+  return bytes;
 }
 
 /** The byte behind the last one of a piece. */

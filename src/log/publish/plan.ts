@@ -51,7 +51,7 @@ export function planLayout(dataset: LogDataset, index: BlockIndex, isLocal: bool
   const extent: SurveyedExtent = { shape, elementSize, filtered, isLocal };
   const survey = isLocal ? bestGrid(index, extent, dataset, chunk) : null;
   if (survey) return { kind: 'chunks', survey };
-  const pieces = isLocal ? mappedPieces(index, shape, elementSize) : null;
+  const pieces = isLocal && !elements.points ? mappedPieces(index, shape, elementSize) : null;
   if (pieces) return { kind: 'virtual', pieces };
   if (!chunk) return { kind: 'copy' };
   checkChunkBytes(chunk, elementSize);

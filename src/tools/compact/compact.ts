@@ -8,6 +8,7 @@ import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { deleteAttribute, setAttribute } from '../../hdf5/write/attributes.ts';
 import { REACH } from '../../log/format/anchor.ts';
+import { PLAIN_VERSION, POINTER_VERSION } from '../../log/format/commit-record.ts';
 import { COMMITS_GROUP, LOG_GROUP } from '../../log/format/log-group.ts';
 import { ID } from '../../log/format/names.ts';
 import type { Log } from '../../log/log.ts';
@@ -174,7 +175,9 @@ class Compaction {
     }
     const table = tableOptions({});
     const tableLimit = Math.floor(this.#memory / 4);
-    const output = new CompactOutput(this.#storage, moved.structure, logged.length, { table, checksum, tableLimit });
+    const version = logged.some(({ dataset }) => dataset.elements.points) ? POINTER_VERSION : PLAIN_VERSION;
+    const how = { table, checksum, tableLimit, version };
+    const output = new CompactOutput(this.#storage, moved.structure, logged.length, how);
     const total = logged.length + ordinary.length;
     const totals = { blocksBefore: 0, blocks: 0, kept: 0, bytes: 0 };
     let datasets = 0;

@@ -28,7 +28,6 @@ export function* copyDataset(
   memory: number,
   done: (bytes: number) => void,
 ): Io<CopiedDataset> {
-  dataset.refusePointers('compacting');
   const { tables } = dataset.log;
   const { committed } = tables;
   const blocksBefore = yield* tables.count(dataset, committed.items);
@@ -95,7 +94,9 @@ class DatasetCopy {
     if (index.length === 0) return;
     const { log, elements, filters, chunks, layout } = this.#dataset;
     const reader = new BoxReader(log.files, index, index.length, layout);
-    for (const pieces of livePieces(index, window, filters.length > 0, chunks, elements.size)) {
+    // A stream whose elements point elsewhere cannot be kept: what they point to moves.
+    const mayKeep = filters.length > 0 && !elements.points;
+    for (const pieces of livePieces(index, window, mayKeep, chunks, elements.size)) {
       for (const block of pieces.kept) yield* this.#keep(index, block);
       const boxes = pieces.boxes.toBoxes();
       for (let i = 0; i < boxes.length; i++) {
@@ -129,6 +130,10 @@ class DatasetCopy {
     }
     const bytes = this.#buffers.next(size);
     yield* reader.read(start, count, bytes, 0);
+    if (elements.points) {
+      const heap = yield* this.#dataset.log.pointers.contents(elements, bytes);
+      yield* this.#output.contents(heap, elements, bytes);
+    }
     if (filters.length === 0) {
       yield* this.#output.block(this.#target, start, count, bytes);
       this.blocks++;

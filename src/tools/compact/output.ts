@@ -1,5 +1,6 @@
 import { checksummer } from '#platform';
 import { solo } from '../../comm/solo.ts';
+import { type PendingHeap, PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import { SUPERBLOCK_SIZE } from '../../hdf5/format/superblock.ts';
 import { Appender } from '../../hdf5/write/appender.ts';
 import { Committer } from '../../hdf5/write/commit.ts';
@@ -10,6 +11,7 @@ import type { LogCounts } from '../../log/format/log-group.ts';
 import { MOST_DATA_BYTES, type TableOptions } from '../../log/format/table.ts';
 import { mostBlocks, TableWriter } from '../../log/format/table-write.ts';
 import { Log } from '../../log/log.ts';
+import type { LogDataset } from '../../log/post/dataset.ts';
 import { LogStore } from '../../log/store.ts';
 import { type Io, onStorage } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
@@ -54,7 +56,13 @@ export class CompactOutput {
     storage: ByteStorage,
     structure: Structure,
     datasets: number,
-    options: { readonly table: TableOptions; readonly checksum: boolean; readonly tableLimit: number },
+    options: {
+      readonly table: TableOptions;
+      readonly checksum: boolean;
+      readonly tableLimit: number;
+      /** Of the commit records. */
+      readonly version: number;
+    },
   ) {
     this.#storage = storage;
     this.#options = options.table;
@@ -68,6 +76,7 @@ export class CompactOutput {
     this.#store.attach({ storage: null, structure, counts });
     const log = { table: options.table, checksum: options.checksum, bufferLimit: Infinity, indexLimit: Infinity };
     this.#log = new Log(structure, this.#store, [this.#store], 0, { ...log, flushWhenFull: false });
+    this.#log.version = options.version;
     this.#start = nextOffset(this.#store);
     const onBytes = (bytes: Uint8Array): void => this.#sum?.update(bytes);
     this.#data = new Output(this.#start, { on: storage, appender: this.#appender, onBytes });
@@ -83,6 +92,14 @@ export class CompactOutput {
   /** Writes bytes, which must stay as they are until the next ones are written; gives their offset. */
   *write(bytes: Uint8Array): Io<number> {
     return yield* this.#data.append(bytes);
+  }
+
+  /** Writes what elements point to, and gives them their ids. */
+  *contents(heap: PendingHeap, { dtype, size }: LogDataset['elements'], bytes: Uint8Array): Io<void> {
+    this.#endRun();
+    const placed = new PlacedHeap([heap], this.#data.end, { reference: (number) => number });
+    placed.patch(dtype, bytes, bytes.length / size);
+    for (const image of placed.images) yield* this.write(image);
   }
 
   /** A block without filters. */

@@ -5,6 +5,7 @@ import type { LinkTarget } from '../../hdf5/messages/link.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
 import { COUNTS_ATTRIBUTE, LOG_GROUP, recordsGroup, TOKEN } from '../../log/format/log-group.ts';
 import { freedAttribute } from '../../log/format/names.ts';
+import { NUMBER, NUMBERS } from '../../log/pointers.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { Io } from '../../storage/io.ts';
 
@@ -70,7 +71,8 @@ function attributesOf(session: FileSession, node: ObjectNode, isAnchor: boolean)
   const { log, structure } = session;
   const isOwn = (name: string): boolean =>
     (isAnchor && ANCHOR_ATTRIBUTES.has(name)) ||
-    (log !== null && node === structure.root && [COUNTS_ATTRIBUTE, TOKEN].includes(name));
+    (log !== null &&
+      (name === NUMBER || (node === structure.root && [COUNTS_ATTRIBUTE, TOKEN, NUMBERS].includes(name))));
   const stored = [...node.attributes.values()].filter(({ name }) => !isOwn(name));
   const names = stored.map(({ name }) => name);
   const shown = shownNames(names, log ? freedAttribute : (name) => name);

@@ -93,7 +93,6 @@ export class LoggedData implements RawData {
 
   /** Decides on the layout and finds the chunks to write. */
   static *plan(dataset: LogDataset, memory: number, space: Space): Io<LoggedData> {
-    dataset.refusePointers('replay');
     const blocks = yield* CommittedBlocks.of(dataset);
     const { shape, maxShape, chunks, elements, filters } = dataset;
     const chunk = ordinaryChunks({ shape, maxShape, chunks, elementSize: elements.size }, filters.length > 0);
@@ -340,7 +339,11 @@ function pieceLimitOf(blocks: CommittedBlocks, memory: number): number {
 }
 
 /** Row-major numbers of the chunks that some block covers. */
-function* writtenChunks(blocks: CommittedBlocks, chunk: readonly number[], pieceLimit: number): Io<Float64Array> {
+export function* writtenChunks(
+  blocks: CommittedBlocks,
+  chunk: readonly number[],
+  pieceLimit: number,
+): Io<Float64Array> {
   const { shape, elements } = blocks.dataset;
   const grid = gridOf(shape, chunk);
   const total = sizeOf(grid);

@@ -1,27 +1,36 @@
-// Ordinary datasets whose elements point into the file: variable-length values, object and region references. What they point to
+// Datasets whose elements point into the file: variable-length values, object and region references. What they point to
 // is elsewhere in the output, so their elements are rewritten.
 
 import { formatError, H5LogError } from '../../base/errors.ts';
 import { containsReference, containsVlen } from '../../dtype/describe.ts';
+import { type DType, fullType } from '../../dtype/model.ts';
 import { applyFilters, type FilterStep, PendingBytes, problemOfEncoding, unfilter } from '../../filter/pipeline.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import type { FileBytes } from '../../hdf5/format/file-bytes.ts';
-import { GlobalHeap } from '../../hdf5/format/global-heap.ts';
+import { GlobalHeap, type HeapLookup } from '../../hdf5/format/global-heap.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import type { ObjectNode, Relocatable } from '../../hdf5/graph/object-node.ts';
 import { relocatedCopy } from '../../hdf5/graph/references.ts';
 import { type ChunkEntry, readChunkIndex, type StoredChunk } from '../../hdf5/layouts/chunks/chunk-index.ts';
-import { chunked, compact, contiguous, type NewLayout } from '../../hdf5/layouts/new-dataset.ts';
+import { chunked, compact, contiguous, type NewLayout, unallocated } from '../../hdf5/layouts/new-dataset.ts';
 import { hasOtherReferences } from '../../hdf5/layouts/raw-references.ts';
 import { elementCount } from '../../hdf5/messages/dataspace.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { PendingCollections, patchTargets } from '../../hdf5/write/commit.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
+import { numberOf } from '../../log/pointers.ts';
+import type { LogDataset } from '../../log/post/dataset.ts';
+import { rowBoxes } from '../../space/box.ts';
+import { checkChunkBytes, ordinaryChunks } from '../../space/chunk-shape.ts';
 import { copyBox } from '../../space/copy.ts';
+import { cellOf, gridOf } from '../../space/grid.ts';
 import { sizeOf } from '../../space/shape.ts';
 import { type Io, settle } from '../../storage/io.ts';
 import type { Output } from '../output.ts';
 import type { Runner } from '../run.ts';
+import { CommittedBlocks } from './committed-blocks.ts';
 import type { InputObject } from './input-objects.ts';
+import { writtenChunks } from './logged-data.ts';
 
 /** Elements that are rewritten together: their heap objects share collections, which have 4 KiB at least. */
 const BATCH = 2 ** 20;
@@ -178,41 +187,192 @@ export class PointingData {
     }
   }
 
-  /** Reads parts, moves what they point to, and writes them. */
   async #rewrite(ways: Ways, targetOf: TargetOf, parts: Iterable<Part>, done: (bytes: number) => void): Promise<void> {
-    const { dtype, type } = this.#parts;
-    const { file, reader, writer, output } = ways;
-    let batch: { copy: Relocatable; write: Part['write'] }[] = [];
-    let waiting = 0;
-    // A heap keeps what it has read: each batch has its own, so that memory stays bounded.
-    let heap = new GlobalHeap(file);
-    const finish = async (): Promise<void> => {
-      const collections = new PendingCollections(batch.map(({ copy }) => copy));
-      output.end = collections.assignAddresses(output.take(0));
-      for (const { copy } of batch) patchTargets(copy);
-      collections.patchIds();
-      const made: [number, Uint8Array][] = [];
-      collections.encode((address, bytes) => made.push([address, bytes]));
-      for (const [address, bytes] of made) await writer.run(output.write(bytes, address));
-      for (const { copy, write } of batch) {
-        await write(copy.bytes);
-        done(copy.bytes.length);
-      }
-      batch = [];
-      waiting = 0;
-      heap = new GlobalHeap(file);
-    };
-    for (const { read, count, write } of parts) {
-      const bytes = await reader.run(read());
-      if (count * type.size > bytes.length)
-        throw formatError(`${this.path}: ${bytes.length} bytes of data for ${count} elements`);
-      await reader.run(heap.load(dtype, bytes, count));
-      batch.push({ copy: relocatedCopy(dtype, bytes, count, heap.contents(), targetOf), write });
-      waiting += bytes.length;
-      if (waiting >= BATCH) await finish();
-    }
-    if (batch.length > 0) await finish();
+    const { dtype } = this.#parts;
+    const heap = new GlobalHeap(ways.file);
+    const elements = { path: this.path, dtype, lookup: heap.lookup.bind(heap, dtype) };
+    await rewrite(elements, ways, targetOf, parts, done);
   }
+}
+
+/** Elements that are rewritten, and how what they point to is found. */
+interface Rewritten {
+  readonly path: string;
+  readonly dtype: DType;
+  lookup(bytes: Uint8Array, count: number): Io<HeapLookup>;
+}
+
+/** Reads parts, moves what they point to, and writes them. */
+async function rewrite(
+  { path, dtype, lookup }: Rewritten,
+  { reader, writer, output }: Ways,
+  targetOf: TargetOf,
+  parts: Iterable<Part>,
+  done: (bytes: number) => void,
+): Promise<void> {
+  let batch: { copy: Relocatable; write: Part['write'] }[] = [];
+  let waiting = 0;
+  const finish = async (): Promise<void> => {
+    const collections = new PendingCollections(batch.map(({ copy }) => copy));
+    output.end = collections.assignAddresses(output.take(0));
+    for (const { copy } of batch) patchTargets(copy);
+    collections.patchIds();
+    const made: [number, Uint8Array][] = [];
+    collections.encode((address, bytes) => made.push([address, bytes]));
+    for (const [address, bytes] of made) await writer.run(output.write(bytes, address));
+    for (const { copy, write } of batch) {
+      await write(copy.bytes);
+      done(copy.bytes.length);
+    }
+    batch = [];
+    waiting = 0;
+  };
+  for (const { read, count, write } of parts) {
+    const bytes = await reader.run(read());
+    if (count * fullType(dtype).size > bytes.length)
+      throw formatError(`${path}: ${bytes.length} bytes of data for ${count} elements`);
+    const contentOf = await reader.run(lookup(bytes, count));
+    batch.push({ copy: relocatedCopy(dtype, bytes, count, contentOf, targetOf), write });
+    waiting += bytes.length;
+    if (waiting >= BATCH) await finish();
+  }
+  if (batch.length > 0) await finish();
+}
+
+/** The elements of a dataset of the log: they get the layout that any dataset of the log gets. */
+export class LoggedPointing {
+  readonly path: string;
+  readonly refers: boolean;
+  readonly size: number;
+  readonly #blocks: CommittedBlocks;
+  /** Shape and cells of the chunks; null: contiguous. */
+  readonly #chunk: readonly number[] | null;
+  readonly #cells: readonly (readonly number[])[];
+
+  private constructor(blocks: CommittedBlocks, chunk: readonly number[] | null, cells: readonly (readonly number[])[]) {
+    const { path, elements, shape } = blocks.dataset;
+    this.path = path;
+    this.refers = containsReference(elements.dtype);
+    this.#blocks = blocks;
+    this.#chunk = chunk;
+    this.#cells = cells;
+    this.size = elements.size * (chunk ? cells.length * sizeOf(chunk) : sizeOf(shape));
+  }
+
+  static *plan(dataset: LogDataset, memory: number): Io<LoggedPointing> {
+    const { shape, maxShape, chunks, elements, filters } = dataset;
+    const blocks = yield* CommittedBlocks.of(dataset);
+    const chunk = ordinaryChunks({ shape, maxShape, chunks, elementSize: elements.size }, filters.length > 0);
+    if (chunk) checkChunkBytes(chunk, elements.size);
+    const numbers = yield* writtenChunks(blocks, chunk ?? shape, memory);
+    const grid = gridOf(shape, chunk ?? shape);
+    return new LoggedPointing(
+      blocks,
+      chunk,
+      Array.from(numbers, (number) => cellOf(number, grid)),
+    );
+  }
+
+  /** As for {@link PointingData}. */
+  placeholder(): NewLayout {
+    const { elements } = this.#blocks.dataset;
+    const chunk = this.#chunk;
+    if (!chunk) return this.#cells.length === 0 ? unallocated : contiguous(8);
+    const size = elements.size * sizeOf(chunk);
+    return chunked(
+      chunk,
+      this.#cells.map((cell, i) => ({ cell, address: 8 + i * size, size, mask: 0 })),
+    );
+  }
+
+  async copy(ways: Ways, targetOf: TargetOf, done: (bytes: number) => void): Promise<NewLayout> {
+    const { log, elements, path } = this.#blocks.dataset;
+    const { dtype } = elements;
+    const heap = log.pointers.heap;
+    const rewritten = { path, dtype, lookup: heap.lookup.bind(heap, dtype) };
+    const named = numbered(log.structure, targetOf);
+    if (!this.#chunk) {
+      if (this.#cells.length === 0) return unallocated;
+      const address = ways.output.take(this.size);
+      await rewrite(rewritten, ways, named, this.#rows(ways, address), done);
+      return contiguous(address);
+    }
+    const placed: ChunkEntry[] = [];
+    await rewrite(rewritten, ways, named, this.#chunks(ways, this.#chunk, placed), done);
+    this.#blocks.release();
+    return chunked(this.#chunk, placed);
+  }
+
+  *#rows({ writer, output }: Ways, to: number): Iterable<Part> {
+    const { shape, elements } = this.#blocks.dataset;
+    const { size } = elements;
+    for (const box of rowBoxes(shape, 0, sizeOf(shape), Math.max(1, Math.floor(BATCH / size)))) {
+      yield {
+        read: () => this.#read(Float64Array.from(box.start), Float64Array.from(box.count)),
+        count: box.size,
+        write: (made) => writer.run(output.write(made, to + box.from * size)),
+      };
+    }
+  }
+
+  *#read(start: Float64Array, count: Float64Array): Io<Uint8Array> {
+    const bytes = new Uint8Array(sizeOf(count) * this.#blocks.dataset.elements.size);
+    yield* this.#blocks.read(start, count, bytes, 0);
+    return bytes;
+  }
+
+  *#chunks({ reader, writer, output }: Ways, chunk: readonly number[], placed: ChunkEntry[]): Iterable<Part> {
+    const { shape, elements, filters, layout } = this.#blocks.dataset;
+    const { size } = elements;
+    const whole = { size: size * sizeOf(chunk), elementSize: size, shape: chunk };
+    // Without filters all chunks have one size, and lie together: an index may depend on it.
+    const first = filters.length === 0 ? output.take(whole.size * this.#cells.length) : 0;
+    const read = (cell: readonly number[]): Io<Uint8Array> => this.#read(...inside(cell, chunk, shape));
+    for (const [i, cell] of this.#cells.entries()) {
+      yield {
+        *read() {
+          const [, count] = inside(cell, chunk, shape);
+          const bytes = yield* read(cell);
+          if (bytes.length === whole.size) return bytes;
+          const made = new Uint8Array(whole.size);
+          const origin = new Float64Array(chunk.length);
+          copyBox(bytes, 0, count, origin, made, 0, Float64Array.from(chunk), origin, count, size);
+          return made;
+        },
+        count: sizeOf(chunk),
+        write: async (made) => {
+          const filtered = applyFilters(made, filters, whole, layout.codecs);
+          const bytes = filtered instanceof PendingBytes ? await reader.run(settle(filtered)) : filtered;
+          const at = filters.length === 0 ? first + i * whole.size : output.take(bytes.length);
+          await writer.run(output.write(bytes, at));
+          placed.push({ cell, address: at, size: bytes.length, mask: 0 });
+        },
+      };
+    }
+  }
+}
+
+/** The part of a chunk that lies in a dataset. */
+function inside(
+  cell: readonly number[],
+  chunk: readonly number[],
+  shape: readonly number[],
+): [start: Float64Array, count: Float64Array] {
+  const start = Float64Array.from(cell, (k, d) => k * (chunk[d] as number));
+  return [start, start.map((from, d) => Math.min(chunk[d] as number, (shape[d] as number) - from))];
+}
+
+/** Logged data refers to objects by their numbers. */
+function numbered(structure: Structure, targetOf: TargetOf): TargetOf {
+  const addresses = new Map<number, number>();
+  for (const node of structure.loader.nodes.values()) {
+    const number = numberOf(structure, node);
+    if (number > 0 && !addresses.has(number)) addresses.set(number, node.address);
+  }
+  return (number) => {
+    const address = addresses.get(number);
+    return address === undefined ? undefined : targetOf(address);
+  };
 }
 
 /** A chunk with zeros in place of what lies beyond the shape: nobody sees it, and it may point to anything. */

@@ -23,7 +23,7 @@ import { MEMORY, MEMORY_OPTION, Runner } from '../run.ts';
 import { type InputObject, inputObjects } from './input-objects.ts';
 import { LoggedData } from './logged-data.ts';
 import type { ReplayOptions, ReplayResult } from './options.ts';
-import { PointingData, pointsIntoFile, type TargetOf } from './pointing-data.ts';
+import { LoggedPointing, PointingData, pointsIntoFile, type TargetOf } from './pointing-data.ts';
 import { Buffers, type Made, type Piece, type RawData, type Space } from './raw-data.ts';
 import { StoredData } from './stored-data.ts';
 import { outputStructure } from './structure.ts';
@@ -137,7 +137,7 @@ class Replay {
     });
     const datasets = objects.filter(({ node }) => node.kind === 'dataset');
     const layouts = new Map<InputObject, NewLayout>();
-    const pointing = new Map<InputObject, PointingData>();
+    const pointing = new Map<InputObject, PointingData | LoggedPointing>();
     // One dataset after the other, so that only one index is in memory. All ranks reserve the same file offsets.
     for (const dataset of datasets) {
       const late = await onAllRanksAsync(comm, () =>
@@ -175,9 +175,10 @@ class Replay {
   }
 
   /** The data of a dataset that points into the file, which is copied last and by one rank; null for others. */
-  *#pointing(object: InputObject): Io<PointingData | null> {
+  *#pointing(object: InputObject): Io<PointingData | LoggedPointing | null> {
     const { structure } = this.#session;
-    if (object.logged) return null;
+    if (object.logged)
+      return object.logged.elements.points ? yield* LoggedPointing.plan(object.logged, this.#memory) : null;
     const parts = structure.dataset(object.node);
     if (!pointsIntoFile(object, parts)) return null;
     return yield* PointingData.plan(structure.loader.file, object.path, parts);
@@ -191,7 +192,7 @@ class Replay {
   async #finish(
     objects: readonly InputObject[],
     layouts: Map<InputObject, NewLayout>,
-    pointing: ReadonlyMap<InputObject, PointingData>,
+    pointing: ReadonlyMap<InputObject, PointingData | LoggedPointing>,
   ): Promise<number> {
     const build = () => this.#reader.run(outputStructure(this.#session, objects, layouts));
     const copy = async (refers: boolean, targetOf: TargetOf): Promise<void> => {
@@ -233,7 +234,7 @@ class Replay {
     return new Committer(structure, appender, null);
   }
 
-  async #copyPointing(data: PointingData, targetOf: TargetOf): Promise<NewLayout> {
+  async #copyPointing(data: PointingData | LoggedPointing, targetOf: TargetOf): Promise<NewLayout> {
     const { progress, signal } = this.#options;
     const { file } = this.#session.structure.loader;
     const ways = { file, reader: this.#reader, writer: this.#writer, output: this.#output };

@@ -5,7 +5,9 @@ import { H5LogError, inFile, inObject } from '../../base/errors.ts';
 import { ANY, CALLBACK, checkOptions, FLAG, PATH } from '../../base/options.ts';
 import { solo } from '../../comm/solo.ts';
 import { hasSubfiles } from '../../connector/open-log.ts';
+import { containsReference } from '../../dtype/describe.ts';
 import { readSuperblock } from '../../hdf5/format/superblock.ts';
+import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { rawReferences } from '../../hdf5/layouts/raw-references.ts';
 import { openStructure, prepareWriting } from '../../hdf5/open.ts';
 import { Appender } from '../../hdf5/write/appender.ts';
@@ -22,7 +24,7 @@ import type { ByteStorage } from '../../storage/storage.ts';
 import { logOf, readingLog } from '../inside.ts';
 import { copyBytes, Output } from '../output.ts';
 import { Runner } from '../run.ts';
-import { removeLog, sealAnchor, showNames } from './structure.ts';
+import { removeLog, sealAnchor, showNames, takeNumbers } from './structure.ts';
 
 /** How a dataset became ordinary. */
 export type SealWay = PublishWay;
@@ -163,6 +165,7 @@ class Sealing implements Destination {
   readonly #logStorage: ByteStorage | null;
   readonly #committer: Committer;
   readonly #output: Output;
+  targets: ReadonlyMap<number, ObjectNode> = new Map();
 
   private constructor(log: Log, logStorage: ByteStorage | null, committer: Committer) {
     const { structure, appender } = committer;
@@ -189,6 +192,10 @@ class Sealing implements Destination {
     return this.#committer.appender.base;
   }
 
+  get end(): number {
+    return this.#output.end - this.base;
+  }
+
   *append(bytes: Uint8Array): Io<number> {
     return (yield* this.#output.append(bytes)) - this.base;
   }
@@ -204,6 +211,7 @@ class Sealing implements Destination {
       moved += bytes;
       report();
     });
+    this.targets = takeNumbers(this.structure);
     removeLog(this.structure, this.#log.main.counts);
     showNames(this.structure);
     for (const dataset of datasets) {
@@ -225,13 +233,16 @@ class Sealing implements Destination {
   }
 
   *#seal(dataset: LogDataset, layouts: PublishedLayouts): Io<PublishedData> {
-    dataset.refusePointers('sealing');
     const { structure } = this;
     const { tables, hasSubfiles } = this.#log;
     const node = structure.loader.nodes.get(dataset.node.address);
     if (!node) throw new H5LogError('FORMAT', 'the dataset is not where it was');
     const index = yield* tables.index(dataset, null, tables.committed);
-    const made = yield* layouts.make(dataset, index, planLayout(dataset, index, !hasSubfiles));
+    const { points, dtype } = dataset.elements;
+    // What elements point to stays where it is, unless it is in another file, or was moved by another program.
+    const isLocal = !hasSubfiles && !(points && this.#log.main.ranges.isMoved);
+    const plan = planLayout(dataset, index, isLocal && !containsReference(dtype));
+    const made = yield* layouts.make(dataset, index, plan, isLocal);
     sealAnchor(structure, node, dataset, made);
     return made;
   }

@@ -6,6 +6,7 @@ import type { Structure } from '../../hdf5/write/structure.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
 import { COUNTS_ATTRIBUTE, LOG_GROUP, type LogCounts, recordsGroup, TOKEN } from '../../log/format/log-group.ts';
 import { freedAttribute, logNames } from '../../log/format/names.ts';
+import { NUMBER, NUMBERS, numberOf } from '../../log/pointers.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { PublishedData } from '../../log/publish/layouts.ts';
 
@@ -28,12 +29,25 @@ export function sealAnchor(
   for (const name of ANCHOR_ATTRIBUTES) if (node.attributes.has(name)) deleteAttribute(structure, node, name);
 }
 
+/** Takes the numbers by which logged data refers to objects away from them. */
+export function takeNumbers(structure: Structure): Map<number, ObjectNode> {
+  const numbers = new Map<number, ObjectNode>();
+  for (const node of structure.loader.nodes.values()) {
+    if (!node.attributes.has(NUMBER)) continue;
+    const number = numberOf(structure, node);
+    if (!numbers.has(number)) numbers.set(number, node);
+    deleteAttribute(structure, node, NUMBER);
+  }
+  return numbers;
+}
+
 /** Takes the log out of the file. */
 export function removeLog(structure: Structure, counts: LogCounts): void {
   const { root } = structure;
   const own = new Set([LOG_GROUP, recordsGroup(counts)]);
   for (const name of own) if (root.links.has(name)) structure.removeLink(root, name);
-  for (const name of [COUNTS_ATTRIBUTE, TOKEN]) if (root.attributes.has(name)) deleteAttribute(structure, root, name);
+  for (const name of [COUNTS_ATTRIBUTE, TOKEN, NUMBERS])
+    if (root.attributes.has(name)) deleteAttribute(structure, root, name);
 }
 
 /** Gives every link and attribute the name that users know. */
