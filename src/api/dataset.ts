@@ -6,7 +6,6 @@ import type { FileSession, NewDatasetOptions, RegularDataset } from '../connecto
 import { checkType } from '../dtype/check.ts';
 import { describeType, sameType } from '../dtype/describe.ts';
 import { ColumnRows } from '../dtype/encode.ts';
-import { pointersOf } from '../dtype/heap-ids.ts';
 import {
   type ArrayOf,
   type Columns,
@@ -472,8 +471,6 @@ export function defineDataset<D extends DType>(
     options: anchor,
     create(session, parent, name) {
       const log = session.beginLog();
-      if (session.comm.size > 1 && pointersOf(dtype).length > 0)
-        throw new H5LogError('UNSUPPORTED', `${path}: ${describeType(dtype)} by several ranks`, { object: path });
       const problem = problemOfEncoding(filterEntries(filters, fullType(dtype).size), log.options.codecs);
       if (problem) throw new H5LogError('UNSUPPORTED', `${path}: ${problem}`, { object: path });
       const make = anchorMaker(session.comm, anchor) ?? createAnchor;

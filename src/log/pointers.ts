@@ -56,6 +56,22 @@ export class Pointers {
     return this.#objects.filter((node) => node.linkCount > 0 && !node.attributes.has(NUMBER));
   }
 
+  /** The paths in the file of these objects. */
+  unnumberedPaths(): string[] {
+    const { structure } = this.#log;
+    const places = new Set(this.unnumbered().map((node) => this.#places.get(node) as number));
+    if (places.size === 0) return [];
+    const found = runInMemory(structure.pathsOf(places, (node) => this.#places.get(node) ?? -1));
+    return [...found.values()];
+  }
+
+  /** Gives the objects at these paths in the file their numbers. */
+  numberAt(paths: readonly string[]): void {
+    if (paths.length === 0) return;
+    const { structure } = this.#log;
+    this.number(paths.flatMap((path) => runInMemory(structure.lookup(structure.root, path)) ?? []));
+  }
+
   /** Gives objects their numbers, in this order. */
   number(nodes: Iterable<ObjectNode>): void {
     const { structure } = this.#log;

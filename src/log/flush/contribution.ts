@@ -36,8 +36,17 @@ function inOrder(stages: readonly Stage[]): DatasetStage[] {
   return [...byDataset.values()].flat();
 }
 
+/** Bytes that lie together in the file, and the section of a table that is summed with them. */
+export interface Contributed {
+  readonly data: readonly Uint8Array[];
+  readonly offset: number;
+  readonly size: number;
+  readonly lent: ReadonlyMap<Uint8Array, Lent>;
+  readonly section: { readonly bytes: Uint8Array; readonly offset: number } | null;
+}
+
 /** What this rank adds to a flush: the posted data, one block after the other, and the section of the table that describes it. */
-export class Contribution {
+export class Contribution implements Contributed {
   readonly #log: Log;
   readonly table: TableWriter;
   readonly data: Uint8Array[] = [];
@@ -47,6 +56,8 @@ export class Contribution {
   readonly filtered: Arena;
   /** What elements point to; null if none does. Its collections come before the data, of several ranks before that of all. */
   heap: { readonly placed: PlacedHeap; readonly offset: number } | null = null;
+  /** Bytes of the heaps of all ranks. */
+  heapsSize = 0;
   size = 0;
   /** File offset of the first byte of data; of several ranks each learns its own after its data is laid out. */
   offset: number;
@@ -60,13 +71,13 @@ export class Contribution {
     this.filtered = new Arena(log.pool);
   }
 
-  /** Puts the heaps of the stages at a file offset: before anything is added, because elements hold the ids. */
-  place(stages: readonly Stage[], offset: number): void {
+  /** Puts the heaps of the stages at a file offset: before anything is added, because elements hold the ids. `base` is that of addresses. */
+  place(stages: readonly Stage[], offset: number, base: number): void {
     const { own, pointers, stores } = this.#log;
     const heaps = stages.flatMap(({ heap }) => heap ?? []);
     // A read puts elements of several subfiles together, and must find the heap of each.
     const tag = stores.length > 1 ? own.index : 0;
-    const placed = new PlacedHeap(heaps, offset - own.base, { reference: pointers.placed, tag });
+    const placed = new PlacedHeap(heaps, offset - base, { reference: pointers.placed, tag });
     this.heap = { placed, offset };
   }
 
@@ -76,6 +87,13 @@ export class Contribution {
       if (part.dataset.filters.length > 0) this.#addFiltered(part);
       else this.#addPlain(part);
     }
+  }
+
+  /** What one of several ranks writes: its heap, if any rank has one, and its data. */
+  parts(): Contributed[] {
+    if (!this.heap || this.heapsSize === 0) return [this];
+    const { placed, offset } = this.heap;
+    return [{ data: placed.images, offset, size: placed.size, lent: new Map(), section: null }, this];
   }
 
   /** What the store gets from a single rank. */

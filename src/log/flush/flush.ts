@@ -7,7 +7,7 @@ import type { Log } from '../log.ts';
 import { clipReturned } from '../post/resize.ts';
 import { Stage } from '../post/stage.ts';
 import { Contribution } from './contribution.ts';
-import { agreeOnPending, layOutRanks, type Pending, type RankOptions, writeRanks } from './ranks.ts';
+import { agreeOnPending, layOutRanks, type Pending, placeRanks, type RankOptions, writeRanks } from './ranks.ts';
 import { type Addition, commitDone, commitFailed, nextOffset, planStore, type StoreCommit } from './store-commit.ts';
 import { type FlushPlan, statesAfter, writeAlone } from './write.ts';
 
@@ -32,7 +32,7 @@ export function planFlush(log: Log, comm: Communicator, sequence: number, now: n
     if (stages.some(({ heap }) => heap)) {
       const objects = log.pointers.unnumbered();
       if (objects.length > 0) log.pointers.number(objects);
-      contribution.place(stages, contribution.offset);
+      contribution.place(stages, contribution.offset, log.own.base);
       contribution.size = contribution.heap?.placed.size ?? 0;
     }
     contribution.add(stages);
@@ -42,9 +42,20 @@ export function planFlush(log: Log, comm: Communicator, sequence: number, now: n
     return flushPlan(log, sequence, pending, stages, contribution, addition, commits, null, isSingleWriter);
   }
   const contribution = new Contribution(log, 0);
-  const laidOut = attempt(() => contribution.add(stages));
-  const all = agreeOnPending(comm, pending, laidOut);
+  const points = stages.some(({ heap }) => heap);
+  const laidOut = attempt(() => (points ? undefined : contribution.add(stages)));
+  const { pointing, ...all } = agreeOnPending(comm, pending, laidOut, points);
   if (all.requests === 0 && !all.isDirty) return undefined;
+  if (pointing) {
+    // Elements hold the addresses of what they point to, and filters work on elements: heaps have their places first.
+    placeRanks(log, comm, contribution, stages);
+    agreeOnPending(
+      comm,
+      pending,
+      attempt(() => (points ? contribution.add(stages) : undefined)),
+      points,
+    );
+  }
   const addition = layOutRanks(log.own, contribution);
   const planned = attempt(() => planCommits(log, addition));
   const commits = 'error' in planned ? { store: null, main: null } : planned.result;

@@ -10,8 +10,9 @@ import { type RankPart, type SubfileState, statePart } from '../format/commit-re
 import { headerSize, moveEntries, tableHeader } from '../format/table-write.ts';
 import type { Log } from '../log.ts';
 import { goneBuffer } from '../post/arena.ts';
+import type { Stage } from '../post/stage.ts';
 import { type LogStore, SMALL } from '../store.ts';
-import type { Contribution } from './contribution.ts';
+import type { Contributed, Contribution } from './contribution.ts';
 import { type Addition, nextOffset, type StoreCommit } from './store-commit.ts';
 import { type FlushPlan, NO_SUM, writeContribution, writeRest } from './write.ts';
 
@@ -36,20 +37,47 @@ export interface Pending {
   readonly time: number;
 }
 
-/** The sum of what is pending on all ranks. If laying out the data failed on one of them, every rank throws that error. */
-export function agreeOnPending(comm: Communicator, pending: Pending, laidOut: Attempt<void>): Pending {
+/**
+ * The sum of what is pending on all ranks, and whether elements of any rank point elsewhere. If laying out the data failed on one of
+ * them, every rank throws that error.
+ */
+export function agreeOnPending(
+  comm: Communicator,
+  pending: Pending,
+  laidOut: Attempt<void>,
+  points: boolean,
+): Pending & { readonly pointing: boolean } {
   const failed = 'error' in laidOut;
   // The time is that of rank 0: the records of one commit in several files must agree on it.
   const time = comm.rank === 0 ? pending.time : 0;
-  const mine = Float64Array.of(failed ? 1 : 0, pending.isDirty ? 1 : 0, pending.requests, time);
-  const [failures, dirty, requests, agreed] = comm.allreduce(mine, 'sum') as unknown as [
+  const mine = Float64Array.of(failed ? 1 : 0, pending.isDirty ? 1 : 0, pending.requests, time, points ? 1 : 0);
+  const [failures, dirty, requests, agreed, pointing] = comm.allreduce(mine, 'sum') as unknown as [
+    number,
     number,
     number,
     number,
     number,
   ];
   if (failures > 0) throw agreedError(comm, failed, failed ? laidOut.error : undefined);
-  return { requests, isDirty: dirty > 0, time: agreed };
+  return { requests, isDirty: dirty > 0, time: agreed, pointing: pointing > 0 };
+}
+
+/**
+ * Gives the heaps of all ranks their places, before all data, and the objects that posts of any rank refer to their numbers. All
+ * ranks have the same structure, so that a path names the same object on each.
+ */
+export function placeRanks(log: Log, comm: Communicator, contribution: Contribution, stages: readonly Stage[]): void {
+  const { own, pointers } = log;
+  const paths = new TextEncoder().encode(JSON.stringify(pointers.unnumberedPaths()));
+  const all = comm.allgather(paths).map((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as string[]);
+  pointers.numberAt(all.flat());
+  const size = stages.reduce((sum, { heap }) => sum + (heap?.size ?? 0), 0);
+  const before = own.comm.exscan(Float64Array.of(size))[0] as number;
+  // Only the rank that appends has its file open for sure.
+  const sums = own.comm.allreduce(Float64Array.of(size, nextOffset(own), own.committer ? own.base : 0), 'sum');
+  const [total, start, base] = sums as unknown as [number, number, number];
+  contribution.place(stages, start + before, base);
+  contribution.heapsSize = total;
 }
 
 /**
@@ -58,18 +86,20 @@ export function agreeOnPending(comm: Communicator, pending: Pending, laidOut: At
  */
 export function layOutRanks(store: LogStore, contribution: Contribution): Addition {
   const { comm } = store;
-  const { size } = contribution;
+  const { size, heapsSize } = contribution;
   const section = contribution.table.section();
   const before = comm.exscan(Float64Array.of(size, section.length));
   // Only the rank that appends knows where the append begins; the others add 0 to that sum.
   const sums = comm.allreduce(Float64Array.of(size, section.length, nextOffset(store)), 'sum');
-  const [dataSize, sectionsSize, start] = sums as unknown as [number, number, number];
-  contribution.offset = start + (before[0] as number);
+  const [elementsSize, sectionsSize, start] = sums as unknown as [number, number, number];
+  contribution.offset = start + heapsSize + (before[0] as number);
   moveEntries(section, contribution.offset);
-  if (dataSize === 0) return { dataSize, data: [], table: null, tableSize: 0, header: null, parts: 0 };
+  if (elementsSize === 0) return { dataSize: 0, data: [], table: null, tableSize: 0, header: null, parts: 0 };
+  const heapsFirst = heapsSize > 0;
+  const dataSize = heapsSize + elementsSize;
   const headerLength = headerSize(comm.size);
   const tableSize = headerLength + sectionsSize;
-  const addition = { dataSize, data: [], tableSize, parts: comm.size };
+  const addition = { dataSize, data: [], tableSize, parts: heapsFirst ? 2 * comm.size : comm.size, heapsFirst };
   if (tableSize <= SMALL) {
     const sections = comm.gather(section, 0);
     const table = sections && concatBytes([tableHeader(sections.map(({ length }) => length)), ...sections]);
@@ -93,7 +123,7 @@ export function* writeRanks(log: Log, comm: Communicator, plan: FlushPlan, optio
   if (!log.hasSubfiles) {
     return yield* conclude(comm, reports, function* (parts) {
       const store = plan.store as StoreCommit;
-      yield* writeRest(log, plan, store, parts.map(decodePart));
+      yield* writeRest(log, plan, store, decodeParts(parts));
       return { time: plan.time, bytes: store.planned.bytes, states: [] };
     });
   }
@@ -125,22 +155,24 @@ function* writeData(log: Log, comm: Communicator, plan: FlushPlan, options: Rank
   return yield* reported(comm, own.run(write()));
 
   function* write(): Io<Uint8Array> {
-    let checksum: Uint8Array;
-    if (options.file) {
-      checksum = writeCollectively(log, contribution, (parts, offset) => options.file?.writeAtAll(parts, offset));
-      if (options.power) options.file.sync();
-    } else {
-      ({ checksum } = yield* writeContribution(log, contribution, false));
-      if (options.power) yield { op: 'sync' };
+    const parts: RankPart[] = [];
+    for (const bytes of contribution.parts()) {
+      let checksum: Uint8Array;
+      if (options.file)
+        checksum = writeCollectively(log, bytes, (pieces, offset) => options.file?.writeAtAll(pieces, offset));
+      else ({ checksum } = yield* writeContribution(log, bytes, false));
+      parts.push({ rank: comm.rank, end: bytes.offset + bytes.size, checksum });
     }
-    return encodePart({ rank: comm.rank, end: contribution.offset + contribution.size, checksum });
+    if (options.file && options.power) options.file.sync();
+    else if (options.power) yield { op: 'sync' };
+    return concatBytes(parts.map(encodePart));
   }
 }
 
 /** Writes the data of this rank in one collective call; returns the checksum. */
 function writeCollectively(
   log: Log,
-  { data, lent, offset, section }: Contribution,
+  { data, lent, offset, section }: Contributed,
   write: (parts: readonly Uint8Array[], offset: number) => void,
 ): Uint8Array {
   const gone = data.find((part) => lent.has(part) && part.length !== lent.get(part)?.size);
@@ -169,7 +201,7 @@ function* commitSubfile(log: Log, comm: Communicator, plan: FlushPlan, reports: 
 
   function* write(commit: StoreCommit): Io<Uint8Array> {
     const { planned, committer } = commit;
-    yield* writeRest(log, plan, commit, (reports as Reports).parts.map(decodePart));
+    yield* writeRest(log, plan, commit, decodeParts((reports as Reports).parts));
     const { root, end } = planned.append;
     const out = new ByteWriter(28).u32(commit.store.index).u64(root);
     return out
@@ -239,7 +271,12 @@ function encodePart({ rank, end, checksum }: RankPart): Uint8Array {
   return new ByteWriter(20).u32(rank).u64(end).put(checksum).done();
 }
 
-function decodePart(bytes: Uint8Array): RankPart {
-  const cursor = new Cursor(bytes, 0);
-  return { rank: cursor.u32(), end: cursor.u64(), checksum: cursor.take(8).slice() };
+/** What the ranks wrote, in the order of the file: the heaps of all, then the data of all. */
+function decodeParts(reports: readonly Uint8Array[]): RankPart[] {
+  const cursors = reports.map((bytes) => new Cursor(bytes, 0));
+  const parts: RankPart[] = [];
+  while (cursors.some(({ left }) => left > 0))
+    for (const cursor of cursors)
+      parts.push({ rank: cursor.u32(), end: cursor.u64(), checksum: cursor.take(8).slice() });
+  return parts;
 }

@@ -12,7 +12,7 @@ import {
 import type { Log } from '../log.ts';
 import { goneBuffer } from '../post/arena.ts';
 import type { Stage } from '../post/stage.ts';
-import type { Contribution, Lent } from './contribution.ts';
+import type { Contributed, Contribution, Lent } from './contribution.ts';
 import { type StoreCommit, stateOf } from './store-commit.ts';
 
 /** A flush whose bytes and offsets are fixed. */
@@ -50,7 +50,7 @@ export const NO_SUM = new Uint8Array(8);
 /** Writes the data of this rank and returns its checksum. With `keepEnd` a small end is left to the caller. */
 export function* writeContribution(
   log: Log,
-  contribution: Contribution,
+  contribution: Contributed,
   keepEnd: boolean,
 ): Io<{ end: readonly Uint8Array[]; at: number; checksum: Uint8Array }> {
   const sum = log.options.checksum ? checksummer() : null;

@@ -65,18 +65,25 @@ export class CommitSums {
     }
     const found: Damage[] = [];
     const dataEnd = ranks.at(-1)?.end ?? start;
-    const table = record.sectionsSummed ? await this.#sections(dataEnd, ranks.length, end) : null;
+    // Heaps of several ranks come before the data of all of them.
+    const heaps = record.heapsFirst ? ranks.length / 2 : 0;
+    const table = record.sectionsSummed ? await this.#sections(dataEnd, ranks.length - heaps, end) : null;
     if (record.sectionsSummed && !table)
       return [
         damaged(record, 'structure', `the table of commit ${sequence} has another number of sections than ranks`),
       ];
     let from = start;
     for (const [i, { rank, end: to, checksum }] of ranks.entries()) {
-      const section = table?.sections[i];
+      const section = table?.sections[i - heaps];
       const sum = await this.#sum(kind, section ? [{ start: from, end: to }, section] : [{ start: from, end: to }]);
       if (!isSame(sum, checksum)) {
         const what = `data of rank ${rank} in commit ${sequence}, bytes ${from} to ${to}: the checksum is wrong`;
         found.push(damaged({ start: from, end: to }, 'data', what));
+        // What the elements of a rank point to is as good as the elements.
+        if (i < heaps)
+          found.push(
+            damaged({ start: ranks[i + heaps - 1]?.end ?? to, end: ranks[i + heaps]?.end ?? to }, 'data', what),
+          );
         if (section) found.push(damaged(section, 'structure', `${what} (or of its section of the table)`));
       }
       from = to;
