@@ -62,6 +62,9 @@ function change(to: Target, n: number): void {
   if (n % 4 === 0) for (let old = n; old > n - 4; old--) forget(to, old);
   to.attribute('/counters', `a${n % 20}`, n);
   if (n > 20) to.deleteAttribute('/counters', `a${(n + 7) % 20}`);
+  // More than 64 KiB, in dense storage: with it, all attributes of the group move there, and back when it goes.
+  if (n % 16 === 5 || n % 16 === 6) to.attribute('/counters', 'large', new Array<number>(8200).fill(n));
+  if (n % 16 === 8) to.deleteAttribute('/counters', 'large');
 }
 
 /** Applies the changes of commit `n` to a file; a flush makes them one. */

@@ -7,6 +7,7 @@ import { SCALAR_SPACE, simpleSpace } from '../../src/hdf5/messages/dataspace.ts'
 import { deleteAttribute, setAttribute } from '../../src/hdf5/write/attributes.ts';
 import { renameAttribute } from '../../src/hdf5/write/rewrite.ts';
 import { File } from '../../src/index.ts';
+import { compact, diff, replay, seal, verify } from '../../src/tools.ts';
 import { count } from '../counts.ts';
 import { keepInput } from '../failures.ts';
 import { h5dump, oracle, pythonSync, withOracle } from '../oracles.ts';
@@ -359,4 +360,44 @@ test('a log holds attributes of more than 64 KiB', async () => {
     const total = (from: number): string => `${9000 * from + (9000 * 8999) / 2}.0`;
     expect(sum.trim()).toBe(`${total(6)} ${total(4)}`);
   }
+});
+
+test.each(['a log', 'an ordinary file'])('tools copy attributes of more than 64 KiB of %s', async (kind) => {
+  const folder = temporaryDirectory();
+  const path = join(folder, 'from.h5');
+  const expected: Expected = {
+    '/': { references: { kind: 'references', count: 9000, from: 1 } },
+    '/g': { large: large(3), small: small(4), texts: { kind: 'texts', count: 5000, from: 5 } },
+    '/g/d': { large: large(6) },
+  };
+  if (kind === 'a log') {
+    const file = File.createSync(path);
+    file
+      .createGroup('g')
+      .createDataset('d', { shape: [3], dtype: 'float64' })
+      .write(Float64Array.of(1, 2, 3));
+    file.closeSync();
+  } else create(path);
+  const draft = Draft.open(path);
+  for (const [where, attributes] of Object.entries(expected))
+    for (const [name, value] of Object.entries(attributes)) set(draft, where, name, value);
+  draft.close();
+  expect((await verify(path)).problems).toEqual([]);
+  const copies = [join(folder, 'replayed.h5'), join(folder, 'compacted.h5')] as const;
+  await replay(path, copies[0]);
+  await compact(path, copies[1]);
+  for (const copy of copies) {
+    const file = File.openSync(copy);
+    for (const [where, attributes] of Object.entries(expected)) {
+      const { attributes: got } = where === '/g/d' ? file.dataset(where) : file.group(where);
+      for (const [name, value] of Object.entries(attributes))
+        expectValue(got.get(name), value, `${copy} ${where} ${name}`);
+    }
+    file.closeSync();
+    expect((await verify(copy)).problems).toEqual([]);
+    expect((await diff(path, copy)).same).toBe(true);
+  }
+  if (oracle('python')) h5pyChecks([{ path: copies[0], expected }]);
+  if (kind === 'a log') await seal(path);
+  if (oracle('python')) h5pyChecks([{ path, expected }]);
 });
