@@ -23,7 +23,6 @@ export class Cursor {
   readonly base: number;
   at: number;
   end: number;
-  readonly #view: DataView;
 
   constructor(bytes: Uint8Array, base: number, at = 0, end = bytes.length) {
     this.bytes = bytes;
@@ -31,7 +30,6 @@ export class Cursor {
     this.at = at;
     // A damaged length must not lead behind the bytes.
     this.end = Math.min(end, bytes.length);
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
   get left(): number {
@@ -59,23 +57,29 @@ export class Cursor {
     this.need(count, 'padding');
   }
 
+  /** A file with thousands of objects has hundreds of thousands of cursors: each would need a DataView of its own. */
+  #byte(at: number): number {
+    return this.bytes[at] as number;
+  }
+
   u8(): number {
-    return this.#view.getUint8(this.need(1));
+    return this.bytes[this.need(1)] as number;
   }
 
   u16(): number {
-    return this.#view.getUint16(this.need(2), true);
+    const at = this.need(2);
+    return this.#byte(at) | (this.#byte(at + 1) << 8);
   }
 
   u32(): number {
-    return this.#view.getUint32(this.need(4), true);
+    return this.i32() >>> 0;
   }
 
   /** An unsigned integer of 1 to 8 bytes; beyond 2^53 - 1 is refused. */
   uint(size: number): number {
     const at = this.need(size);
     let value = 0;
-    for (let i = size - 1; i >= 0; i--) value = value * 256 + this.#view.getUint8(at + i);
+    for (let i = size - 1; i >= 0; i--) value = value * 256 + this.#byte(at + i);
     if (value > Number.MAX_SAFE_INTEGER) {
       this.at = at;
       this.fail('number beyond 2^53 - 1');
@@ -92,7 +96,7 @@ export class Cursor {
     const at = this.at;
     this.need(size);
     for (let i = 0; i < size; i++) {
-      if (this.#view.getUint8(at + i) !== 0xff) {
+      if (this.bytes[at + i] !== 0xff) {
         this.at = at;
         return this.uint(size);
       }
@@ -101,7 +105,8 @@ export class Cursor {
   }
 
   i32(): number {
-    return this.#view.getInt32(this.need(4), true);
+    const at = this.need(4);
+    return this.#byte(at) | (this.#byte(at + 1) << 8) | (this.#byte(at + 2) << 16) | (this.#byte(at + 3) << 24);
   }
 
   take(count: number, what = 'bytes'): Uint8Array {
