@@ -1,16 +1,20 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { File } from 'h5log';
+import { File, type Group } from 'h5log';
+import h5wasm, { Group as WasmGroup } from 'h5wasm/node';
 import { median, report } from './report.ts';
 
-/** What the structure alone costs: many objects in one commit, and many small commits. */
-export function structure(): void {
+/** What the structure alone costs: many objects in one commit, many small commits, and opening a file with many objects. */
+export async function structure(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'h5log-bench-'));
   try {
     manyDatasets(folder);
     smallCommits(folder, 0, 0.15);
     smallCommits(folder, 10_000, 0.3);
+    await manyObjects(folder);
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -67,4 +71,81 @@ function smallCommits(folder: string, datasets: number, limit: number): void {
   report(`${label}: median of the last ${PART}`, last, 'ms', { limit });
   report(`${label}: last / first`, last / first, 'x', { limit: 1.5 });
   report(`${label}: growth beyond the data`, bytes / COMMITS - SIZE, 'bytes', { limit: 2048 });
+}
+
+/** Opens an ordinary file with 10,000 datasets and lists them with their shapes: from a path, and over HTTP. */
+async function manyObjects(folder: string): Promise<void> {
+  await h5wasm.ready;
+  const path = join(folder, 'objects.h5');
+  const made = new h5wasm.File(path, 'w');
+  for (let g = 0; g < 100; g++) {
+    const group = made.create_group(`group${g}`);
+    for (let i = 0; i < 100; i++)
+      group.create_dataset({ name: `d${i}`, data: new Float64Array(3) }).create_attribute('units', 'K');
+  }
+  made.close();
+  const times = { h5log: [] as number[], h5wasm: [] as number[] };
+  for (let round = 0; round < ROUNDS; round++) {
+    let start = performance.now();
+    const file = File.openSync(path);
+    const ours = listed(file);
+    file.closeSync();
+    times.h5log.push(performance.now() - start);
+    start = performance.now();
+    const other = new h5wasm.File(path, 'r');
+    const theirs = listedByWasm(other);
+    other.close();
+    times.h5wasm.push(performance.now() - start);
+    if (ours !== 10_000 || theirs !== 10_000) throw new Error(`${ours} and ${theirs} datasets were listed`);
+  }
+  const label = 'an ordinary file with 10,000 datasets, opened and listed';
+  report(`${label}: median`, median(times.h5log), 'ms');
+  report(`${label}: median of h5wasm`, median(times.h5wasm), 'ms');
+  report(`${label}: times as fast as h5wasm`, median(times.h5wasm) / median(times.h5log), 'x', { least: 1 });
+  await overHttp(path, label);
+}
+
+function listed(group: Group): number {
+  let count = 0;
+  for (const [, child] of group.children()) {
+    if (child?.kind === 'group') count += listed(child);
+    else if (child?.shape.length === 1) count++;
+  }
+  return count;
+}
+
+function listedByWasm(group: WasmGroup): number {
+  let count = 0;
+  for (const name of group.keys()) {
+    const child = group.get(name);
+    if (child instanceof WasmGroup) count += listedByWasm(child);
+    else if (child && 'shape' in child && child.shape?.length === 1) count++;
+  }
+  return count;
+}
+
+/** Requests and bytes that the same costs over HTTP, and what a slice of one dataset costs with `lazy`. */
+async function overHttp(path: string, label: string): Promise<void> {
+  const bytes = readFileSync(path);
+  const server = createServer(({ headers }, response) => {
+    const [, first = 0, last = 0] = /^bytes=(\d+)-(\d+)$/.exec(headers.range ?? '') ?? [];
+    const end = Math.min(Number(last) + 1, bytes.length);
+    response.writeHead(206, { 'content-range': `bytes ${first}-${end - 1}/${bytes.length}` });
+    response.end(bytes.subarray(Number(first), end));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const whole = await File.open(url);
+  listed(whole);
+  report(`${label}: requests over HTTP`, whole.storageStatistics().requests, '');
+  report(`${label}: MB over HTTP, of ${(bytes.length / 1e6).toFixed(1)}`, whole.storageStatistics().bytes / 1e6, 'MB');
+  await whole.close();
+  const lazy = await File.open(url, { lazy: true });
+  await lazy.load('group50/d50');
+  await lazy.dataset('group50/d50').read();
+  report('  one of its datasets, with lazy: requests', lazy.storageStatistics().requests, '', { limit: 12 });
+  report('  one of its datasets, with lazy: MB', lazy.storageStatistics().bytes / 1e6, 'MB', { limit: 2 });
+  await lazy.close();
+  server.closeAllConnections();
+  server.close();
 }
