@@ -2,8 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { File } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
+import { fixtureBytes } from '../hdf5/fixture.ts';
 import { withOracle } from '../oracles.ts';
-import { type H5log, startLab } from './browser.ts';
+import { bundle, type H5log, startLab } from './browser.ts';
 
 /** A log whose dataset `x` holds these numbers. */
 async function logOf(...numbers: number[]): Promise<Uint8Array> {
@@ -162,6 +163,71 @@ withOracle('chromium', 'opening files in Chromium', () => {
       return Promise.all([named, loaded].map(async (file) => [...await file.dataset('x').read()]));
     })()`);
     expect(found).toEqual([[2], [2]]);
+  });
+
+  describe('an ordinary file', () => {
+    /** Of libhdf5: groups, chunks with filters, attributes in heaps. */
+    const bytes = fixtureBytes('chunk-indexes');
+
+    async function readLazily({ File, isH5LogError }: H5log, from: string | null): Promise<unknown> {
+      const source = from ?? new Blob([await (await fetch('/ordinary.h5')).arrayBuffer()]);
+      const file = await File.open(source, { lazy: true });
+      const names = [...file.keys()];
+      const told: string[] = [];
+      try {
+        file.get('fixed');
+      } catch (error) {
+        told.push(isH5LogError(error, 'UNSUPPORTED') ? error.message : String(error));
+      }
+      await file.load('fixed');
+      const values = await file.dataset('fixed').read(undefined, { as: 'float64' });
+      const { requests } = file.storageStatistics();
+      await file.close();
+      return { names: names.length, told, values: [...values], requests };
+    }
+
+    test('is read from a URL and a Blob with lazy, in a page and in a worker', async () => {
+      const { url } = lab.serve({ path: '/ordinary.h5', bytes, etag: '"1"' });
+      const here = await File.open(memoryStorage(bytes));
+      const expected = {
+        names: [...here.keys()].length,
+        told: ["/fixed is not loaded: await file.load('/fixed') first"],
+        values: [...(await here.dataset('fixed').read(undefined, { as: 'float64' }))],
+      };
+      await here.close();
+      const { run, runInWorker } = await lab.open();
+      for (const source of ['ordinary.h5', url, null]) {
+        expect(await run(readLazily, source)).toMatchObject(expected);
+        expect(await runInWorker(readLazily, source === 'ordinary.h5' ? '/ordinary.h5' : source)).toMatchObject(
+          expected,
+        );
+      }
+    });
+  });
+
+  test('the example with a canvas shows a slice that a worker reads', async () => {
+    const text = { 'content-type': 'text/javascript' };
+    const example = (name: string): URL => new URL(`../../examples/${name}`, import.meta.url);
+    for (const name of ['canvas.js', 'slice-worker.js'])
+      lab.serve({ path: `/show/${name}`, bytes: await bundle(example(name)), sent: text });
+    const storage = memoryStorage();
+    const file = await File.create(storage);
+    const rows = file.createDataset('T', { dtype: 'float64', shape: [1000, 1000] });
+    rows.write(Float64Array.from({ length: 1e6 }, (_, i) => i % 1000));
+    await file.close();
+    lab.serve({ path: '/show/climate.h5', bytes: storage.bytes() });
+    const html =
+      '<!doctype html><canvas data-url="climate.h5" data-dataset="T"></canvas><script type="module" src="canvas.js"></script>';
+    const { url } = lab.serve({ path: '/show/', bytes: Buffer.from(html), sent: { 'content-type': 'text/html' } });
+    const page = await (await lab.browser.newContext()).newPage();
+    await page.goto(url);
+    await page.waitForFunction('document.title !== ""');
+    expect(await page.title()).toMatch(/^96 x 64: \d+ requests, \d+ bytes$/);
+    const pixels = await page.evaluate(`(() => {
+      const { data } = document.querySelector('canvas').getContext('2d').getImageData(0, 0, 96, 64);
+      return [data[0], data[4 * 95], data[4 * 96 * 63 + 4 * 95]];
+    })()`);
+    expect(pixels).toEqual([0, 255, 255]);
   });
 
   test('bytes and Blobs are opened as they are, bytes with blocking calls as well', async () => {
