@@ -8,7 +8,6 @@ import { FileReader } from '../src/bench/e3sm-files.ts';
 import { type PlannedFile, planFiles } from '../src/bench/e3sm-plan.ts';
 import { median } from '../src/bench/workload.ts';
 import { solo } from '../src/comm/solo.ts';
-import 'h5log/native';
 import { COMMAND, runCommand } from './built.ts';
 import { LAUNCHERS, type Launcher, runMpi } from './mpi.ts';
 import { type MpiTask, mpiLacks, WAYS, writeWithMpi } from './peers/h5py-mpi.ts';

@@ -14,7 +14,6 @@ export const LEFT_OUT: readonly string[] = [
   'api/lifetime',
   'comm/mpi/**',
   'comm/threads/{conformance,failures,run,work}',
-  'connector/native/**',
   'hdf5/layouts/chunks/chunk-tree',
   'hostile/{fields,flip,fuzz,logs,sealed,truncation,work}',
   'log/flush/tiers',

@@ -12,13 +12,12 @@ import {
   type ValueOf,
 } from 'h5log';
 import type * as mpi from 'h5log/mpi';
-import type * as native from 'h5log/native';
 import { memoryStorage } from 'h5log/storage';
 import type * as threads from 'h5log/threads';
 import type * as tools from 'h5log/tools';
 
 /** Names all entry points, so that all declarations are checked. */
-export type Entries = [typeof mpi, typeof native, typeof threads, typeof tools];
+export type Entries = [typeof mpi, typeof threads, typeof tools];
 
 const [, , path = 'consumer.h5'] = process.argv;
 const options: CreateOptions = { comm: solo(), durability: 'process' };

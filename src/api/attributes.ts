@@ -98,8 +98,7 @@ export class ObjectAttributes implements Attributes {
     const space = spaceOf(name, value, dtype, options.shape);
     const stored = this.#stored(name);
     try {
-      if (session.direct) session.direct.setAttribute(path, stored, dtype, space, value);
-      else session.now(setAttribute(session.structure, this.#owner.node, stored, dtype, space, value));
+      session.now(setAttribute(session.structure, this.#owner.node, stored, dtype, space, value));
     } catch (error) {
       throw addContext(error, `attribute ${name} of ${path}: `, { file: session.storage.name, object: path }, 'object');
     }
@@ -114,8 +113,7 @@ export class ObjectAttributes implements Attributes {
         file: session.storage.name,
         object: path,
       });
-    if (session.direct) session.direct.deleteAttribute(path, this.#stored(name));
-    else deleteAttribute(session.structure, this.#owner.node, this.#stored(name));
+    deleteAttribute(session.structure, this.#owner.node, this.#stored(name));
   }
 
   /** @internal For printing. */

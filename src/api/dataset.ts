@@ -1,8 +1,7 @@
-import { loadLibrary } from '#native';
 import { H5LogError, printAs } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
 import { anchorMaker } from '../connector/deferred.ts';
-import type { FileSession, NewDatasetOptions, RegularDataset } from '../connector/file-session.ts';
+import type { FileSession } from '../connector/file-session.ts';
 import { checkType } from '../dtype/check.ts';
 import { describeType, sameType } from '../dtype/describe.ts';
 import { ColumnRows } from '../dtype/encode.ts';
@@ -23,6 +22,7 @@ import { filterName } from '../hdf5/messages/filter-pipeline.ts';
 import { createAnchor } from '../log/format/anchor.ts';
 import {
   checkFilters,
+  createOrdinary,
   type DatasetShape,
   encodeFillValue,
   type Filter,
@@ -31,11 +31,10 @@ import {
   mustBeLoggable,
   regularDataset,
 } from '../log/format/properties.ts';
-import type { LogDataset } from '../log/post/dataset.ts';
-import { Elements, notData } from '../log/post/elements.ts';
-import { appendRows, grownShape, planResize } from '../log/post/resize.ts';
-import type { OrdinaryDataset } from '../log/read/ordinary.ts';
-import { Reading, type ReadRequest } from '../log/read/reading.ts';
+import type { LogDataset, PostedDataset } from '../log/post/dataset.ts';
+import { appendRows, planResize } from '../log/post/resize.ts';
+import { WritableDataset } from '../log/post/writable.ts';
+import { type Readable, Reading, type ReadRequest } from '../log/read/reading.ts';
 import { resolve, type Where } from '../space/select.ts';
 import { type Coordinates, checkMaxShape, checkShape, sizeOf } from '../space/shape.ts';
 import { driveAsync } from '../storage/io.ts';
@@ -131,7 +130,7 @@ export class Dataset<D extends DType = DType> {
 
   get #shape(): DatasetShape {
     const { session, node } = this[handle];
-    const anchor = session.direct ? undefined : session.log && session.now(session.log.anchor(node));
+    const anchor = session.log && session.now(session.log.anchor(node));
     if (anchor) return anchor;
     const resolve = (dtype: DType, bytes: Uint8Array) => session.now(session.structure.resolver(dtype, bytes, 1));
     return regularDataset(this.#parts, resolve);
@@ -150,27 +149,33 @@ export class Dataset<D extends DType = DType> {
     return this.#logged ?? undefined;
   }
 
-  /** An ordinary dataset, whose data another library reads and writes. */
-  get #regular(): RegularDataset {
-    return this.#session.regular(this[handle].node, this.path);
+  /** The dataset as posts and reads of a writable file see it; undefined for an ordinary dataset that can only be read. */
+  get #posted(): LogDataset | WritableDataset | undefined {
+    return this.#log ?? this.#session.changed(this[handle].node, this.path);
   }
 
-  /** What reads get their elements from: they see what every rank has committed. undefined where another library reads. */
-  get #readable(): LogDataset | OrdinaryDataset | undefined {
+  /** What reads get their elements from: they see what every rank has committed. */
+  get #readable(): Readable {
     const session = this.#session;
     session.catchUp();
-    return this.#log ?? session.ordinary(this[handle].node, this.path) ?? undefined;
+    return this.#posted ?? session.ordinary(this[handle].node, this.path);
   }
 
   /** The same for changes: the file must be writable, the dataset still there. */
-  #writable(): LogDataset | undefined {
-    this.#session.writable();
-    const dataset = this.#log;
-    if (!dataset?.deleted) return dataset;
-    throw new H5LogError('NOT_FOUND', `${this.path} was deleted`, {
-      file: this.#session.storage.name,
-      object: this.path,
-    });
+  #writable(): LogDataset | WritableDataset {
+    const session = this.#session;
+    session.writable();
+    const dataset = this.#posted;
+    const details = { file: session.storage.name, object: this.path };
+    if (!dataset) {
+      const why =
+        session.comm.size > 1
+          ? 'several ranks can only read ordinary data'
+          : 'the data of a virtual dataset is in others';
+      throw new H5LogError('UNSUPPORTED', `${this.path} cannot be changed: ${why}`, details);
+    }
+    if (!dataset.deleted) return dataset;
+    throw new H5LogError('NOT_FOUND', `${this.path} was deleted`, details);
   }
 
   get dtype(): D {
@@ -178,16 +183,16 @@ export class Dataset<D extends DType = DType> {
   }
 
   get shape(): readonly number[] {
-    const dataset = this.#log;
+    const dataset = this.#posted;
     if (dataset) return dataset.frozenShape;
     const { session, node } = this[handle];
     // That of a virtual dataset may depend on its sources.
-    const isVirtual = !session.direct && this.#parts.layout?.kind === 'virtual';
+    const isVirtual = this.#parts.layout?.kind === 'virtual';
     return ((isVirtual && session.ordinary(node, this.path)) || this.#shape).shape;
   }
 
   get maxShape(): readonly (number | null)[] {
-    return (this.#log ?? this.#shape).maxShape;
+    return (this.#posted ?? this.#shape).maxShape;
   }
 
   get rank(): number {
@@ -219,7 +224,7 @@ export class Dataset<D extends DType = DType> {
   /** The messages of an ordinary dataset. */
   get #parts(): DatasetParts {
     const { session, node } = this[handle];
-    return session.direct ? session.regular(node, this.path).parts : session.structure.dataset(node);
+    return session.structure.dataset(node);
   }
 
   get fill(): ValueOf<D> | undefined {
@@ -245,12 +250,12 @@ export class Dataset<D extends DType = DType> {
     session.writable();
     session.sameCall('resize', () => ({ path: this.path, shape }));
     const dataset = this.#writable();
-    if (!dataset) {
-      this.#regular.resize(shape);
-      return;
-    }
     const sizes = checkShape(shape);
     checkMaxShape(dataset.maxShape, sizes);
+    if (dataset instanceof WritableDataset) {
+      dataset.resize(sizes);
+      return;
+    }
     const leads = session.comm.rank === 0;
     const resize = session.collective(() => {
       if (leads) session.catchUp();
@@ -271,8 +276,7 @@ export class Dataset<D extends DType = DType> {
     if (options !== undefined) checkNames('write', options, WRITE);
     const dataset = this.#writable();
     const values = options?.columns === undefined ? data : this.#rows(dataset, data, options.columns);
-    if (dataset) dataset.post(values, where, options);
-    else this.#regular.write(values, where, options);
+    dataset.post(values, where, options);
   }
 
   /** n blocks in one call: starts is flat, n * rank numbers; counts the same, or rank numbers when all blocks are alike. */
@@ -284,8 +288,7 @@ export class Dataset<D extends DType = DType> {
   ): void {
     if (options !== undefined) checkNames('writeMany', options, WRITE_MANY);
     const dataset = this.#writable();
-    if (dataset) dataset.postMany(data, starts, counts, options?.copy !== false);
-    else this.#regular.writeMany(data, starts, counts);
+    dataset.postMany(data, starts, counts, options?.copy !== false);
   }
 
   /** Grows dimension 0 by whole rows and posts them; returns the first new row. OPTION with several ranks. */
@@ -300,32 +303,13 @@ export class Dataset<D extends DType = DType> {
       throw new H5LogError('OPTION', text, { object: this.path });
     }
     const values = options?.columns === undefined ? data : this.#rows(dataset, data, options.columns);
-    if (dataset) return appendRows(dataset, values, options, (io) => session.now(io));
-    return this.#appendRegular(values);
-  }
-
-  #appendRegular(data: unknown): number {
-    const { shape, path } = this;
-    if (data === undefined || data === null) throw notData(path, data);
-    const values = new Elements(this.dtype).count(data);
-    const grown = grownShape(path, shape, this.maxShape, values);
-    const first = shape[0] as number;
-    if (values === 0) return first;
-    const count = grown.map((size, d) => (d === 0 ? size - first : size));
-    this.#regular.resize(grown);
-    try {
-      this.#regular.write(data, { start: grown.map((_, d) => (d === 0 ? first : 0)), count }, undefined);
-    } catch (error) {
-      this.#regular.resize(shape);
-      throw error;
-    }
-    return first;
+    return appendRows(dataset, values, options, (io) => session.now(io));
   }
 
   /** The data of a call with `columns`. */
-  #rows(dataset: LogDataset | undefined, data: unknown, columns: unknown): ColumnRows {
+  #rows(dataset: PostedDataset, data: unknown, columns: unknown): ColumnRows {
     if (columns !== true) throw new H5LogError('OPTION', `columns must be true, got ${String(columns)}`);
-    return new ColumnRows(dataset?.elements.dtype ?? this.dtype, data);
+    return new ColumnRows(dataset.elements.dtype, data);
   }
 
   /** Flat, row-major, as long as the selection; a scalar dataset gives one element. */
@@ -341,10 +325,8 @@ export class Dataset<D extends DType = DType> {
     const { signal } = options;
     signal?.throwIfAborted();
     const dataset = this.#readable;
-    const { request, finish } = convertedRead(this.path, () => dataset?.elements.dtype ?? this.dtype, options);
-    const result = dataset
-      ? await this.#finish(Reading.of(dataset, where, request, true), signal)
-      : await this.#later(signal, (regular) => regular.read(where, request));
+    const { request, finish } = convertedRead(this.path, () => dataset.elements.dtype, options);
+    const result = await this.#finish(Reading.of(dataset, where, request, true), signal);
     return finish ? finish(result) : result;
   }
 
@@ -356,10 +338,8 @@ export class Dataset<D extends DType = DType> {
   readSync(where?: Where, options: ReadRequest & Conversion = {}): unknown {
     checkNames('readSync', options, READ);
     const dataset = this.#readable;
-    const { request, finish } = convertedRead(this.path, () => dataset?.elements.dtype ?? this.dtype, options);
-    const result = dataset
-      ? this.#finishSync(Reading.of(dataset, where, request, false))
-      : this.#regular.read(where, request);
+    const { request, finish } = convertedRead(this.path, () => dataset.elements.dtype, options);
+    const result = this.#finishSync(Reading.of(dataset, where, request, false));
     return finish ? finish(result) : result;
   }
 
@@ -375,18 +355,14 @@ export class Dataset<D extends DType = DType> {
     const { signal } = options;
     signal?.throwIfAborted();
     const dataset = this.#readable;
-    return dataset
-      ? this.#finish(Reading.many(dataset, starts, counts, options, true), signal)
-      : this.#later(signal, (regular) => regular.readMany(starts, counts, options));
+    return this.#finish(Reading.many(dataset, starts, counts, options, true), signal);
   }
 
   readManySync(starts: Coordinates, counts: Coordinates): ArrayOf<D>;
   readManySync<B extends TypedArray>(starts: Coordinates, counts: Coordinates, options: { into: B }): B;
   readManySync(starts: Coordinates, counts: Coordinates, options: ReadRequest = {}): unknown {
     checkNames('readManySync', options, READ_MANY);
-    const dataset = this.#readable;
-    if (!dataset) return this.#regular.readMany(starts, counts, options);
-    return this.#finishSync(Reading.many(dataset, starts, counts, options, false));
+    return this.#finishSync(Reading.many(this.#readable, starts, counts, options, false));
   }
 
   /**
@@ -412,13 +388,6 @@ export class Dataset<D extends DType = DType> {
         at = end;
       }
     }
-  }
-
-  /** Once the library is there; it blocks while it reads. */
-  async #later(signal: AbortSignal | undefined, read: (regular: RegularDataset) => unknown): Promise<unknown> {
-    await loadLibrary();
-    signal?.throwIfAborted();
-    return read(this.#regular);
   }
 
   async #finish(reading: Reading, signal: AbortSignal | undefined): Promise<unknown> {
@@ -454,7 +423,7 @@ export function defineDataset<D extends DType>(
   path: string,
   options: DatasetOptions<D>,
   isLogged: boolean,
-): { options: NewDatasetOptions; create(session: FileSession, parent: ObjectNode, name: string): ObjectNode } {
+): { create(session: FileSession, parent: ObjectNode, name: string): ObjectNode } {
   if (typeof options !== 'object' || options === null)
     throw new H5LogError('OPTION', `${path}: { dtype, shape } are needed`, { object: path });
   checkNames('createDataset', options, CREATE);
@@ -468,11 +437,11 @@ export function defineDataset<D extends DType>(
   const fill = options.fill === undefined ? undefined : fillValue(dtype, encodeFillValue(dtype, options.fill), 0);
   const anchor = { dtype, shape, maxShape, chunks, filters, ...(fill === undefined ? {} : { fill }) };
   return {
-    options: anchor,
     create(session, parent, name) {
-      const log = session.beginLog();
-      const problem = problemOfEncoding(filterEntries(filters, fullType(dtype).size), log.options.codecs);
+      const { log } = session;
+      const problem = problemOfEncoding(filterEntries(filters, fullType(dtype).size), session.codecs);
       if (problem) throw new H5LogError('UNSUPPORTED', `${path}: ${problem}`, { object: path });
+      if (!log) return createOrdinary(session.structure, parent, name, anchor);
       const make = anchorMaker(session.comm, anchor) ?? createAnchor;
       const node = make(session.structure, parent, name, log.nextIdentity(), anchor);
       log.register(node, { ...anchor, fill });

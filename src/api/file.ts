@@ -1,12 +1,11 @@
 // Declarations of [Symbol.dispose] compile in projects that do not name this library themselves.
 /// <reference lib="esnext.disposable" preserve="true" />
-import { createNative, loadLibrary, openNative, readyLibrary } from '#native';
 import { registerExitHooks } from '#platform';
 import { H5LogError, isH5LogError, printAs } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import type { Commit, FileSession } from '../connector/file-session.ts';
-import { beginCreate, beginOpen, type Openable, type Opening, wantsNative } from '../connector/opening.ts';
+import { beginCreate, beginOpen, type Openable, type Opening } from '../connector/opening.ts';
 import { type CommonOptions, type CreateOptions, creating, type OpenOptions } from '../connector/options.ts';
 import { Session } from '../connector/session.ts';
 import { renewStorage } from '../storage/http.ts';
@@ -33,6 +32,7 @@ export class File extends Group {
     this.comm = comm;
     this.#jobs = new JobQueue(session.storage);
     session.makeRoom = () => this.flushSync();
+    session.finishFlushes = () => this.#jobs.finishSync();
     if (session.mode !== 'r+') return;
     const { rank, size } = session.comm;
     this.#unwatch = registerExitHooks({
@@ -50,7 +50,6 @@ export class File extends Group {
 
   /** Makes a new file, replacing what is at that path once the new one is whole. */
   static async create(target: string | URL | ByteStorage, options: CreateOptions = {}): Promise<File> {
-    if (wantsNative(options)) return File.#of(createNative(await loadLibrary(), target, options), options);
     const opening = beginCreate(target, options);
     if (opening.isShared) return File.#createNow(opening, options);
     const session = await File.#settled(opening, driveAsync(opening.storage, Session.create(opening.session)));
@@ -58,8 +57,7 @@ export class File extends Group {
   }
 
   static createSync(target: string | URL | ByteStorage, options: CreateOptions = {}): File {
-    if (!wantsNative(options)) return File.#createNow(beginCreate(target, options), options);
-    return File.#of(createNative(readyLibrary(), target, options), options);
+    return File.#createNow(beginCreate(target, options), options);
   }
 
   static #createNow(opening: Opening, options: CreateOptions): File {
@@ -92,12 +90,9 @@ export class File extends Group {
   }
 
   static async #open(source: Openable, options: OpenOptions): Promise<File> {
-    if (wantsNative(options)) return File.#of(openNative(await loadLibrary(), source, options), options);
     const opening = beginOpen(source, options);
     if (opening.isShared) return File.#openNow(opening, options);
     const session = await File.#settled(opening, driveAsync(opening.storage, Session.open(opening.session)));
-    // So that blocking reads of it work as well. Without the package its structure can still be looked at.
-    if (session.connector === 'native' && session.storage.blocking) await loadLibrary().catch(() => {});
     return File.#of({ session, comm: opening.given }, options);
   }
 
@@ -122,8 +117,7 @@ export class File extends Group {
   }
 
   static #openSync(source: Exclude<Openable, Blob>, options: OpenOptions): File {
-    if (!wantsNative(options)) return File.#openNow(beginOpen(source, options), options);
-    return File.#of(openNative(readyLibrary(), source, options), options);
+    return File.#openNow(beginOpen(source, options), options);
   }
 
   static #openNow(opening: Opening, options: OpenOptions): File {
@@ -166,7 +160,7 @@ export class File extends Group {
 
   /** What was posted and not flushed yet. */
   get pending(): { readonly requests: number; readonly bytes: number } {
-    return this.#session.log?.pending ?? { requests: 0, bytes: 0 };
+    return this.#session.pending;
   }
 
   /**

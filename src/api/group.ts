@@ -212,11 +212,6 @@ export class Group {
   /** Makes a group; groups on the way to it are made as well. */
   createGroup(path: string): Group {
     this.#collective('createGroup', path);
-    const { direct } = this.#session;
-    if (direct) {
-      direct.createGroup(this.#absolute(checkedPath(path)));
-      return this.group(path);
-    }
     const { parent, name } = this.#place(path);
     const node = this.#session.structure.createGroup(parent, name);
     return new Group(this.#session, this.file, this.#absolute(path), node);
@@ -225,16 +220,8 @@ export class Group {
   /** Makes a dataset; groups on the way to it are made as well. */
   createDataset<const D extends DType>(path: string, options: DatasetOptions<D>): Dataset<D> {
     this.#collective('createDataset', path, { ...options });
-    const { direct } = this.#session;
-    const definition = defineDataset(this.#absolute(checkedPath(path)), options, direct === null);
+    const definition = defineDataset(this.#absolute(checkedPath(path)), options, this.#session.log !== null);
     const { attributes } = options;
-    if (direct) {
-      direct.createDataset(this.#absolute(path), definition.options);
-      const dataset = this.dataset(path) as unknown as Dataset<D>;
-      // The library cannot take a dataset back.
-      if (attributes) describe(dataset[handle], attributes);
-      return dataset;
-    }
     const { parent, name } = this.#place(path);
     const node = definition.create(this.#session, parent, name);
     const dataset = new Dataset<D>(this.#session, this.file, this.#absolute(path), node);
@@ -274,8 +261,6 @@ export class Group {
   createDatatype(path: string, dtype: DType): void {
     this.#collective('createDatatype', path, { dtype });
     checkType(dtype);
-    if (this.#session.direct)
-      throw this.#error('UNSUPPORTED', 'the native connector cannot make committed datatypes', path);
     const { parent, name } = this.#place(path);
     this.#session.structure.createDatatype(parent, name, dtype);
   }
@@ -283,16 +268,11 @@ export class Group {
   createSoftLink(path: string, target: string): void {
     this.#collective('createSoftLink', path, { target });
     if (typeof target !== 'string' || target === '') throw new H5LogError('OPTION', 'a soft link needs a target path');
-    if (this.#session.direct) this.#session.direct.createSoftLink(this.#absolute(checkedPath(path)), target);
-    else this.#link(path, { kind: 'soft', path: this.#session.storedPath(target) }, null);
+    this.#link(path, { kind: 'soft', path: this.#session.storedPath(target) }, null);
   }
 
   createHardLink(path: string, target: string): void {
     this.#collective('createHardLink', path, { target });
-    if (this.#session.direct) {
-      this.#session.direct.createHardLink(this.#absolute(checkedPath(path)), this.#absolute(checkedPath(target)));
-      return;
-    }
     const node = this.#own(this.#session.find(this.#node, checkedPath(target)));
     if (!node) throw this.#error('NOT_FOUND', `there is no ${this.#absolute(target)} to link to`, target);
     this.#link(path, { kind: 'hard', address: node.address }, node);
@@ -303,8 +283,7 @@ export class Group {
     if (typeof file !== 'string' || file === '' || typeof target !== 'string' || target === '') {
       throw new H5LogError('OPTION', 'an external link needs a file and a path in it');
     }
-    if (this.#session.direct) this.#session.direct.createExternalLink(this.#absolute(checkedPath(path)), file, target);
-    else this.#link(path, { kind: 'external', file, path: target }, null);
+    this.#link(path, { kind: 'external', file, path: target }, null);
   }
 
   #link(path: string, target: LinkTarget, node: ObjectNode | null): void {
@@ -315,10 +294,6 @@ export class Group {
   /** Gives what is at `from` the name `to`; data stays where it is. */
   move(from: string, to: string): void {
     this.#collective('move', from, { to });
-    if (this.#session.direct) {
-      this.#session.direct.move(this.#absolute(checkedPath(from)), this.#absolute(checkedPath(to)));
-      return;
-    }
     const { structure } = this.#session;
     const source = this.#existing(from);
     const inside = this.#absolute(to).startsWith(`${this.#absolute(from)}/`);
@@ -333,10 +308,6 @@ export class Group {
   /** Removes a name; an object goes when its last name does. */
   delete(path: string): void {
     this.#collective('delete', path);
-    if (this.#session.direct) {
-      this.#session.direct.delete(this.#absolute(checkedPath(path)));
-      return;
-    }
     const { parent, name } = this.#existing(path);
     this.#session.structure.removeLink(parent, name);
     this.#session.dropped();

@@ -1,17 +1,12 @@
 import type { Communicator } from '../comm/communicator.ts';
-import type { DType } from '../dtype/model.ts';
-import type { DatasetParts } from '../hdf5/graph/dataset-header.ts';
+import type { Codecs } from '../filter/pipeline.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
-import type { Dataspace } from '../hdf5/messages/dataspace.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import type { Names } from '../log/format/names.ts';
-import type { Filter } from '../log/format/properties.ts';
 import type { Log } from '../log/log.ts';
-import type { LogDataset, PostOptions } from '../log/post/dataset.ts';
+import type { LogDataset } from '../log/post/dataset.ts';
+import type { WritableDataset } from '../log/post/writable.ts';
 import type { OrdinaryDataset } from '../log/read/ordinary.ts';
-import type { ReadRequest } from '../log/read/reading.ts';
-import type { Where } from '../space/select.ts';
-import type { Coordinates } from '../space/shape.ts';
 import type { Io } from '../storage/io.ts';
 import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage } from '../storage/storage.ts';
@@ -32,39 +27,7 @@ export interface Found {
   readonly path: string;
 }
 
-/** A dataset whose data another library reads and writes, at once. */
-export interface RegularDataset {
-  readonly parts: DatasetParts;
-  read(where: Where | undefined, request: ReadRequest): unknown;
-  readMany(starts: Coordinates, counts: Coordinates, request: ReadRequest): unknown;
-  write(data: unknown, where: Where | undefined, options: PostOptions | undefined): void;
-  writeMany(data: unknown, starts: Coordinates, counts: Coordinates): void;
-  resize(shape: readonly number[]): void;
-}
-
-export interface NewDatasetOptions {
-  readonly dtype: DType;
-  readonly shape: readonly number[];
-  readonly maxShape: readonly (number | null)[];
-  readonly chunks: readonly number[] | null;
-  readonly filters: readonly Filter[];
-  readonly fill?: unknown;
-}
-
-/** Changes that another library makes, at once. Paths begin at the root. */
-export interface DirectChanges {
-  createGroup(path: string): void;
-  createDataset(path: string, options: NewDatasetOptions): void;
-  createSoftLink(path: string, target: string): void;
-  createHardLink(path: string, target: string): void;
-  createExternalLink(path: string, file: string, target: string): void;
-  move(from: string, to: string): void;
-  delete(path: string): void;
-  setAttribute(path: string, name: string, dtype: DType, space: Dataspace, value: unknown): void;
-  deleteAttribute(path: string, name: string): void;
-}
-
-/** An open file, whichever connector is behind it: what its objects share. */
+/** An open file: what its objects share. */
 export interface FileSession {
   readonly connector: 'log' | 'native';
   readonly storage: ByteStorage;
@@ -73,14 +36,16 @@ export interface FileSession {
   readonly structure: Structure;
   readonly names: Names;
   readonly log: Log | null;
+  /** Filters of the user, for this file. */
+  readonly codecs: Codecs | undefined;
   readonly last: Commit;
   closed: boolean;
   /** Flushes, for posts that find no room. */
   makeRoom: (() => void) | null;
+  /** Ends all flushes that are under way. */
+  finishFlushes: (() => void) | null;
   /** Grows when the structure is another one, so that objects look themselves up again. */
   readonly generation: number;
-  /** null: changes are made in the structure and wait for a commit. */
-  readonly direct: DirectChanges | null;
 
   /** Whether structure has to be loaded before it can be looked at. */
   readonly lazy: boolean;
@@ -107,12 +72,13 @@ export interface FileSession {
   sameCall(call: string, details: () => Readonly<Record<string, unknown>>): void;
   catchUp(): void;
   dropped(): void;
-  beginLog(): Log;
   logDataset(node: ObjectNode, path: string): LogDataset | undefined;
-  /** A dataset that is not in the log, for reads; null where another library has to read it. */
-  ordinary(node: ObjectNode, path: string): OrdinaryDataset | null;
-  /** A dataset that is not in the log; throws if its data cannot be reached. */
-  regular(node: ObjectNode, path: string): RegularDataset;
+  /** A dataset that is not in the log, for reads. */
+  ordinary(node: ObjectNode, path: string): OrdinaryDataset;
+  /** The same for posts, and for reads that see them; undefined where it cannot be changed. */
+  changed(node: ObjectNode, path: string): WritableDataset | undefined;
+  /** What was posted and not flushed yet. */
+  readonly pending: { readonly requests: number; readonly bytes: number };
 
   /** The commit of everything that changed, planned and ready to be written; undefined if nothing changed. */
   commit(): Job<Commit> | undefined;

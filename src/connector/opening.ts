@@ -19,16 +19,12 @@ import {
 import { mustMeanOneRank, OneRank, type Ranks, severalRanks } from './ranks.ts';
 import type { SessionOptions } from './state.ts';
 
-/** Whether the native connector was asked for. Without being asked, an ordinary file is opened with our own structure. */
-export function wantsNative(options: CommonOptions): boolean {
-  return (options?.connector ?? environmentOptions.connector) === 'native';
-}
-
 type Choices = Omit<SessionOptions, keyof Source | 'ranks'>;
 
 /** What the options come to; before anything is taken, because they may be wrong. */
 function choicesOf(options: CreateOptions & OpenOptions, newSubfiles: number | 'node'): Choices {
   return {
+    ordinary: (options.connector ?? environmentOptions.connector) === 'native',
     power: options.durability === 'power',
     asOf: options.asOf,
     external: options.external !== false,

@@ -1,35 +1,29 @@
-import { RegularData } from '#native';
 import { openBeside } from '#platform';
 import { formatError, H5LogError, inObject } from '../base/errors.ts';
 import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
+import type { Codecs } from '../filter/pipeline.ts';
 import { readSuperblock } from '../hdf5/format/superblock.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
 import { loadBelow } from '../hdf5/open.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { type Flushed, flushDone, flushFailed, planFlush, writeFlush } from '../log/flush/flush.ts';
+import { applyLayouts, type TakenPosts, takePosts, updateLayouts } from '../log/flush/ordinary.ts';
 import type { FlushPlan } from '../log/flush/write.ts';
 import { logNames, type Names, plainNames } from '../log/format/names.ts';
 import type { Log } from '../log/log.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
+import { OrdinaryPosts, WritableDataset } from '../log/post/writable.ts';
 import { OrdinaryDataset, type OrdinaryOptions } from '../log/read/ordinary.ts';
 import { VirtualDataset, type VirtualSource } from '../log/read/virtual.ts';
 import { driveSync, type Io, onStorage } from '../storage/io.ts';
 import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage, WriteTarget } from '../storage/storage.ts';
-import type { Commit, Found, RegularDataset } from './file-session.ts';
+import type { Commit, Found } from './file-session.ts';
 import { behind, findIn, type LinkedSession, reach, storedIn, storedPath } from './find.ts';
 import { LinkedFiles, refuse } from './linked.ts';
+import { mixedJob, ordinaryJob } from './ordinary-jobs.ts';
 import type { Ranks } from './ranks.ts';
-import {
-  addLog,
-  commitsOf,
-  createState,
-  type FileState,
-  newestState,
-  openState,
-  readState,
-  type SessionOptions,
-} from './state.ts';
+import { commitsOf, createState, type FileState, newestState, openState, type SessionOptions } from './state.ts';
 
 /** Virtual datasets whose shapes depend on one another. */
 const MAX_NESTED = 16;
@@ -42,20 +36,20 @@ export class Session implements LinkedSession {
   readonly storage: ByteStorage;
   readonly target: WriteTarget | null;
   readonly comm: Communicator;
-  readonly direct = null;
   readonly #options: SessionOptions;
   #state: FileState;
   names: Names = plainNames;
   closed = false;
   /** Flushes, for posts that find the buffer full. */
   makeRoom: (() => void) | null = null;
+  /** Ends all flushes that are under way. */
+  finishFlushes: (() => void) | null = null;
   /** Grows when a reader moves to a newer state, so that objects look themselves up again. */
   generation = 0;
   last: Commit;
   #next: number;
   /** For `storage: 'mpi-io'`. */
   #collectiveFile: CollectiveFile | null = null;
-  #regular: RegularData | null = null;
   /** Files with data of this one, by name. */
   readonly #others = new Map<string, ByteStorage>();
   /** Files that links and virtual datasets name, and whether this is one of them. */
@@ -65,8 +59,10 @@ export class Session implements LinkedSession {
   #ordinary = new WeakMap<ObjectNode, OrdinaryDataset>();
   /** What was loaded on demand, by path, and how deep: the same is loaded of a newer state. */
   readonly #loaded = new Map<string, number>();
-  /** Counts changes of the file, for caches of the library that reads regular datasets. */
-  #changes = 0;
+  /** What was posted to ordinary datasets. */
+  readonly posts: OrdinaryPosts;
+  /** Flushes of an ordinary file that have not been planned yet. */
+  #unplanned = 0;
 
   private constructor(options: SessionOptions, state: FileState, linked?: LinkedFiles) {
     this.#linked = linked ?? new LinkedFiles();
@@ -76,8 +72,10 @@ export class Session implements LinkedSession {
     this.comm = options.ranks.comm;
     this.#options = options;
     this.#state = state;
+    this.posts = new OrdinaryPosts(options.log);
+    this.posts.makeRoom = () => this.makeRoom?.();
     this.last = state.last;
-    this.#next = state.next;
+    this.#next = Math.max(1, state.next);
     this.#use(state);
     if (options.mpiIo && this.log && this.target)
       this.#collectiveFile = options.ranks.openCollectiveFile(this.log, options);
@@ -114,7 +112,9 @@ export class Session implements LinkedSession {
         .split('/')
         .map((name) => names.shownInside(name))
         .join('/');
+    if (this.storage.blocking && this.target) structure.beforeChange = () => this.#finishUnplanned();
     structure.paths = { stored: (path) => this.storedPath(path), shown };
+    this.posts.besideLog = log !== null;
     if (!log) return;
     log.log.makeRoom = () => this.makeRoom?.();
     if (!log.isBehind) log.log.committed(false);
@@ -135,6 +135,10 @@ export class Session implements LinkedSession {
   /** null for a file without a log. */
   get log(): Log | null {
     return this.#state.log?.log ?? null;
+  }
+
+  get codecs(): Codecs | undefined {
+    return this.#options.log.codecs;
   }
 
   get #ranks(): Ranks {
@@ -229,14 +233,6 @@ export class Session implements LinkedSession {
     return this.log ? this.now(this.log.dataset(node, path)) : undefined;
   }
 
-  /** The log, begun if the file has none yet. */
-  beginLog(): Log {
-    if (this.log) return this.log;
-    const log = addLog(this.#options, this.structure, this.#state.committer);
-    this.#use({ ...this.#state, last: this.last, next: this.#next, log });
-    return log.log;
-  }
-
   /** A dataset may have been deleted: the next flush then rewrites the tables in which others refer to its entries. */
   dropped(): void {
     const { log } = this;
@@ -249,24 +245,41 @@ export class Session implements LinkedSession {
   ordinary(node: ObjectNode, path: string): OrdinaryDataset {
     const known = this.#ordinary.get(node);
     if (known) return known;
-    const options = { codecs: this.#options.log.codecs, open: (name: string) => this.#open(name) };
-    const isVirtual = this.structure.dataset(node).layout?.kind === 'virtual';
-    const dataset = isVirtual
-      ? this.#virtual(node, path, options)
-      : new OrdinaryDataset(this.structure, node, path, options);
+    const isVirtual = this.#isVirtual(node);
+    const dataset = isVirtual ? this.#virtual(node, path) : this.#openOrdinary(node, path);
     // A source in this file may grow.
     if (!isVirtual || !this.target) this.#ordinary.set(node, dataset);
     return dataset;
   }
 
-  #virtual(node: ObjectNode, path: string, options: OrdinaryOptions): VirtualDataset {
+  #isVirtual(node: ObjectNode): boolean {
+    return this.structure.dataset(node).layout?.kind === 'virtual';
+  }
+
+  get #readOptions(): OrdinaryOptions {
+    return { codecs: this.codecs, open: (name: string) => this.#open(name) };
+  }
+
+  #openOrdinary(node: ObjectNode, path: string): OrdinaryDataset {
+    return new OrdinaryDataset(this.structure, node, path, this.#readOptions);
+  }
+
+  changed(node: ObjectNode, path: string): WritableDataset | undefined {
+    if (!this.target || this.comm.size > 1) return undefined;
+    const { posts, structure } = this;
+    const known = posts.dataset(node);
+    if (known || this.#isVirtual(node)) return known;
+    return posts.add(new WritableDataset(posts, structure, () => this.#openOrdinary(node, path)));
+  }
+
+  #virtual(node: ObjectNode, path: string): VirtualDataset {
     const files = this.#linked;
     // Their shapes may depend on one another.
     if (files.nested >= MAX_NESTED) throw formatError('virtual datasets lead to one another without end');
     files.nested++;
     try {
       const source = (file: string, name: string) => this.#source(file, name);
-      return this.now(VirtualDataset.open(this.structure, node, path, { ...options, source }));
+      return this.now(VirtualDataset.open(this.structure, node, path, { ...this.#readOptions, source }));
     } catch (error) {
       throw inObject(error, path);
     } finally {
@@ -294,48 +307,46 @@ export class Session implements LinkedSession {
     return found;
   }
 
-  /** A dataset of ordinary HDF5, which another library reads and writes. */
-  regular(node: ObjectNode, path: string): RegularDataset {
-    const changes = (): number => this.#changes;
-    this.#regular ??= new RegularData({
-      source: this.#options.path ?? this.storage,
-      get stamp() {
-        return changes();
-      },
-      storedPath: (given) => this.storedPath(given),
-      lend: (work) => this.#lend(work),
-    });
-    return this.#regular.dataset(node, path);
-  }
-
-  /** Lets another library change the file: what is pending is committed before, and everything is read again after. */
-  #lend<T>(work: () => T): T {
-    this.writable();
-    if (this.comm.size > 1)
-      throw new H5LogError('UNSUPPORTED', 'several ranks can only read the data of ordinary datasets');
-    this.makeRoom?.();
-    this.now(this.finish());
-    try {
-      return work();
-    } finally {
-      this.#use(this.now(readState(this.#options)));
-      this.#changes++;
-      this.generation++;
-    }
-  }
-
   // ---------------------------------------------------------------- commits
 
-  /** The commit of everything that changed, planned and ready to be written; undefined if nothing changed. */
+  /** What was posted and not flushed yet. */
+  get pending(): { readonly requests: number; readonly bytes: number } {
+    const [ordinary, logged] = [this.posts.pending, this.log?.pending];
+    return {
+      requests: ordinary.requests + (logged?.requests ?? 0),
+      bytes: ordinary.bytes + (logged?.bytes ?? 0),
+    };
+  }
+
+  /** The commit of everything that changed, ready to be written; undefined if nothing changed. */
   commit(): Job<Commit> | undefined {
     this.writable();
     const { log, comm } = this;
-    if (!log) return this.#commitStructure();
+    if (!log) return this.#ordinaryJob();
+    const taken = takePosts(this.posts);
+    if (taken) return this.#mixedJob(log, taken);
     const plan = planFlush(log, comm, this.#next, Date.now());
     if (plan) return this.#flushJob(log, plan, this.#next++);
     // The caller gets the last commit, whose bytes in subfiles are not counted yet if an earlier session made it.
     if (log.hasSubfiles) this.commits();
     return undefined;
+  }
+
+  /** The flush of a log in whose file ordinary datasets change as well. Their data is put together now and held in memory. */
+  #mixedJob(log: Log, taken: TakenPosts): Job<Commit> {
+    const { structure, posts } = this;
+    return mixedJob(posts, taken, (to) => {
+      const updated = this.now(updateLayouts(taken, to(structure)));
+      const undo = applyLayouts(structure, updated);
+      try {
+        const plan = planFlush(log, this.comm, this.#next, Date.now());
+        if (!plan) throw new TypeError('posts that change nothing');
+        return { updated, undo, flush: this.#flushJob(log, plan, this.#next++) };
+      } catch (error) {
+        undo();
+        throw error;
+      }
+    });
   }
 
   #flushJob(log: Log, plan: FlushPlan, sequence: number): Job<Commit> {
@@ -362,32 +373,46 @@ export class Session implements LinkedSession {
     return { start, done, failed };
   }
 
-  /** Of a file without a log: structure alone. */
-  #commitStructure(): Job<Commit> | undefined {
+  /**
+   * Of a file without a log. A change of the structure while the job waits to be planned belongs to the next commit, and so it waits
+   * where the storage can block.
+   */
+  #ordinaryJob(): Job<Commit> | undefined {
+    const { posts } = this;
     const { committer } = this.#state;
-    if (!committer?.pending) return undefined;
+    const taken = takePosts(posts);
+    if (!committer || (!taken && !committer.pending)) return undefined;
     const sequence = this.#next++;
-    const planned = committer.plan();
-    const commit = { sequence, time: new Date(), bytes: planned.bytes, requests: 0 };
-    const start = function* (): Io<Commit> {
-      yield* committer.write(planned);
-      return commit;
-    };
-    const failed = (_error: unknown, overtaken: boolean): void => {
-      this.#next = Math.min(this.#next, sequence);
-      committer.undo(planned, !overtaken);
-    };
-    return { start, done: () => this.#committed(commit), failed };
+    this.#unplanned++;
+    return ordinaryJob(committer, posts, taken, sequence, {
+      planned: () => {
+        this.#unplanned--;
+      },
+      done: (commit) => this.#committed(commit),
+      failed: () => {
+        this.#next = Math.min(this.#next, sequence);
+      },
+    });
+  }
+
+  #finishUnplanned(): void {
+    if (this.#unplanned === 0) return;
+    try {
+      this.finishFlushes?.();
+    } catch {
+      // Whoever asked for the flush is told: nothing is waiting any more.
+    }
   }
 
   #committed(commit: Commit): void {
     this.last = commit;
-    this.#changes++;
   }
 
   commits(): Commit[] {
     this.catchUp();
-    const list = this.log ? commitsOf(this.log) : [];
+    // Only the last state of an ordinary file can be opened.
+    if (!this.log) return [this.last];
+    const list = commitsOf(this.log);
     const newest = list[list.length - 1];
     if (newest?.sequence === this.last.sequence) this.last = newest;
     else if (newest && newest.sequence < this.last.sequence) list.push(this.last);
@@ -401,7 +426,7 @@ export class Session implements LinkedSession {
     if (!this.onAnyRank(isNew)) return others;
     this.#use(yield* newestState(this.#options, this.#state));
     for (const [path, depth] of this.#loaded) yield* this.load(path, depth);
-    this.#changes++;
+    if (!this.log) this.last = { sequence: this.last.sequence + 1, time: new Date(), bytes: 0, requests: 0 };
     this.generation++;
     return true;
   }
@@ -425,7 +450,6 @@ export class Session implements LinkedSession {
 
   /** Cuts the file to size; the caller closes the storages. */
   *finish(): Io<void> {
-    this.#regular?.close();
     this.#collectiveFile?.close();
     this.#collectiveFile = null;
     for (const store of this.log?.stores ?? []) {

@@ -1,4 +1,3 @@
-import { rawReferences } from '#native';
 import { formatError, H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
@@ -33,6 +32,8 @@ export interface SessionOptions extends Source {
   readonly log: LogOptions;
   /** Open the state of that commit. */
   readonly asOf?: number | undefined;
+  /** Ordinary HDF5 is asked for: a new file without a log, or one that exists as if it had none. */
+  readonly ordinary: boolean;
   /** Whether files may be opened that this one names. */
   readonly external: boolean;
   /** Load structure on demand, where calls that look at it cannot wait for it. */
@@ -68,6 +69,7 @@ const NO_COMMIT: Pick<Commit, 'bytes' | 'requests'> = { bytes: 0, requests: 0 };
 
 /** Makes a new file, with its first commit written and under its final name. */
 export function* createState(options: SessionOptions): Io<FileState> {
+  if (options.ordinary) return yield* ordinaryState(options);
   const { ranks, subfiles, newSubfiles, power } = options;
   const made =
     newSubfiles === 0 || !subfiles ? null : yield* createSubfiles({ ...storeOptions(options), subfiles }, newSubfiles);
@@ -87,13 +89,38 @@ export function* createState(options: SessionOptions): Io<FileState> {
   return (state ?? joined) as FileState;
 }
 
-/** On rank 0: writes the first commit. */
-function* firstState(options: SessionOptions, made: NewSubfiles | null): Io<FileState> {
+/** A new file without a log. */
+function* ordinaryState(options: SessionOptions): Io<FileState> {
+  const { ranks, newSubfiles, target, power } = options;
+  if (ranks.comm.size > 1)
+    throw new H5LogError('UNSUPPORTED', 'ordinary HDF5 is written by one rank; several write a log');
+  if (newSubfiles !== 0) throw new H5LogError('OPTION', 'an ordinary file has no subfiles; a log can have them');
+  const { structure, committer, superblock } = yield* emptyFile(options);
+  yield* committer.write(committer.plan());
+  target?.publish(power);
+  return {
+    structure,
+    committer,
+    log: null,
+    last: { sequence: 0, time: new Date(), ...NO_COMMIT },
+    next: 0,
+    superblock,
+  };
+}
+
+function* emptyFile(
+  options: SessionOptions,
+): Io<{ structure: Structure; committer: Committer; superblock: Uint8Array }> {
   // A new file is empty. To truncate it once more would make ext4 write all of its data to the disk at close.
   if ((yield { op: 'size' }) > 0) yield { op: 'truncate', size: 0 };
   const structure = newStructure();
   const empty = { base: 0, end: SUPERBLOCK_SIZE, bytes: new Uint8Array(0) };
-  const committer = new Committer(structure, appenderOf(options, empty), null);
+  return { structure, committer: new Committer(structure, appenderOf(options, empty), null), superblock: empty.bytes };
+}
+
+/** On rank 0: writes the first commit. */
+function* firstState(options: SessionOptions, made: NewSubfiles | null): Io<FileState> {
+  const { structure, committer, superblock } = yield* emptyFile(options);
   const counts = { ...NO_LOG, config: made ? CONFIG.subfiling : 0, subfiles: made?.count ?? 1 };
   beginLog(structure, counts, made?.token ?? newToken());
   const log = newLog(options, structure, mainStore(options, structure, committer, counts), made);
@@ -105,7 +132,7 @@ function* firstState(options: SessionOptions, made: NewSubfiles | null): Io<File
   if (ranks.comm.size > 1) log.isBehind = true;
   target?.publish(power);
   const last = { sequence: 0, time: new Date(flushed.time), bytes: flushed.bytes, requests: 0 };
-  return { structure, committer, log, last, next: 1, superblock: empty.bytes };
+  return { structure, committer, log, last, next: 1, superblock };
 }
 
 /** On the other ranks: opens what rank 0 has made. */
@@ -121,12 +148,6 @@ function* joinedState(options: SessionOptions, made: NewSubfiles | null): Io<Fil
 
 function newLog(options: SessionOptions, structure: Structure, main: LogStore, made: NewSubfiles | null): OpenLog {
   return made ? made.open(structure, main) : OpenLog.plain(structure, main, storeOptions(options));
-}
-
-/** Begins a log in a file that has none. */
-export function addLog(options: SessionOptions, structure: Structure, committer: Committer | null): OpenLog {
-  beginLog(structure, NO_LOG, newToken());
-  return OpenLog.plain(structure, mainStore(options, structure, committer, NO_LOG), storeOptions(options));
 }
 
 // ---------------------------------------------------------------- a file that exists
@@ -177,7 +198,7 @@ function continues(known: FileState, { log, last }: FileState): boolean {
  * Opens the newest state, or the one whose root group is at `root`. `known` is an earlier state that the file still contains.
  * Collective calls come between work that may fail.
  */
-export function* readState(options: SessionOptions, root?: number, known?: FileState): Io<FileState> {
+function* readState(options: SessionOptions, root?: number, known?: FileState): Io<FileState> {
   const { ranks, target } = options;
   const found = yield* ranks.collectiveIo(readStructure(options, root, known?.structure));
   const { counts } = found;
@@ -195,11 +216,14 @@ function* readStructure(options: SessionOptions, root?: number, known?: Structur
   const { structure, superblock, extension } = opened;
   let committer: Committer | null = null;
   if (target) {
-    yield* prepareWriting(opened, rawReferences);
+    yield* prepareWriting(opened);
     if (ranks.leads) committer = new Committer(structure, appenderOf(options, superblock), extension);
   } else if (!storage.blocking)
     yield* options.lazy ? loadBelow(structure, structure.root, 0, true) : loadEverything(structure);
-  const counts = yield* readCounts(structure);
+  const found = yield* readCounts(structure);
+  if (found && options.ordinary && target)
+    throw new H5LogError('UNSUPPORTED', "a log can only be read with connector: 'native', which does not see it");
+  const counts = options.ordinary ? undefined : found;
   if (!counts && target && ranks.comm.size > 1)
     throw new H5LogError('UNSUPPORTED', 'a file without a log can only be read by several ranks');
   return { structure, committer, counts, superblock: superblock.bytes };

@@ -13,7 +13,7 @@ import { ObjectLoader } from './graph/object-loader.ts';
 import { HeaderMessage, ObjectNode } from './graph/object-node.ts';
 import type { ObjectTree } from './graph/object-tree.ts';
 import { trackReferences } from './graph/references.ts';
-import type { RawReferences } from './layouts/raw-references.ts';
+import { rawReferences } from './layouts/raw-references.ts';
 import { parseLayout } from './messages/layout.ts';
 import * as MESSAGE from './messages/message-types.ts';
 import { type RawMessage, readHeader } from './read/object-header.ts';
@@ -151,9 +151,9 @@ function* loadMappings({ heap, loader }: Structure, node: ObjectNode): Io<void> 
 
 /**
  * Makes a structure ready for changes: finds out which messages hold the addresses of which objects, and which objects must not
- * move. `rawReferences` finds references in raw data.
+ * move.
  */
-export function* prepareWriting(opened: OpenedStructure, rawReferences: RawReferences): Io<void> {
+export function* prepareWriting(opened: OpenedStructure): Io<void> {
   const { structure, superblock } = opened;
   const { loader, heap, root } = structure;
   refuseWriting(superblock);

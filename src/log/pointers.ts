@@ -4,8 +4,8 @@ import { containsReference } from '../dtype/describe.ts';
 import { readAddress } from '../dtype/heap-ids.ts';
 import type { DType } from '../dtype/model.ts';
 import { putU64 } from '../hdf5/format/byte-writer.ts';
-import { GlobalHeap, type HeapLookup } from '../hdf5/format/global-heap.ts';
-import { PENDING, PendingHeap, takeContents } from '../hdf5/format/pending-heap.ts';
+import { GlobalHeap } from '../hdf5/format/global-heap.ts';
+import { PENDING, PendingHeap, pendingContents, takeContents } from '../hdf5/format/pending-heap.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { setPlainAttribute } from '../hdf5/write/attributes.ts';
@@ -116,14 +116,7 @@ export class Pointers {
 
   /** What some elements point to. `heaps` are those of posts. */
   *resolver(dtype: DType, bytes: Uint8Array, count: number, heaps: readonly PendingHeap[] = []): Io<Resolver> {
-    const pending: HeapLookup | undefined =
-      heaps.length === 0
-        ? undefined
-        : (address, index) => {
-            if (address < PENDING) return undefined;
-            for (const heap of heaps) if (address < PENDING + heap.next) return heap.get(address, index);
-            return undefined;
-          };
+    const pending = heaps.length === 0 ? undefined : pendingContents(heaps);
     const heap = yield* this.heap.lookup(dtype, bytes, count, pending);
     if (!containsReference(dtype)) return { heap, path: () => '' };
     // Finding paths takes I/O, so a first pass of decoding only collects the numbers.

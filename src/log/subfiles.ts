@@ -1,4 +1,3 @@
-import { rawReferences } from '#native';
 import { hostName } from '#platform';
 import { addContext, formatError, H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
@@ -125,7 +124,7 @@ export function* openSubfile(store: LogStore, opening: SubfileOpening, power: bo
 
   function* open(): Io<void> {
     const opened = yield* openStructure(opening.state?.root);
-    yield* prepareWriting(opened, rawReferences);
+    yield* prepareWriting(opened);
     const { structure, superblock, extension } = opened;
     const counts = yield* readCounts(structure);
     if (!counts) throw formatError('the counts of the log are missing');

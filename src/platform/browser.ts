@@ -31,13 +31,11 @@ export function remoteUrl(source: string | URL): string | undefined {
 
 export {
   needsPath as createTarget,
-  needsPath as joinTarget,
   needsPath as linkedFile,
   needsPath as nodeStorage,
   needsPath as openBeside,
   needsPath as openSource,
   needsPath as openTarget,
-  needsPath as pathOf,
   needsPath as openForReading,
   needsPath as realFile,
   needsPath as subfilesOf,

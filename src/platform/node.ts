@@ -5,7 +5,6 @@ import { readEnvironment } from './environment.ts';
 export {
   createSource,
   createTarget,
-  joinTarget,
   linkedFile,
   openBeside,
   openForReading,
@@ -14,7 +13,7 @@ export {
 } from '../storage/node/create.ts';
 export { registerExitHooks } from '../storage/node/exit.ts';
 export { nodeStorage } from '../storage/node/file.ts';
-export { pathOf, realFile } from '../storage/node/path.ts';
+export { realFile } from '../storage/node/path.ts';
 export { subfilesOf } from '../storage/node/subfiles.ts';
 
 /** The URL of a file on a server; undefined for one of this machine. */

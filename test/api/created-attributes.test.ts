@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { File, isH5LogError } from 'h5log';
 import { describe, expect, test } from 'vitest';
-import 'h5log/native';
 import { temporaryDirectory } from '../temporary.ts';
 
 describe.each(['log', 'native'] as const)('attributes given to createDataset (%s)', (connector) => {

@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import { File, T } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
-import 'h5log/native';
 import { temporaryDirectory } from '../temporary.ts';
 import { thrown } from './refusal.ts';
 

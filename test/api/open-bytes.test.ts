@@ -62,7 +62,7 @@ test('what is neither bytes nor a storage is refused with a list of what can be 
   }
 });
 
-test('ordinary HDF5 in bytes is read through h5wasm', async () => {
+test('ordinary HDF5 in bytes is read', async () => {
   const storage = memoryStorage();
   const made = await File.create(storage, { connector: 'native' });
   made.createDataset('y', { dtype: 'float32', shape: [2] }).write([0.5, 1.5]);

@@ -5,7 +5,6 @@ import { memoryStorage } from 'h5log/storage';
 import { runThreads } from 'h5log/threads';
 import { list } from 'h5log/tools';
 import { describe, expect, test } from 'vitest';
-import 'h5log/native';
 import { temporaryDirectory } from '../temporary.ts';
 import { refusal } from './refusal.ts';
 

@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import { type Dataset, type DType, File, type H5LogError, isH5LogError, select, T, type Where } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
-import 'h5log/native';
 import { count } from '../counts.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';

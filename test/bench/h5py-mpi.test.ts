@@ -7,7 +7,6 @@ import { type Checked, FileReader } from '../../src/bench/e3sm-files.ts';
 import { planFiles } from '../../src/bench/e3sm-plan.ts';
 import { solo } from '../../src/comm/solo.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import 'h5log/native';
 
 const lacks = await mpiLacks();
 if (lacks !== undefined) process.stdout.write(`skipped: E3SM with parallel HDF5 (${lacks})\n`);

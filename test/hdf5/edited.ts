@@ -1,5 +1,4 @@
 import { SUPERBLOCK_SIZE } from '../../src/hdf5/format/superblock.ts';
-import { rawReferences } from '../../src/hdf5/layouts/raw-references.ts';
 import { newStructure, openStructure, prepareWriting } from '../../src/hdf5/open.ts';
 import { Appender } from '../../src/hdf5/write/appender.ts';
 import { Committer } from '../../src/hdf5/write/commit.ts';
@@ -29,7 +28,7 @@ export class Edited {
   static open(bytes: Uint8Array): Edited {
     const storage = memoryStorage(bytes);
     const opened = driveSync(storage, openStructure());
-    driveSync(storage, prepareWriting(opened, rawReferences));
+    driveSync(storage, prepareWriting(opened));
     const appender = new Appender({ name: 'memory', superblock: opened.superblock, power: false });
     return new Edited(storage, opened.structure, new Committer(opened.structure, appender, opened.extension));
   }

@@ -5,7 +5,6 @@ import { SUPERBLOCK_SIZE } from '../../src/hdf5/format/superblock.ts';
 import { FileExtent, type ObjectNode } from '../../src/hdf5/graph/object-node.ts';
 import type { ChunkEntry } from '../../src/hdf5/layouts/chunks/chunk-index.ts';
 import { contiguous, type NewDataset } from '../../src/hdf5/layouts/new-dataset.ts';
-import { rawReferences } from '../../src/hdf5/layouts/raw-references.ts';
 import type { Dataspace } from '../../src/hdf5/messages/dataspace.ts';
 import type { FilterEntry } from '../../src/hdf5/messages/filter-pipeline.ts';
 import { newStructure, openStructure, prepareWriting } from '../../src/hdf5/open.ts';
@@ -56,7 +55,7 @@ export class Draft {
     const storage = nodeStorage(path, 'r+');
     try {
       const opened = driveSync(storage, openStructure());
-      driveSync(storage, prepareWriting(opened, rawReferences));
+      driveSync(storage, prepareWriting(opened));
       const appender = new Appender({ name: path, superblock: opened.superblock, power: false });
       return new Draft(storage, opened.structure, new Committer(opened.structure, appender, opened.extension));
     } catch (error) {

@@ -2,13 +2,9 @@ import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { File } from '../../src/api/file.ts';
-import * as absent from '../../src/connector/native/absent.ts';
 import { T } from '../../src/dtype/construct.ts';
 import { unallocated } from '../../src/hdf5/layouts/new-dataset.ts';
 import { SCALAR_SPACE, simpleSpace } from '../../src/hdf5/messages/dataspace.ts';
-import { openStructure, prepareWriting } from '../../src/hdf5/open.ts';
-import { driveSync } from '../../src/storage/io.ts';
-import { nodeStorage } from '../../src/storage/node/file.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { h5pyDescribe } from './describe.ts';
@@ -159,18 +155,6 @@ withOracle('python', 'changes that are refused', () => {
     again.attribute('/', 'new', 'int32', SCALAR_SPACE, 1);
     again.close();
     expect(h5pyDescribe(path)['/refs']?.dataset?.values).toEqual(['/target', '/target']);
-  });
-
-  test('without the native connector, as in a page: nothing may move, and the error says what to import', () => {
-    const path = copyOf('contiguous-earliest');
-    const storage = nodeStorage(path, 'r');
-    const opened = driveSync(storage, openStructure());
-    driveSync(storage, prepareWriting(opened, absent.rawReferences));
-    const { structure } = opened;
-    expect(() => structure.createGroup(structure.root, 'new')).toThrow(
-      expect.objectContaining({ code: 'UNSUPPORTED', message: expect.stringContaining('h5log/native') }),
-    );
-    storage.blocking?.close();
   });
 
   test('through File: refused, and nothing is written', async () => {

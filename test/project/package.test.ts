@@ -6,7 +6,7 @@ import { root } from '../../scripts/root.ts';
 
 interface Package {
   readonly type: string;
-  readonly sideEffects: readonly string[];
+  readonly sideEffects: boolean;
   readonly bin: Readonly<Record<string, string>>;
   readonly files: readonly string[];
   readonly engines: Readonly<Record<string, string>>;
@@ -29,9 +29,9 @@ describe('package.json', () => {
     expect(manifest.bundleDependencies ?? []).toEqual([]);
   });
 
-  test('has h5wasm and koffi as optional peers, and no other', () => {
-    expect(Object.keys(manifest.peerDependencies)).toEqual(['h5wasm', 'koffi']);
-    expect(manifest.peerDependenciesMeta).toEqual({ h5wasm: { optional: true }, koffi: { optional: true } });
+  test('has koffi as an optional peer, and no other', () => {
+    expect(Object.keys(manifest.peerDependencies)).toEqual(['koffi']);
+    expect(manifest.peerDependenciesMeta).toEqual({ koffi: { optional: true } });
   });
 
   test('exports these entry points', () => {
@@ -43,7 +43,6 @@ describe('package.json', () => {
         './storage': entry('storage', everywhere('storage')),
         './threads': entry('threads', onlyNode('threads')),
         './tools': entry('tools', onlyNode('tools')),
-        './native': entry('native', everywhere('native')),
         './package.json': './package.json',
       }),
     );
@@ -53,7 +52,7 @@ describe('package.json', () => {
     expect(manifest.bin).toEqual({ h5log: 'dist/node/cli.js' });
   });
 
-  test('chooses platform and native connector of the sources by condition', () => {
+  test('chooses the platform of the sources by condition', () => {
     expect(JSON.stringify(manifest.imports)).toBe(
       JSON.stringify({
         '#platform': {
@@ -64,25 +63,13 @@ describe('package.json', () => {
             default: './dist/types/platform/browser.d.ts',
           },
         },
-        '#native': {
-          'h5log-source': {
-            browser: './src/connector/native/absent.ts',
-            default: './src/connector/native/engine.ts',
-          },
-          types: {
-            browser: './dist/types/connector/native/absent.d.ts',
-            node: './dist/types/connector/native/engine.d.ts',
-            default: './dist/types/connector/native/absent.d.ts',
-          },
-        },
       }),
     );
   });
 
-  test('is ESM without side effects but for h5log/native, for Node 20.19 and up, and ships sources, documents and examples', () => {
+  test('is ESM without side effects, for Node 20.19 and up, and ships sources, documents and examples', () => {
     expect(manifest.type).toBe('module');
-    // Importing that one loads h5wasm: a bundler must not drop the import because it takes no name from it.
-    expect(manifest.sideEffects).toEqual(['./dist/browser/native.js', './dist/node/native.js', './src/native.ts']);
+    expect(manifest.sideEffects).toBe(false);
     expect(manifest.engines).toEqual({ node: '>=20.19' });
     expect(manifest.files).toEqual(expect.arrayContaining(['dist', 'src', 'docs', 'examples']));
   });

@@ -172,6 +172,15 @@ export function takeContents(
 
 const NOTHING = new Uint8Array(0);
 
+/** Finds what temporary ids stand for; heaps in the order of their numbers. */
+export function pendingContents(heaps: readonly PendingHeap[]): HeapLookup {
+  return (address, index) => {
+    if (address < PENDING) return undefined;
+    for (const heap of heaps) if (address < PENDING + heap.next) return heap.get(address, index);
+    return undefined;
+  };
+}
+
 /** How temporary ids become those of a file. */
 interface Placing {
   /** The address of the object that a number stands for. */

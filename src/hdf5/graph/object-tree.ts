@@ -5,7 +5,7 @@ import { containsReference } from '../../dtype/describe.ts';
 import type { DType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
 import { ChunkCache } from '../format/file-bytes.ts';
-import { GlobalHeap } from '../format/global-heap.ts';
+import { GlobalHeap, type HeapLookup } from '../format/global-heap.ts';
 import { type AttributeParts, attributeParts, readAttribute } from './attribute-value.ts';
 import { type DatasetParts, datasetParts } from './dataset-header.ts';
 import { addressOf, type ObjectLoader } from './object-loader.ts';
@@ -115,9 +115,9 @@ export class ObjectTree {
     );
   }
 
-  /** What some elements refer to: reads the heap collections they need, and finds the paths of objects. */
-  *resolver(dtype: DType, bytes: Uint8Array, count: number): Io<Resolver> {
-    const heap = yield* this.heap.lookup(dtype, bytes, count);
+  /** What some elements refer to: reads the heap collections they need, and finds the paths of objects. `pending`: see GlobalHeap.lookup. */
+  *resolver(dtype: DType, bytes: Uint8Array, count: number, pending?: HeapLookup): Io<Resolver> {
+    const heap = yield* this.heap.lookup(dtype, bytes, count, pending);
     if (!containsReference(dtype)) return { heap, path: () => '' };
     // Finding paths takes I/O, so a first pass of decoding only collects the addresses.
     const wanted = new Set<number>();

@@ -15,7 +15,7 @@ import * as MESSAGE_FLAG from '../messages/message-flags.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 import { encodeSharedObject, SHARED_ADDRESS_AT } from '../read/shared-messages.ts';
 import { buildChunkIndex, type ChunkEntry } from './chunks/chunk-index.ts';
-import type { ChunkTree } from './chunks/chunk-tree.ts';
+import { ChunkTree } from './chunks/chunk-tree.ts';
 import type { Slot } from './external.ts';
 import { encodeMappings, type Mapping } from './virtual.ts';
 
@@ -205,6 +205,20 @@ export function chunkedByTree(
       const bytes = encodeLayout(layout);
       const targets = [{ at: layoutAddressAt(layout, bytes.length), target: tree.extent }];
       return { draft: draftLayout(bytes, { targets }), extents: [...data, tree.extent] };
+    },
+  };
+}
+
+/** Chunks of which there are none yet; they get an index with the first of them. */
+export function chunkedLater(chunk: readonly number[]): NewLayout {
+  return {
+    kind: 'chunked',
+    allocation: 'incremental',
+    draft: ({ space, elementSize, filtered }) => {
+      const maxShape = space.kind === 'simple' ? space.maxShape : [];
+      const layout = ChunkTree.empty({ maxShape, chunk, elementSize, filtered }).layout(chunk, elementSize);
+      const unallocatedIndex: Layout = { ...layout, index: { ...layout.index, address: UNDEFINED } };
+      return { draft: draftLayout(encodeLayout(unallocatedIndex)), extents: [] };
     },
   };
 }

@@ -16,8 +16,6 @@ import { walkBtree1 } from '../read/btree.ts';
 /** The most bytes of raw data that are searched for references. */
 const MOST_BYTES = 256 * 2 ** 20;
 
-export type RawReferences = typeof rawReferences;
-
 /** The addresses of objects that a dataset's raw data refers to, or why they cannot be found out. */
 export function* rawReferences(
   file: FileBytes,

@@ -3,12 +3,13 @@
 import { H5LogError } from '../../base/errors.ts';
 import { HeaderMessage, moveToFirstChunk, type ObjectNode, removeMessage } from '../graph/object-node.ts';
 import { addReferrer, removeReferrer, setReferences } from '../graph/references.ts';
-import { draftDataset, type MessageDraft, type NewDataset } from '../layouts/new-dataset.ts';
+import { draftDataset, type MessageDraft, type NewDataset, type NewLayout } from '../layouts/new-dataset.ts';
 import { renameAttributeMessage } from '../messages/attribute.ts';
+import { type Dataspace, encodeDataspace } from '../messages/dataspace.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
 import * as MESSAGE_FLAG from '../messages/message-flags.ts';
 import * as MESSAGE from '../messages/message-types.ts';
-import type { Structure } from './structure.ts';
+import { checkMessageSize, type Structure } from './structure.ts';
 
 /** Gives a link another name, or a soft link another path. It keeps its creation order. */
 export function renameLink(
@@ -86,6 +87,51 @@ export function rewriteDataset(
   structure.markDirty(node);
   for (const draft of drafts) if (draft.type !== MESSAGE.datatype) putMessage(structure, node, draft);
   for (const extent of extents) structure.extents.add(extent);
+}
+
+/** What changes in the header of a dataset when its data does. */
+interface DataChange {
+  readonly space: Dataspace;
+  /** null: as it is. */
+  readonly layout: NewLayout | null;
+}
+
+/** Gives a dataset another shape and another layout; the returned function puts back what there was. */
+export function changeData(structure: Structure, node: ObjectNode, { space, layout }: DataChange): () => void {
+  const { type, filters, space: oldSpace } = structure.dataset(node);
+  structure.markDirty(node);
+  const before = [MESSAGE.dataspace, MESSAGE.layout].flatMap((kind) => {
+    const message = node.message(kind);
+    return message ? [{ kind, bytes: message.content.slice() }] : [];
+  });
+  if (!sameSpace(oldSpace, space))
+    putMessage(structure, node, { type: MESSAGE.dataspace, flags: 0, bytes: encodeDataspace(space) });
+  let external: HeaderMessage | undefined;
+  if (layout) {
+    const context = { space, elementSize: type.size, filtered: filters.length > 0, fanout: structure.chunkFanout };
+    const { draft, extents } = layout.draft(context);
+    checkMessageSize(draft.bytes, 'the layout');
+    putMessage(structure, node, draft);
+    for (const extent of extents) structure.extents.add(extent);
+    external = node.message(MESSAGE.externalFiles);
+    if (external) dropMessage(node, external);
+  }
+  return () => {
+    for (const { kind, bytes } of before) replaceMessage(structure, node, kind, bytes);
+    if (!external) return;
+    node.otherMessages.push(external);
+    node.firstChunk.add(external);
+  };
+}
+
+function sameSpace(a: Dataspace, b: Dataspace): boolean {
+  if (a.kind !== 'simple' || b.kind !== 'simple') return a.kind === b.kind;
+  return a.shape.every((size, d) => size === b.shape[d]);
+}
+
+function dropMessage(node: ObjectNode, message: HeaderMessage): void {
+  removeMessage(message);
+  node.otherMessages.splice(node.otherMessages.indexOf(message), 1);
 }
 
 /** Replaces the message of the draft's type, or adds it if there is none. */

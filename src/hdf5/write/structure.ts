@@ -31,6 +31,8 @@ export class Structure extends ObjectTree {
   /** Why no object at all may move; null if they may. */
   frozen: string | null = null;
   writable = false;
+  /** Called before anything changes. */
+  beforeChange: (() => void) | null = null;
   /** Called with every object that loses its last link. */
   onRelease: ((node: ObjectNode) => void) | null = null;
   /** Children of a node in the file's version 1 B-trees of chunks. */
@@ -40,6 +42,7 @@ export class Structure extends ObjectTree {
 
   /** Notes that an object changes; throws before anything has changed if it must not. */
   markDirty(node: ObjectNode): void {
+    this.beforeChange?.();
     this.checkMutable(node);
     if (node.dirty) return;
     for (const message of node.otherMessages) markUnknown(message);
@@ -279,7 +282,7 @@ function markUnknown(message: HeaderMessage): void {
 }
 
 /** Throws if a message does not fit into an object header. */
-function checkMessageSize(bytes: Uint8Array, name: string): void {
+export function checkMessageSize(bytes: Uint8Array, name: string): void {
   if (bytes.length > MESSAGE.MAX_SIZE) {
     throw new H5LogError(
       'UNSUPPORTED',

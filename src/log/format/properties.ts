@@ -6,7 +6,12 @@ import { encodeValues } from '../../dtype/encode.ts';
 import { type DType, fullType, HEAP_ID_SIZE } from '../../dtype/model.ts';
 import { filterName } from '../../filter/pipeline.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
+import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { chunkedLater, unallocated } from '../../hdf5/layouts/new-dataset.ts';
+import { SCALAR_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { FILTER, type FilterEntry } from '../../hdf5/messages/filter-pipeline.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
+import { checkChunkBytes, ordinaryChunks } from '../../space/chunk-shape.ts';
 
 /** The last form: any other filter, by its number; see `registerFilter`. */
 export type Filter =
@@ -75,6 +80,27 @@ export function filterEntries(filters: readonly Filter[], elementSize: number): 
 }
 
 const LZF = 32_000;
+
+/** Makes an ordinary dataset. It is chunked where a dataset of a log would get chunks when it is published. */
+export function createOrdinary(
+  structure: Structure,
+  parent: ObjectNode,
+  name: string,
+  { dtype, shape, maxShape, chunks: declared, filters, fill }: Omit<DatasetShape, 'fill'> & { readonly fill?: unknown },
+): ObjectNode {
+  const elementSize = fullType(dtype).size;
+  const chunks = ordinaryChunks({ shape, maxShape, chunks: declared, elementSize }, filters.length > 0);
+  if (chunks) checkChunkBytes(chunks, elementSize);
+  if (!chunks && filters.length > 0 && shape.length === 0)
+    throw new H5LogError('SHAPE', 'a scalar has no chunks and no filters');
+  return structure.createDataset(parent, name, {
+    dtype,
+    space: shape.length === 0 ? SCALAR_SPACE : simpleSpace(shape, maxShape),
+    layout: chunks ? chunkedLater(chunks) : unallocated,
+    filters: chunks ? filterEntries(filters, elementSize) : [],
+    ...(fill !== undefined && { fill: encodeFillValue(dtype, fill) }),
+  });
+}
 
 /** A regular dataset. `resolve` finds what a fill value has in the heap. */
 export function regularDataset(

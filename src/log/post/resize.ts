@@ -6,7 +6,7 @@ import { checkMaxShape, describe, sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { readReach, resizeAnchor, writeReach } from '../format/anchor.ts';
 import { covered } from '../read/visible.ts';
-import type { LogDataset, PostOptions } from './dataset.ts';
+import type { LogDataset, PostedDataset, PostOptions } from './dataset.ts';
 import { notData } from './elements.ts';
 import { DatasetStage, type Stage } from './stage.ts';
 
@@ -55,12 +55,12 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
  * The file gets the new shape with the next flush: nothing but the post itself is done for each call.
  */
 export function appendRows(
-  dataset: LogDataset,
+  dataset: PostedDataset,
   data: unknown,
   options: PostOptions | undefined,
   now: <T>(io: Io<T>) => T,
 ): number {
-  const { shape, log, elements, path } = dataset;
+  const { shape, elements, path } = dataset;
   if (data === undefined || data === null) throw notData(path, data);
   const values = elements.count(data);
   const grown = grownShape(path, shape, dataset.maxShape, values);
@@ -69,27 +69,29 @@ export function appendRows(
   // Before the shape changes: this may flush, and a commit must not have rows that nobody has written yet.
   const isLent = options?.copy === false && elements.canWait(data);
   if (!isLent) dataset.claimFor(data, values);
-  dataset.wasShrunk ??= now(readReach(log.structure, dataset.node)) !== undefined;
+  const logged = 'log' in dataset ? (dataset as LogDataset) : null;
+  if (logged) logged.wasShrunk ??= now(readReach(logged.log.structure, dataset.node)) !== undefined;
   const count = grown.slice();
   count[0] = (grown[0] as number) - first;
   const start = new Array<number>(grown.length).fill(0);
   start[0] = first;
   const where = { start, count };
-  if (dataset.wasShrunk) now(planResize(dataset, grown, true))();
+  const shrunk = logged?.wasShrunk ? logged : null;
+  if (shrunk) now(planResize(shrunk, grown, true))();
   else dataset.shape = grown;
   try {
     dataset.post(data, where, options);
   } catch (error) {
-    if (dataset.wasShrunk) now(planResize(dataset, shape, true))();
+    if (shrunk) now(planResize(shrunk, shape, true))();
     else dataset.shape = shape;
     throw error;
   }
-  if (!dataset.wasShrunk) log.grown.add(dataset);
+  if (logged && !shrunk) logged.log.grown.add(logged);
   return first;
 }
 
 /** The shape after `values` more values in whole rows. */
-export function grownShape(
+function grownShape(
   path: string,
   shape: readonly number[],
   maxShape: readonly (number | null)[],
@@ -207,12 +209,25 @@ function isOutside(part: DatasetStage): boolean {
   });
 }
 
-function clipped(part: DatasetStage, stage: Stage, shape: readonly number[]): DatasetStage {
+/** Cuts what was posted to a dataset since the last flush to a smaller shape; gives the stage that takes the place of the old one. */
+export function clipStage<D extends PostedDataset>(part: DatasetStage<D>, shape: readonly number[]): DatasetStage<D> {
+  const kept = clipped(part, part.owner, shape);
+  part.dataset.posts.exchange(part.arena.held, kept.arena.held);
+  part.owner.set(kept);
+  part.arena.release();
+  part.dataset.forgetStage(part);
+  return kept;
+}
+
+function clipped<D extends PostedDataset>(
+  part: DatasetStage<D>,
+  stage: Stage<D>,
+  shape: readonly number[],
+): DatasetStage<D> {
   const { dataset } = part;
-  const { log } = dataset;
   const rank = shape.length;
   const { size } = dataset.elements;
-  const out = new DatasetStage(dataset, stage, log.pool);
+  const out = new DatasetStage(dataset, stage, dataset.posts.pool);
   const inside = new Float64Array(rank);
   let at = 0;
   for (const run of part.runs) {

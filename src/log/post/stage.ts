@@ -26,6 +26,11 @@ export class DatasetStage<D extends PostedDataset = LogDataset> {
   readonly runs: Run[] = [];
   #run: Run | null = null;
 
+  /**
+   * Of an ordinary dataset that was made smaller since the last flush: the smallest it was. What earlier flushes put outside of it is
+   * fill; posts of this stage count.
+   */
+  extent: readonly number[] | null = null;
   /** The stage of the file that it is part of. */
   readonly owner: Stage<D>;
 

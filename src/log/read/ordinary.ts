@@ -1,7 +1,7 @@
 import { atOffset, inObject } from '../../base/errors.ts';
 import type { Resolver } from '../../dtype/decode.ts';
-import { containsReference, containsVlen } from '../../dtype/describe.ts';
 import type { Codecs } from '../../filter/pipeline.ts';
+import type { HeapLookup } from '../../hdf5/format/global-heap.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { ObjectTree } from '../../hdf5/graph/object-tree.ts';
@@ -18,6 +18,8 @@ export interface OrdinaryOptions {
   /** Opens files that hold data of this one. */
   readonly open: OpenOther;
 }
+
+type Resolving = (bytes: Uint8Array, count: number) => Io<Resolver>;
 
 /** A dataset of ordinary HDF5, for reads: its data is where its layout says. */
 export class OrdinaryDataset {
@@ -54,14 +56,14 @@ export class OrdinaryDataset {
     return this.#tree.loader.file.base + this.node.address;
   }
 
-  boxes(blocks: Blocks): {
-    read(packed: Uint8Array): Io<void>;
-    resolver?: (bytes: Uint8Array, count: number) => Io<Resolver>;
-  } {
-    const { dtype } = this.elements;
-    const read = (packed: Uint8Array): Io<void> => this.#read(blocks, packed);
-    if (!containsVlen(dtype) && !containsReference(dtype)) return { read };
-    return { read, resolver: (bytes, count) => this.#tree.resolver(dtype, bytes, count) };
+  boxes(blocks: Blocks): { read(packed: Uint8Array): Io<void>; resolver?: Resolving | undefined } {
+    return { read: (packed) => this.#read(blocks, packed), resolver: this.resolver() };
+  }
+
+  /** Finds what elements point to, those of posts through `pending`; undefined if they do not point. */
+  resolver(pending?: HeapLookup): Resolving | undefined {
+    if (!this.elements.points) return undefined;
+    return (bytes, count) => this.#tree.resolver(this.elements.dtype, bytes, count, pending);
   }
 
   *#open(): Io<DataReader> {

@@ -2,7 +2,7 @@ import { boxSize, endOf, intersectInto, overlaps } from '../../space/box.ts';
 import { copyBox, fillWith } from '../../space/copy.ts';
 import { subtractMany } from '../../space/sets.ts';
 import { sizeOf } from '../../space/shape.ts';
-import type { LogDataset } from '../post/dataset.ts';
+import type { PostedDataset } from '../post/dataset.ts';
 import type { DatasetStage } from '../post/stage.ts';
 
 /** A part of a read that is not in the file yet: its data as a block of its own, and where it goes. */
@@ -19,8 +19,8 @@ interface Patch {
  * read will take its time: what is posted later must not be seen.
  */
 export function pendingIn(
-  stages: readonly DatasetStage[],
-  dataset: LogDataset,
+  stages: readonly DatasetStage<PostedDataset>[],
+  dataset: PostedDataset,
   start: Float64Array,
   count: Float64Array,
   copy: boolean,
@@ -49,7 +49,7 @@ export function pendingIn(
 
 /** Fill for the parts of the box (start, count) that lie outside of `inside`, the extent up to which committed data counts. */
 export function fillOutside(
-  dataset: LogDataset,
+  dataset: PostedDataset,
   inside: readonly number[],
   start: Float64Array,
   count: Float64Array,

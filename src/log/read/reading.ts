@@ -3,13 +3,16 @@ import { atOffset, H5LogError } from '../../base/errors.ts';
 import { arrayKind } from '../../dtype/convert.ts';
 import type { Resolver } from '../../dtype/decode.ts';
 import type { TypedArray } from '../../dtype/model.ts';
-import { boxAt, endOf } from '../../space/box.ts';
+import { pendingContents } from '../../hdf5/format/pending-heap.ts';
+import { boxAt, clip, endOf } from '../../space/box.ts';
 import { manyInto, manyLength } from '../../space/check-boxes.ts';
+import { copyBox, fillWith } from '../../space/copy.ts';
 import { type Blocks, dataLength, resolve, type Where } from '../../space/select.ts';
 import { type Coordinates, sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { bytesOf, type LogDataset } from '../post/dataset.ts';
 import { type InMemory, type MemoryLayout, memoryBlocks, putInto, reordered } from '../post/memory.ts';
+import type { WritableDataset } from '../post/writable.ts';
 import { BoxReader } from './boxes.ts';
 import type { BlockIndex } from './index.ts';
 import type { OrdinaryDataset } from './ordinary.ts';
@@ -27,12 +30,15 @@ export interface FixedBoxes {
   /** Reads them one after the other into packed bytes. */
   read(packed: Uint8Array): Io<void>;
   /** Finds what elements refer to outside of themselves; not needed for most types. */
-  resolver?(bytes: Uint8Array, count: number): Io<Resolver>;
+  resolver?: ((bytes: Uint8Array, count: number) => Io<Resolver>) | undefined;
 }
+
+/** What can be read: a dataset of the log, an ordinary one, or an ordinary one that may be changed. */
+export type Readable = LogDataset | OrdinaryDataset | WritableDataset;
 
 /** A read. What it sees is fixed when it is created; the file is read when it runs. */
 export class Reading {
-  readonly #source: LogDataset | OrdinaryDataset;
+  readonly #source: Readable;
   readonly #blocks: Blocks;
   readonly #request: ReadRequest;
   readonly #memory: InMemory | null;
@@ -40,7 +46,7 @@ export class Reading {
   readonly #boxes: FixedBoxes;
   #resolver: Resolver | undefined;
 
-  private constructor(source: LogDataset | OrdinaryDataset, blocks: Blocks, request: ReadRequest, deferred: boolean) {
+  private constructor(source: Readable, blocks: Blocks, request: ReadRequest, deferred: boolean) {
     const { elements, path } = source;
     this.#source = source;
     this.#blocks = blocks;
@@ -64,19 +70,14 @@ export class Reading {
   }
 
   /** `deferred`: other code may run before the read is finished. */
-  static of(
-    source: LogDataset | OrdinaryDataset,
-    where: Where | undefined,
-    request: ReadRequest,
-    deferred: boolean,
-  ): Reading {
+  static of(source: Readable, where: Where | undefined, request: ReadRequest, deferred: boolean): Reading {
     const isNull = 'isNull' in source && source.isNull;
     return new Reading(source, isNull ? NO_BLOCKS : resolve(where, source.shape), request, deferred);
   }
 
   /** The blocks one after the other, in the caller's order. */
   static many(
-    source: LogDataset | OrdinaryDataset,
+    source: Readable,
     starts: Coordinates,
     counts: Coordinates,
     request: ReadRequest,
@@ -162,8 +163,79 @@ export class Reading {
 }
 
 /** Fixes what a read of blocks will see. */
-export function boxesOf(source: LogDataset | OrdinaryDataset, blocks: Blocks, deferred: boolean): FixedBoxes {
-  return 'log' in source ? new LogBoxes(source, blocks, deferred) : source.boxes(blocks);
+export function boxesOf(source: Readable, blocks: Blocks, deferred: boolean): FixedBoxes {
+  if ('log' in source) return new LogBoxes(source, blocks, deferred);
+  return 'committed' in source ? new ChangedBoxes(source, blocks, deferred) : source.boxes(blocks);
+}
+
+/** Boxes of an ordinary dataset, with what waits for the next flush. */
+class ChangedBoxes implements FixedBoxes {
+  readonly #dataset: WritableDataset;
+  readonly #committed: OrdinaryDataset;
+  readonly #blocks: Blocks;
+  /** Up to where the committed data counts. */
+  readonly #visible: Float64Array;
+  readonly #patches: ReturnType<typeof pendingIn>[] = [];
+  readonly resolver: FixedBoxes['resolver'];
+
+  constructor(dataset: WritableDataset, blocks: Blocks, deferred: boolean) {
+    this.#dataset = dataset;
+    this.#committed = dataset.committed;
+    this.#blocks = blocks;
+    this.#visible = Float64Array.from(dataset.committed.shape);
+    const stages = dataset.posts.stagesOf(dataset);
+    const heaps = stages.flatMap(({ owner }) => owner.heap ?? []);
+    this.resolver = dataset.committed.resolver(heaps.length > 0 ? pendingContents(heaps) : undefined);
+    for (const { extent } of stages)
+      extent?.forEach((size, d) => {
+        this.#visible[d] = Math.min(size, this.#visible[d] as number);
+      });
+    if (stages.length === 0) return;
+    for (let i = 0; i < blocks.length; i++) {
+      const { start, count } = boxAt(blocks, i);
+      this.#patches.push(
+        stages.flatMap((stage) => [
+          ...(stage.extent ? fillOutside(dataset, stage.extent, start, count) : []),
+          ...pendingIn([stage], dataset, start, count, deferred),
+        ]),
+      );
+    }
+  }
+
+  *read(packed: Uint8Array): Io<void> {
+    const { elements, fill } = this.#dataset;
+    const blocks = this.#blocks;
+    const kept = clip(blocks, this.#visible);
+    if (kept.size === blocks.size) yield* this.#committed.boxes(blocks).read(packed);
+    else {
+      const inside = new Uint8Array(kept.size * elements.size);
+      yield* this.#committed.boxes({ ...kept, itemOf: null, elementOf: null }).read(inside);
+      fillWith(packed, 0, blocks.size, elements.size, fill);
+      this.#place(kept, inside, packed);
+    }
+    let at = 0;
+    for (let i = 0; i < this.#patches.length; i++) {
+      const { count } = boxAt(blocks, i);
+      applyPatches(this.#patches[i] as ReturnType<typeof pendingIn>, packed, at, count, elements.size);
+      at += elements.size * sizeOf(count);
+    }
+  }
+
+  /** Puts the parts of blocks that were read where they belong; every part begins where its block does. */
+  #place(kept: ReturnType<typeof clip>, inside: Uint8Array, packed: Uint8Array): void {
+    const { size } = this.#dataset.elements;
+    const origin = new Float64Array(kept.rank);
+    let from = 0;
+    for (let i = 0, at = 0, k = 0; i < this.#blocks.length; i++) {
+      const { count } = boxAt(this.#blocks, i);
+      if (kept.from[k] === i && k < kept.length) {
+        const part = boxAt(kept, k++);
+        copyBox(inside, from, part.count, origin, packed, at, count, origin, part.count, size);
+        from += size * sizeOf(part.count);
+      }
+      at += size * sizeOf(count);
+    }
+  }
 }
 
 /** Boxes of a dataset of the log. They are read one after the other, then what was pending is copied over them. */

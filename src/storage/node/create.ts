@@ -60,7 +60,7 @@ export function openTarget(path: string | URL): WriteTarget {
  * A file that another rank opens or creates and holds the write lock of. This rank opens it at the first use: before, it may not
  * exist.
  */
-export function joinTarget(path: string | URL): WriteTarget {
+function joinTarget(path: string | URL): WriteTarget {
   const name = pathOf(path);
   let opened: Blocking | undefined;
   const use = (): Blocking => {

@@ -7,7 +7,6 @@ import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import { type Attribute, moveToFirstChunk, type ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { addReferrer, relocatedCopy, removeReferrer } from '../../hdf5/graph/references.ts';
 import { buildChunkIndex, type ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
-import { rawReferences } from '../../hdf5/layouts/raw-references.ts';
 import { encodeLayout, type Layout, layoutAddressAt } from '../../hdf5/messages/layout.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { openStructure, prepareWriting } from '../../hdf5/open.ts';
@@ -42,7 +41,7 @@ export class MovedStructure {
         'UNSUPPORTED',
         'the file keeps messages that objects share in a table, which cannot be moved',
       );
-    yield* prepareWriting(opened, rawReferences);
+    yield* prepareWriting(opened);
     for (const name of own) if (structure.root.links.has(name)) structure.removeLink(structure.root, name);
     structure.chunkFanout = 2 * DEFAULT_K.chunk;
     const moved = new MovedStructure(structure);

@@ -8,7 +8,6 @@ import { hasSubfiles } from '../../connector/open-log.ts';
 import { containsReference } from '../../dtype/describe.ts';
 import { readSuperblock } from '../../hdf5/format/superblock.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { rawReferences } from '../../hdf5/layouts/raw-references.ts';
 import { openStructure, prepareWriting } from '../../hdf5/open.ts';
 import { Appender } from '../../hdf5/write/appender.ts';
 import { Committer } from '../../hdf5/write/commit.ts';
@@ -179,7 +178,7 @@ class Sealing implements Destination {
   static *open(name: string, elsewhere: Elsewhere | null): Io<Sealing> {
     const opened = yield* openStructure();
     const log = elsewhere?.log ?? (yield* logIn(opened.structure, name));
-    yield* prepareWriting(opened, rawReferences);
+    yield* prepareWriting(opened);
     const { structure, superblock, extension } = opened;
     if (log.structure.root.address !== structure.root.address)
       throw new H5LogError('STORAGE', 'another program changed the file while it was being sealed');

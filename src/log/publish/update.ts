@@ -1,0 +1,294 @@
+// Puts posts into the ordinary layout of a dataset: chunks that they touch are written anew at the end of the file, with their
+// index; nothing that an earlier commit wrote changes.
+
+import { applyFilters, PendingBytes } from '../../filter/pipeline.ts';
+import { UNDEFINED } from '../../hdf5/format/cursor.ts';
+import type { PlacedHeap } from '../../hdf5/format/pending-heap.ts';
+import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
+import type { FileExtent } from '../../hdf5/graph/object-node.ts';
+import { type ChunkEntry, type ChunkGrid, readChunkIndex } from '../../hdf5/layouts/chunks/chunk-index.ts';
+import { ChunkTree } from '../../hdf5/layouts/chunks/chunk-tree.ts';
+import { chunkedByTree, compact, contiguous, type NewLayout } from '../../hdf5/layouts/new-dataset.ts';
+import * as MESSAGE from '../../hdf5/messages/message-types.ts';
+import { clip, rowBoxes } from '../../space/box.ts';
+import { copyBox, fillWith } from '../../space/copy.ts';
+import { cellOf, gridOf } from '../../space/grid.ts';
+import { sizeOf } from '../../space/shape.ts';
+import { type Io, settle } from '../../storage/io.ts';
+import type { WritableDataset } from '../post/writable.ts';
+import { type DatasetChange, PostedBlocks, type TouchedChunk } from './posted-blocks.ts';
+
+/** Contiguous data of at most so many bytes is written anew as a whole; more becomes chunks of about this size. */
+const PIECE = 2 ** 20;
+/** Chunks that are worked on at a time, in bytes. */
+const BATCH = 16 * 2 ** 20;
+
+/** Where new data goes. */
+export interface Sink {
+  /** Adds bytes, which must stay as they are, behind those before; gives where they are, or will be. */
+  append(bytes: Uint8Array): Io<number | FileExtent>;
+  /** Keeps room, and fills it once the bytes are known. */
+  reserve(size: number): { readonly address: number; fill(parts: readonly Uint8Array[]): Io<void> };
+}
+
+/** The layout of a dataset with the posts in it; null: as it was. */
+export interface UpdatedLayout {
+  readonly layout: NewLayout | null;
+  /** The new index of its chunks. */
+  readonly tree: ChunkTree | null;
+}
+
+/** Writes what posts change to `to` and gives the layout that finds it. `heap` has the places of what elements point to. */
+export function* updateLayout(change: DatasetChange, heap: PlacedHeap | null, to: Sink): Io<UpdatedLayout> {
+  const { dataset, shape } = change;
+  const { parts, elements } = dataset.committed;
+  const { layout } = parts;
+  const posts = new PostedBlocks(change, heap);
+  if (layout?.kind === 'chunked') return yield* updateChunks(change, posts, layout.chunk, yield* treeOf(dataset), to);
+  const bytes = elements.size * sizeOf(shape);
+  if (posts.length === 0) return { layout: null, tree: null };
+  if (layout?.kind === 'compact') {
+    const data = yield* whole(change, posts);
+    return { layout: compact(data), tree: null };
+  }
+  const isExternal = dataset.node.message(MESSAGE.externalFiles) !== undefined;
+  if (bytes <= PIECE || isExternal) {
+    const address = yield* to.append(yield* whole(change, posts));
+    return { layout: contiguous(address), tree: null };
+  }
+  if (!hasData(parts) && posts.total >= sizeOf(shape) && posts.coverAll()) {
+    const limit = Math.max(1, Math.floor((4 * PIECE) / elements.size));
+    let first: number | FileExtent = -1;
+    for (const { start, count, size } of rowBoxes(shape, 0, sizeOf(shape), limit)) {
+      const data = new Uint8Array(size * elements.size);
+      posts.applyTo(data, Float64Array.from(start), Float64Array.from(count), Float64Array.from(count), dataset.fill);
+      const at = yield* to.append(data);
+      if (first === -1) first = at;
+    }
+    return { layout: contiguous(first), tree: null };
+  }
+  const chunk = slabOf(shape, elements.size);
+  return yield* updateChunks(change, posts, chunk, yield* treeOverBytes(change, chunk, to), to);
+}
+
+function hasData({ layout }: DatasetParts): boolean {
+  return layout?.kind === 'contiguous' && layout.address !== UNDEFINED;
+}
+
+/** All elements of a small dataset. */
+function* whole({ dataset, shape }: DatasetChange, posts: PostedBlocks): Io<Uint8Array> {
+  const { elements, committed, fill } = dataset;
+  const count = Float64Array.from(shape);
+  const start = new Float64Array(shape.length);
+  const data = new Uint8Array(elements.size * sizeOf(shape));
+  yield* committed.boxes(boxesFrom(shape.length, start, count)).read(data);
+  posts.applyTo(data, start, count, count, fill);
+  return data;
+}
+
+/** Chunks of contiguous data that lie in the file as they are: whole rows, planes and so on, equal parts of the next dimension. */
+function slabOf(shape: readonly number[], size: number): number[] {
+  const chunk: number[] = shape.map(() => 1);
+  for (let d = shape.length - 1, room = Math.max(1, Math.floor(PIECE / size)); d >= 0; d--) {
+    const length = shape[d] as number;
+    if (length > room) {
+      chunk[d] = room;
+      // Parts that fill the dimension exactly need no copy of the last one.
+      for (let k = room; k > room / 2; k--) {
+        if (length % k !== 0) continue;
+        chunk[d] = k;
+        break;
+      }
+      break;
+    }
+    chunk[d] = length;
+    room = Math.floor(room / length);
+  }
+  return chunk;
+}
+
+/** An index of chunks over contiguous data where it lies. Chunks that reach beyond the edge have to be whole, and are copied. */
+function* treeOverBytes({ dataset, shape }: DatasetChange, chunk: number[], to: Sink): Io<ChunkTree> {
+  const { committed, elements, fill } = dataset;
+  const { layout } = committed.parts;
+  const tree = ChunkTree.empty(gridFor(dataset, chunk));
+  if (layout?.kind !== 'contiguous' || layout.address === UNDEFINED) return tree;
+  const { size } = elements;
+  const chunkBytes = size * sizeOf(chunk);
+  const counts = gridOf(shape, chunk);
+  const put: ChunkEntry[] = [];
+  let at = layout.address;
+  for (let i = 0, total = sizeOf(counts); i < total; i++) {
+    const cell = cellOf(i, counts);
+    const start = Float64Array.from(cell, (c, d) => c * (chunk[d] as number));
+    const count = start.map((from, d) => Math.min(chunk[d] as number, (shape[d] as number) - from));
+    const bytes = size * sizeOf(count);
+    let address: number | FileExtent = at;
+    if (bytes < chunkBytes) {
+      const data = new Uint8Array(chunkBytes);
+      fillWith(data, 0, sizeOf(chunk), size, fill);
+      const inside = new Uint8Array(bytes);
+      yield* committed.boxes(boxesFrom(shape.length, start, count)).read(inside);
+      const origin = new Float64Array(shape.length);
+      copyBox(inside, 0, count, origin, data, 0, chunk, origin, count, size);
+      address = yield* to.append(data);
+    }
+    put.push({ cell, address, size: chunkBytes, mask: 0 });
+    at += bytes;
+  }
+  return yield* tree.edit({ put });
+}
+
+function gridFor({ committed, maxShape }: WritableDataset, chunk: readonly number[]): ChunkGrid {
+  const { filters } = committed.parts;
+  return { maxShape, chunk, elementSize: committed.elements.size, filtered: filters.length > 0 };
+}
+
+/** The index of a dataset's chunks, to be edited: the one it has, or one made of an index of another kind. */
+function* treeOf(dataset: WritableDataset): Io<ChunkTree> {
+  if (dataset.tree) return dataset.tree;
+  const { layout, filters } = dataset.committed.parts;
+  if (layout?.kind !== 'chunked') throw new TypeError('a dataset without chunks');
+  const { index, chunk, edgesUnfiltered } = layout;
+  const grid = gridFor(dataset, chunk);
+  const { file } = dataset.structure.loader;
+  if (index.address === UNDEFINED) return ChunkTree.empty(grid);
+  const masksEdges = edgesUnfiltered && filters.length > 0;
+  if (index.kind === 'btree2' && !masksEdges) return yield* ChunkTree.open(file, index.address, grid);
+  // The new layout has no rule for chunks at the edge: they say themselves that they were stored without filters.
+  const unfiltered = 2 ** filters.length - 1;
+  const { shape } = dataset.committed;
+  const isEdge = (cell: readonly number[]): boolean =>
+    cell.some((c, d) => (c + 1) * (chunk[d] as number) > (shape[d] as number));
+  const stored = yield* readChunkIndex(file, index, grid);
+  const put = masksEdges ? stored.map((each) => (isEdge(each.cell) ? { ...each, mask: unfiltered } : each)) : stored;
+  return yield* ChunkTree.empty(grid).edit({ put });
+}
+
+/** Writes the chunks that posts touch, or that were cut by a smaller shape, and edits their index. */
+function* updateChunks(
+  { dataset, shape }: DatasetChange,
+  posts: PostedBlocks,
+  chunk: readonly number[],
+  tree: ChunkTree,
+  to: Sink,
+): Io<UpdatedLayout> {
+  const grid = gridOf(shape, chunk);
+  const { visible } = posts;
+  const touched = posts.byChunk(shape, chunk);
+  const remove: (readonly number[])[] = [];
+  if (posts.wasCut) {
+    for (const { cell } of yield* tree.all()) {
+      const isOutside = cell.some((c, d) => c * (chunk[d] as number) >= (visible[d] as number));
+      const isCut = cell.some((c, d) => (c + 1) * (chunk[d] as number) > (visible[d] as number));
+      if (isOutside) remove.push(cell);
+      else if (isCut) touched.add(numberOf(cell, grid));
+    }
+  }
+  const put: ChunkEntry[] = [];
+  const writer = new ChunkWriter(dataset, posts, chunk, shape, to);
+  for (const batch of touched.batches(Math.max(1, Math.floor(BATCH / writer.bytes)))) {
+    const cells = batch.map(({ number }) => cellOf(number, grid));
+    put.push(...(yield* writer.write(cells, batch)));
+  }
+  const next = yield* tree.edit({ put, remove });
+  return { layout: chunkedByTree(chunk, next), tree: next };
+}
+
+function numberOf(cell: readonly number[], grid: readonly number[]): number {
+  return cell.reduce((sum, c, d) => sum * (grid[d] as number) + c, 0);
+}
+
+/** Makes the new bytes of chunks and writes them. */
+class ChunkWriter {
+  readonly #dataset: WritableDataset;
+  readonly #posts: PostedBlocks;
+  readonly #chunk: Float64Array;
+  readonly #shape: readonly number[];
+  readonly #to: Sink;
+  /** Of a chunk without filters. */
+  readonly bytes: number;
+
+  constructor(
+    dataset: WritableDataset,
+    posts: PostedBlocks,
+    chunk: readonly number[],
+    shape: readonly number[],
+    to: Sink,
+  ) {
+    this.#dataset = dataset;
+    this.#posts = posts;
+    this.#chunk = Float64Array.from(chunk);
+    this.#shape = shape;
+    this.#to = to;
+    this.bytes = dataset.elements.size * sizeOf(chunk);
+  }
+
+  /** Writes the chunks of cells, each with its posts. */
+  *write(cells: readonly (readonly number[])[], touched: readonly TouchedChunk[]): Io<ChunkEntry[]> {
+    const { size } = this.#dataset.elements;
+    const { fill, committed } = this.#dataset;
+    const rank = this.#shape.length;
+    const starts = new Float64Array(cells.length * rank);
+    const counts = new Float64Array(cells.length * rank);
+    const needsOld: number[] = [];
+    cells.forEach((cell, i) => {
+      for (let d = 0; d < rank; d++) {
+        const from = (cell[d] as number) * (this.#chunk[d] as number);
+        starts[i * rank + d] = from;
+        counts[i * rank + d] = Math.min(this.#chunk[d] as number, (this.#shape[d] as number) - from);
+      }
+      const at = i * rank;
+      const isNew = this.#posts.covered(
+        touched[i] as TouchedChunk,
+        starts.subarray(at, at + rank),
+        counts.subarray(at, at + rank),
+      );
+      if (!isNew) needsOld.push(i);
+    });
+    // What the last commit left of them is read together.
+    const old = clip(
+      {
+        rank,
+        length: needsOld.length,
+        starts: Float64Array.from(needsOld.flatMap((i) => [...starts.subarray(i * rank, (i + 1) * rank)])),
+        counts: Float64Array.from(needsOld.flatMap((i) => [...counts.subarray(i * rank, (i + 1) * rank)])),
+      },
+      this.#posts.visible,
+    );
+    const before = new Uint8Array(old.size * size);
+    yield* committed.boxes({ ...old, itemOf: null, elementOf: null }).read(before);
+    const entries: ChunkEntry[] = [];
+    const origin = new Float64Array(rank);
+    for (let i = 0, k = 0, from = 0; i < cells.length; i++) {
+      const start = starts.slice(i * rank, (i + 1) * rank);
+      const count = counts.slice(i * rank, (i + 1) * rank);
+      const data = new Uint8Array(this.bytes);
+      fillWith(data, 0, this.bytes / size, size, fill);
+      if (k < old.length && needsOld[old.from[k] as number] === i) {
+        const part = old.counts.slice(k * rank, (k + 1) * rank);
+        copyBox(before, from, part, origin, data, 0, this.#chunk, origin, part, size);
+        from += size * sizeOf(part);
+        k++;
+      }
+      this.#posts.applyTo(data, start, count, this.#chunk, fill, touched[i] as TouchedChunk);
+      const stored = yield* this.#filtered(data);
+      const address = yield* this.#to.append(stored);
+      entries.push({ cell: cells[i] as readonly number[], address, size: stored.length, mask: 0 });
+    }
+    return entries;
+  }
+
+  *#filtered(data: Uint8Array): Io<Uint8Array> {
+    const { committed, posts } = this.#dataset;
+    const { filters } = committed.parts;
+    if (filters.length === 0) return data;
+    const whole = { size: this.bytes, elementSize: committed.elements.size, shape: this.#chunk };
+    const filtered = applyFilters(data, filters, whole, posts.options.codecs);
+    return filtered instanceof PendingBytes ? yield* settle(filtered) : filtered;
+  }
+}
+
+function boxesFrom(rank: number, start: Float64Array, count: Float64Array) {
+  return { rank, length: 1, starts: start, counts: count, size: sizeOf(count), itemOf: null, elementOf: null };
+}
