@@ -45,6 +45,7 @@ export {
 export {
   type DatasetStat,
   type FlushStat,
+  type OrdinaryStat,
   type Stat,
   type StatOptions,
   stat,

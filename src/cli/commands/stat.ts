@@ -10,13 +10,14 @@ const BAR = 24;
 
 export default command({
   name: 'stat',
-  summary: 'print statistics of a log by dataset, rank and flush; plot the blocks of a dataset',
+  summary: 'print statistics of a file by dataset, of a log also by rank and flush; plot blocks',
   details: [
     'Overlap is data that newer writes hide. Dead is all data in the file that no read needs: overlap, data cut off by a smaller shape, deleted datasets. Requests are counted per commit; ' +
       'what a rank posts to a dataset for a flush becomes one entry or a few, so datasets show entries. In files of the original log VOL, ranks are the sections of tables and flushes are log datasets.',
+    'Of an ordinary dataset: how it is stored, how many chunks it has, the bytes of its data in the file, and the bytes of its elements.',
     '--plot draws the last two dimensions, or a single dimension with a lane for each rank or flush.',
   ],
-  positionals: [{ name: 'FILE', help: 'a file with a log' }],
+  positionals: [{ name: 'FILE', help: 'a log or an ordinary file' }],
   options: {
     dataset: {
       type: 'text',
@@ -76,7 +77,37 @@ function save(path: string, text: string): void {
   }
 }
 
+/** An ordinary file, and the ordinary datasets of a log. */
+function* ordinaryLines({ ordinary }: Stat): Iterable<string> {
+  yield* columns([
+    ['dataset', 'shape', 'type', 'layout', 'chunks', 'bytes', 'of'],
+    ...ordinary.map(({ path, shape, dtype, layout, chunks, bytes, size }) => [
+      path,
+      shape === null ? 'null' : shape.length === 0 ? 'scalar' : shape.join(' x '),
+      brief(dtype),
+      layout,
+      chunks === undefined ? '' : counted(chunks),
+      counted(bytes),
+      counted(size),
+    ]),
+  ]);
+}
+
 function* lines(report: Stat, verbose: boolean): Iterable<string> {
+  if (report.tables.count > 0 || report.datasets.length > 0 || report.flushes.length > 0)
+    yield* logLines(report, verbose);
+  else {
+    const { file, size, data, structure } = report;
+    yield `${file}: ${scaled(size, 'B')}, no log`;
+    yield `data        ${scaled(data.bytes, 'B')}`;
+    yield `structure   ${scaled(structure, 'B')}, free space included`;
+  }
+  if (report.ordinary.length === 0) return;
+  yield '';
+  yield* ordinaryLines(report);
+}
+
+function* logLines(report: Stat, verbose: boolean): Iterable<string> {
   const { file, size, subfiles, requests, data, tables, structure, datasets, ranks, flushes } = report;
   const files = subfiles === 0 ? '' : ` with ${several(subfiles, 'subfile')}`;
   yield `${file}: ${scaled(size, 'B')}${files}, ${several(flushes.length, 'flush', 'flushes')}, ${several(requests, 'request')} on record`;

@@ -1,7 +1,14 @@
 import type { File } from '../../api/file.ts';
-import { H5LogError } from '../../base/errors.ts';
+import { sessionOf } from '../../api/handle.ts';
+import { H5LogError, inObject } from '../../base/errors.ts';
 import { ANY, checkOptions } from '../../base/options.ts';
+import type { FileSession } from '../../connector/file-session.ts';
 import { describeType } from '../../dtype/describe.ts';
+import { UNDEFINED } from '../../hdf5/format/cursor.ts';
+import { readChunkIndex } from '../../hdf5/layouts/chunks/chunk-index.ts';
+import { elementCount } from '../../hdf5/messages/dataspace.ts';
+import * as MESSAGE from '../../hdf5/messages/message-types.ts';
+import { type Filter, namedFilter } from '../../log/format/properties.ts';
 import { ENTRY } from '../../log/format/table.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
@@ -9,8 +16,20 @@ import type { BlockIndex } from '../../log/read/index.ts';
 import { visibleElements } from '../../log/read/visible.ts';
 import type { LogStore } from '../../log/store.ts';
 import { boxSize, clipInto } from '../../space/box.ts';
-import { drive, logOf, nameOf, reading, type Source, sayingKind, storagesOf } from '../inside.ts';
+import type { Io } from '../../storage/io.ts';
+import {
+  drive,
+  type FileKind,
+  kindOf,
+  logOf,
+  nameOf,
+  reading,
+  type Source,
+  sayingKind,
+  storagesOf,
+} from '../inside.ts';
 import { entrySize, FORMS, type Form, formOf, type Origin, Origins, tablesOf } from '../log-tables.ts';
+import { inputObjects } from '../replay/input-objects.ts';
 
 export interface StatOptions {
   /** Only this dataset; ranks, tables and totals are still those of the whole file. */
@@ -40,6 +59,22 @@ export interface DatasetStat extends WrittenPart {
   readonly ranks: readonly (WrittenPart & { readonly rank: number })[];
 }
 
+/** A dataset that is not in the log. */
+export interface OrdinaryStat {
+  readonly path: string;
+  readonly dtype: string;
+  /** null: a NULL dataspace. */
+  readonly shape: readonly number[] | null;
+  readonly layout: 'compact' | 'contiguous' | 'chunked' | 'virtual' | 'external' | 'none';
+  /** Of chunks: the kind of their index, how many are stored, and their filters. */
+  readonly index?: string;
+  readonly chunks?: number;
+  readonly filters?: readonly Filter[];
+  /** Bytes of its data in this file, and of its elements. */
+  readonly bytes: number;
+  readonly size: number;
+}
+
 export interface FlushStat {
   readonly sequence: number;
   /** ISO 8601; missing for flushes of the original, which are counted by their log datasets. */
@@ -52,12 +87,15 @@ export interface FlushStat {
 
 export interface Stat {
   readonly file: string;
+  readonly kind: FileKind;
   /** Bytes of the file and of its subfiles. */
   readonly size: number;
   readonly subfiles: number;
   /** Requests that are on record. */
   readonly requests: number;
   readonly datasets: readonly DatasetStat[];
+  /** Datasets that are not in the log; all of an ordinary file. */
+  readonly ordinary: readonly OrdinaryStat[];
   /** rank -1: nobody recorded it. */
   readonly ranks: readonly (WrittenPart & { readonly rank: number })[];
   readonly tables: {
@@ -69,14 +107,14 @@ export interface Stat {
     readonly forms: Readonly<Record<Form | 'record', { readonly entries: number; readonly bytes: number }>>;
   };
   readonly flushes: readonly FlushStat[];
-  /** Data of the log, and how much of it is read, or hidden, cut off, deleted. */
+  /** Data of the log, and how much of it is read, or hidden, cut off, deleted. Of a file without a log, the data of its datasets. */
   readonly data: { readonly bytes: number; readonly live: number; readonly dead: number };
   /** Everything else: headers, tables, records, older states of them. */
   readonly structure: number;
 }
 
 /**
- * Counts what is in a log: by dataset, by rank, by flush.
+ * Counts what is in a file: of a log by dataset, by rank, by flush; of an ordinary file by dataset.
  *
  * @example const { data } = await stat('run.h5'); console.log(`${data.dead} of ${data.bytes} bytes are dead`);
  */
@@ -96,11 +134,72 @@ export function mustHaveLog(file: File): Log {
 }
 
 async function statOf(file: File, options: StatOptions): Promise<Stat> {
+  const chosen = options.dataset === undefined ? undefined : file.dataset(options.dataset).path;
+  const every = await drive(file, ordinaryStats(sessionOf(file)));
+  const ordinary = every.filter(({ path }) => chosen === undefined || path === chosen);
+  const size = await sizeOfAll(file);
+  if (logOf(file)) return { ...(await statOfLog(file, chosen, size)), ordinary };
+  const bytes = every.reduce((sum, dataset) => sum + dataset.bytes, 0);
+  return {
+    file: nameOf(file),
+    kind: kindOf(file),
+    size,
+    subfiles: 0,
+    requests: 0,
+    datasets: [],
+    ordinary,
+    ranks: [],
+    tables: { count: 0, bytes: 0, header: 0, forms: emptyForms() },
+    flushes: [],
+    data: { bytes, live: bytes, dead: 0 },
+    structure: size - bytes,
+  };
+}
+
+async function sizeOfAll(file: File): Promise<number> {
+  let size = 0;
+  for (const storage of storagesOf(file)) size += await storage.size();
+  return size;
+}
+
+/** Every dataset that is not in the log. */
+function* ordinaryStats(session: FileSession): Io<OrdinaryStat[]> {
+  const found: OrdinaryStat[] = [];
+  for (const { node, path, logged } of yield* inputObjects(session)) {
+    if (node.kind !== 'dataset' || logged) continue;
+    const { file } = session.structure.loader;
+    const { dtype, type, space, layout, filters } = session.structure.dataset(node);
+    const shape = space.kind === 'null' ? null : space.kind === 'simple' ? space.shape : [];
+    const facts = { path, dtype: describeType(dtype), shape, size: elementCount(space) * type.size };
+    if (node.message(MESSAGE.externalFiles)) found.push({ ...facts, layout: 'external', bytes: 0 });
+    else if (layout?.kind === 'compact') found.push({ ...facts, layout: 'compact', bytes: layout.data.length });
+    else if (layout?.kind === 'contiguous')
+      found.push({ ...facts, layout: 'contiguous', bytes: layout.address === UNDEFINED ? 0 : layout.size });
+    else if (layout?.kind === 'chunked' && space.kind === 'simple') {
+      const { chunk, elementSize, index } = layout;
+      const grid = { maxShape: space.maxShape, chunk, elementSize, filtered: filters.length > 0 };
+      const chunks = yield* inDataset(path, readChunkIndex(file, index, grid));
+      const bytes = chunks.reduce((sum, { size }) => sum + size, 0);
+      const named = filters.map(namedFilter);
+      found.push({ ...facts, layout: 'chunked', index: index.kind, chunks: chunks.length, filters: named, bytes });
+    } else found.push({ ...facts, layout: layout?.kind === 'virtual' ? 'virtual' : 'none', bytes: 0 });
+  }
+  return found;
+}
+
+function* inDataset<T>(path: string, io: Io<T>): Io<T> {
+  try {
+    return yield* io;
+  } catch (error) {
+    throw inObject(error, path);
+  }
+}
+
+async function statOfLog(file: File, chosen: string | undefined, size: number): Promise<Omit<Stat, 'ordinary'>> {
   const log = mustHaveLog(file);
   const count = new Count(log);
   await count.tables(file);
   const known = await drive(file, log.everyDataset());
-  const chosen = options.dataset === undefined ? undefined : file.dataset(options.dataset).path;
   const datasets: DatasetStat[] = [];
   let live = 0;
   for (const [id, dataset] of [...known].sort(([a], [b]) => a - b)) {
@@ -109,11 +208,10 @@ async function statOf(file: File, options: StatOptions): Promise<Stat> {
     live += seen.live;
     if (chosen === undefined || dataset.path === chosen) datasets.push(describe(dataset, seen, count.of(id)));
   }
-  let size = 0;
-  for (const storage of storagesOf(file)) size += await storage.size();
   const bytes = count.data();
   return {
     file: nameOf(file),
+    kind: kindOf(file),
     size,
     subfiles: log.hasSubfiles ? log.stores.length : 0,
     requests: log.main.history().reduce((sum, { requests }) => sum + requests, 0),
@@ -132,6 +230,13 @@ interface Sum {
   bytes: number;
 }
 
+function emptyForms(): Record<Form | 'record', { entries: number; bytes: number }> {
+  return Object.fromEntries([...FORMS, 'record' as const].map((form) => [form, { entries: 0, bytes: 0 }])) as Record<
+    Form | 'record',
+    { entries: number; bytes: number }
+  >;
+}
+
 /** Adds up the tables of a log. */
 class Count {
   readonly #log: Log;
@@ -139,9 +244,7 @@ class Count {
   readonly #datasets = new Map<number, { all: Sum; ranks: Map<number, Sum> }>();
   readonly #flushes = new Map<number, number>();
   readonly #unrecorded = new Map<LogStore, number>();
-  readonly #forms = Object.fromEntries(
-    [...FORMS, 'record' as const].map((form) => [form, { entries: 0, bytes: 0 }]),
-  ) as Record<Form | 'record', { entries: number; bytes: number }>;
+  readonly #forms = emptyForms();
   readonly ranks = new Map<number, Sum>();
   #tables = 0;
   #bytes = 0;

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { compact, replay } from 'h5log/tools';
+import { compact, diff, replay, stat, verify } from 'h5log/tools';
 import { expect, test } from 'vitest';
 import { count } from '../../counts.ts';
 import { pythonSync, withOracle } from '../../oracles.ts';
@@ -50,6 +50,21 @@ with h5py.File(sys.argv[1], 'w') as f:
     del f['gone']
 `;
 
+/** Bytes of the datasets in each file, but for those whose data is elsewhere. */
+const SIZES = `
+import json, os, sys, h5py
+os.chdir(sys.argv[1])
+found = []
+for name in sys.argv[2:]:
+    with h5py.File(name, 'r') as f:
+        sizes = []
+        def visit(path, o):
+            if isinstance(o, h5py.Dataset) and not o.external: sizes.append(0 if o.is_virtual else o.id.get_storage_size())
+        f.visititems(visit)
+        found.append(sizes)
+print(json.dumps(found))
+`;
+
 function h5pyDescribes(names: readonly string[]): ExpectedFile[] {
   return JSON.parse(pythonSync(DESCRIBE, [import.meta.dirname, folder, ...names])) as ExpectedFile[];
 }
@@ -91,6 +106,20 @@ withOracle('python', 'ordinary files of h5py', () => {
     expect(bytes).toBeLessThan(bytesBefore - 1_000_000);
     expect(copied).toBe(6);
     expect(h5pyDescribes(['pointing-3.h5'])[0]?.objects).toEqual(before?.objects);
+  });
+
+  test('have the sizes that h5py sees, and are sound', { timeout: 120_000 }, async () => {
+    const names = chosen.map(({ file }) => file);
+    const sizes = JSON.parse(pythonSync(SIZES, [folder, ...names])) as number[][];
+    for (const [i, name] of names.entries()) {
+      const { ordinary, data, structure, size } = await stat(join(folder, name));
+      // Not by path: an object with several names has one of them here and another one there.
+      const seen = ordinary.filter(({ layout }) => layout !== 'external').map(({ bytes }) => bytes);
+      expect(seen.sort(), name).toEqual(sizes[i]?.sort());
+      expect(data.bytes + structure, name).toBe(size);
+      expect(await verify(join(folder, name)), name).toMatchObject({ sound: true, problems: [] });
+      expect(await diff(join(folder, name), join(folder, `compact-${name}`)), name).toMatchObject({ same: true });
+    }
   });
 
   test('with short addresses are copied, unless something in them points into the file', async () => {

@@ -241,10 +241,22 @@ describe('h5log stat', () => {
 });
 
 withOracle('python', 'h5log stat elsewhere', () => {
-  test('a regular file has no log to count in', slow, async () => {
-    const { code, stderr } = await h5log('stat', regularFile());
-    expect(stderr).toMatch(/^h5log: UNSUPPORTED: .*regular\.h5 has no log to count in\n$/);
-    expect(code).toBe(2);
+  test('a regular file is counted by dataset', slow, async () => {
+    const path = regularFile();
+    const { code, stdout } = await h5log('stat', path);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /regular\.h5: .*, no log\ndata .*\nstructure .*\n\ndataset +shape +type +layout +chunks +bytes +of\n/,
+    );
+    expect(stdout).toMatch(/^\/chunked +10 x 12 +float32 +chunked +4 +\d+ +480$/m);
+    const { ordinary, datasets, size, data, structure } = await stat(path, { dataset: 'grid' });
+    expect(datasets).toEqual([]);
+    expect(ordinary).toEqual([
+      { path: '/grid', dtype: 'int32', shape: [3, 4, 5], layout: 'contiguous', bytes: 240, size: 240 },
+    ]);
+    expect(data.bytes + structure).toBe(size);
+    const plotted = await h5log('stat', '--plot', fresh('plot.svg'), path);
+    expect(plotted.stderr).toMatch(/^h5log: UNSUPPORTED: .*regular\.h5 has no log to count in\n$/);
   });
 
   test('a terminal gets what a pipe gets', slow, async () => {
