@@ -1,5 +1,5 @@
 import { openBeside } from '#platform';
-import { formatError, H5LogError, inObject } from '../base/errors.ts';
+import { atOffset, formatError, H5LogError, inObject } from '../base/errors.ts';
 import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
 import type { Codecs } from '../filter/pipeline.ts';
 import { readSuperblock } from '../hdf5/format/superblock.ts';
@@ -19,8 +19,7 @@ import { driveSync, type Io, onStorage } from '../storage/io.ts';
 import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage, WriteTarget } from '../storage/storage.ts';
 import type { Commit, Found } from './file-session.ts';
-import { behind, findIn, type LinkedSession, reach, storedIn, storedPath } from './find.ts';
-import { LinkedFiles, refuse } from './linked.ts';
+import { behind, findIn, LinkedFiles, type LinkedSession, reach, refuse, storedIn, storedPath } from './find.ts';
 import { mixedJob, ordinaryJob } from './ordinary-jobs.ts';
 import type { Ranks } from './ranks.ts';
 import { commitsOf, createState, type FileState, newestState, openState, type SessionOptions } from './state.ts';
@@ -281,7 +280,7 @@ export class Session implements LinkedSession {
       const source = (file: string, name: string) => this.#source(file, name);
       return this.now(VirtualDataset.open(this.structure, node, path, { ...this.#readOptions, source }));
     } catch (error) {
-      throw inObject(error, path);
+      throw inObject(atOffset(error, this.structure.loader.file.base + node.address), path);
     } finally {
       files.nested--;
     }

@@ -12,6 +12,7 @@ import {
   HEAP_ID_SIZE,
   type NumberType,
   REFERENCE_SIZE,
+  REGION_SIZE,
 } from './model.ts';
 
 const CLASSES: readonly unknown[] = [
@@ -41,7 +42,8 @@ export function checkType(dtype: unknown): DType {
 
 /** No format has longer numbers, and to convert them bit by bit would take too long. */
 const MAX_NUMBER_SIZE = 64;
-const REGION_SIZE = 12;
+/** A reference of HDF5 1.12 where addresses have two bytes. */
+const STANDARD_SIZE = 12;
 
 const sound = new WeakSet<FullType>();
 
@@ -71,7 +73,7 @@ function problemOf(type: FullType): string | undefined {
       checkSound(type.base);
       return !isHeapIdSize(type.size) ? `a heap id of ${type.size} bytes` : undefined;
     case 'reference': {
-      const needed = type.to === 'object' ? REFERENCE_SIZE : type.to === 'region' ? REGION_SIZE : 1;
+      const needed = type.to === 'object' ? REFERENCE_SIZE : type.to === 'region' ? REGION_SIZE : STANDARD_SIZE;
       return type.size < needed ? `a reference of ${type.size} bytes` : undefined;
     }
     case 'enum':

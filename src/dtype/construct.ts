@@ -24,6 +24,7 @@ import {
   numberType,
   type OpaqueType,
   REFERENCE_SIZE,
+  REGION_SIZE,
   type ReferenceType,
   type StringPad,
   type StringType,
@@ -172,6 +173,17 @@ function makeBitfield(bytes: 1 | 2 | 4 | 8): Described<number | bigint, TypedArr
   return Object.freeze(type as Described) as Described<number | bigint, TypedArray>;
 }
 
+function reference<V>(to: 'object' | 'region', size: number): Described<V, V[]> {
+  const type: ReferenceType = { class: 'reference', size, to };
+  return Object.freeze(type as Described) as Described<V, V[]>;
+}
+
+/** Elements of a dataset. The entry point says that `where` is a selection. */
+interface Region {
+  path: string;
+  where: object;
+}
+
 type CompoundValue<F> = { [K in keyof F]: ValueOf<F[K]> };
 type CompoundInput<F> = { [K in keyof F]: InputOf<F[K]> };
 
@@ -209,6 +221,8 @@ export const T: {
   bitfield(bytes: 1 | 2 | 4 | 8): Described<number | bigint, TypedArray>;
   /** Object reference; in JavaScript the path it points to. */
   readonly reference: Described<string, string[]>;
+  /** Region reference: the path of a dataset and elements of it; null if it was never set. */
+  readonly region: Described<Region | null, (Region | null)[]>;
 } = Object.freeze({
   littleEndian: <D extends NumberType>(of: D) => makeNumber(of, 'little') as Described<ValueOf<D>, ArrayOf<D>>,
   bigEndian: <D extends NumberType>(of: D) => makeNumber(of, 'big') as Described<ValueOf<D>, ArrayOf<D>>,
@@ -220,5 +234,6 @@ export const T: {
   vlen: makeVlen as (typeof T)['vlen'],
   opaque: makeOpaque,
   bitfield: makeBitfield,
-  reference: Object.freeze({ class: 'reference', size: REFERENCE_SIZE, to: 'object' } satisfies ReferenceType),
+  reference: reference<string>('object', REFERENCE_SIZE),
+  region: reference<Region | null>('region', REGION_SIZE),
 });

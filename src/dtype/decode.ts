@@ -5,7 +5,7 @@ import { readUnusual } from './bits.ts';
 import { checkSound } from './check.ts';
 import { numberArray, unpackNumbers } from './convert.ts';
 import { describeType } from './describe.ts';
-import { readAddress, readHeapId, readUint32 } from './heap-ids.ts';
+import { readAddress, readAddressOf, readHeapId, readUint32, standardReference } from './heap-ids.ts';
 import { copyStrided } from './kernels.ts';
 import {
   arrayLength,
@@ -27,11 +27,13 @@ import { textOf } from './text.ts';
 export interface Resolver {
   heap(address: number, index: number): Uint8Array | undefined;
   path(address: number): string;
+  /** The selection at a position of a heap object, of elements of the object at an address. */
+  selection?(content: Uint8Array, at: number, address: number): unknown;
 }
 
 /**
  * Decodes `count` elements into what a read returns: typed arrays for numbers, enums and bitfields (plain arrays if of
- * an unusual size), string[] for strings and references, arrays of objects, Uint8Arrays or arrays for the rest.
+ * an unusual size), string[] for strings and object references, arrays of objects, Uint8Arrays or arrays for the rest.
  */
 export function decodeValues(dtype: DType, bytes: Uint8Array, count: number, resolve: Resolver): unknown {
   const { size } = checkSound(dtype);
@@ -168,18 +170,51 @@ function variableText(type: StringType, bytes: Uint8Array, at: number, resolve: 
   return textOf(content, 0, length, type);
 }
 
-/** Object and region references as the path of their object, '' for null; newer kinds as their bytes. */
-function decodeReference(type: ReferenceType, bytes: Uint8Array, at: number, resolve: Resolver): string | Uint8Array {
-  if (type.to === 'other') return copyOf(bytes, at, type.size);
-  let address = readAddress(bytes, at);
-  if (type.to === 'region' && address !== 0) {
-    const index = readUint32(bytes, at + 8);
-    const content = resolve.heap(address, index);
-    if (content === undefined) throw formatError(`region reference to no heap object (${address}, ${index})`);
-    address = readAddress(content, 0);
-  }
-  return address === 0 ? '' : resolve.path(address);
+/** An object as its path, '' for none; a region as the path and the selection, null for none. */
+function decodeReference(type: ReferenceType, bytes: Uint8Array, at: number, resolve: Resolver): unknown {
+  if (type.to === 'other') return decodeStandard(type, bytes, at, resolve);
+  const address = readAddress(bytes, at);
+  if (type.to === 'object') return address === 0 ? '' : resolve.path(address);
+  if (address === 0) return null;
+  const content = referred(address, readUint32(bytes, at + 8), resolve);
+  const target = readAddress(content, 0);
+  return { path: resolve.path(target), where: resolve.selection?.(content, 8, target) };
 }
+
+function referred(address: number, index: number, resolve: Resolver): Uint8Array {
+  const content = resolve.heap(address, index);
+  if (content === undefined) throw formatError(`reference to no heap object (${address}, ${index})`);
+  return content;
+}
+
+/**
+ * A reference of HDF5 1.12 (H5T_STD_REF): the path of an object; path and selection of a region; path and name of an attribute; null
+ * for none. One to another file has its name as well, and no path: the address of an object there tells none here.
+ */
+function decodeStandard(type: ReferenceType, bytes: Uint8Array, at: number, resolve: Resolver): unknown {
+  const { kind, isExternal, blob } = standardReference(bytes, at, type.size);
+  if (kind === 0) return null;
+  let content = bytes.subarray(at + 2, at + type.size);
+  if (blob) content = referred(blob.address, blob.index, resolve);
+  const token = content[0] ?? 0;
+  let from = 1 + token;
+  const text = (): string => {
+    const length = (content[from] ?? 0) + 256 * (content[from + 1] ?? 0);
+    from += 2 + length;
+    if (from > content.length) throw formatError(`name of ${length} bytes in a reference of ${content.length}`);
+    return textOf(content, from - length, from, NAME);
+  };
+  if (from > content.length || token < 1) throw formatError(`reference with an address of ${token} bytes`);
+  const address = readAddressOf(content, 1, Math.min(token, 8));
+  const path = isExternal ? '' : resolve.path(address);
+  const file = isExternal ? { file: text() } : {};
+  if (kind === 3) return { path, where: resolve.selection?.(content, from + 8, isExternal ? 0 : address), ...file };
+  if (kind === 4) return { path, attribute: text(), ...file };
+  if (kind !== 2) throw formatError(`reference of kind ${kind}`);
+  return isExternal ? { path, ...file } : path;
+}
+
+const NAME: StringType = { class: 'string', size: 0, variable: true, pad: 'null', charset: 'utf8' };
 
 function decodeCompound(
   type: CompoundType,

@@ -54,8 +54,8 @@ export interface Encoded {
   readonly sink?: ValueSink | undefined;
   /** Heap ids in `bytes` whose address (at + 4, u64) and index (at + 12, u32) are still 0; empty sequences are not listed. */
   readonly heap: HeapItem[];
-  /** Object references in `bytes` that are still 0; null references are not listed. */
-  readonly references: { readonly at: number; readonly path: string }[];
+  /** References in `bytes` that are still 0, those to regions with a selection; null references are not listed. */
+  readonly references: { readonly at: number; readonly path: string; readonly where?: object }[];
 }
 
 /** Data of a compound as one array a field, in place of a list of records. */
@@ -131,7 +131,7 @@ function isList(dtype: DType, values: unknown, count: number): values is ArrayLi
   if (!isArrayLike(values)) return false;
   if (count !== 1) return true;
   const type = fullType(dtype);
-  if (type.class === 'opaque' || (type.class === 'reference' && type.to === 'other')) return Array.isArray(values);
+  if (type.class === 'opaque') return Array.isArray(values);
   if (type.class !== 'array' && type.class !== 'vlen') return true;
   return values.length === 1 && isElement(dtype, values[0]);
 }
@@ -395,11 +395,16 @@ function encodeOpaque(bytes: Uint8Array, type: DType, value: unknown, at: number
 }
 
 function encodeReference(to: Encoded, type: ReferenceType, value: unknown, at: number): void {
-  if (type.to === 'other') encodeOpaque(to.bytes, type, value, at);
-  else if (typeof value !== 'string') throw mismatch('a path', type, value);
-  else if (value !== '') {
-    if (type.to !== 'object') throw mismatch("'', the null reference,", type, value);
-    if (to.sink) to.sink.reference(value, to.bytes, at);
-    else to.references.push({ at, path: value });
-  }
+  if (type.to === 'other') throw new H5LogError('UNSUPPORTED', 'references of HDF5 1.12 cannot be written');
+  if (type.to === 'region') {
+    if (value === null) return;
+    const { path, where } = (value ?? {}) as { readonly path?: unknown; readonly where?: unknown };
+    if (typeof path !== 'string' || typeof where !== 'object' || where === null)
+      throw mismatch('{ path, where } or null', type, value);
+    if (to.sink) throw new H5LogError('UNSUPPORTED', 'region references can be written as attributes only');
+    to.references.push({ at, path, where });
+  } else if (typeof value !== 'string') throw mismatch('a path', type, value);
+  else if (value === '') return;
+  else if (to.sink) to.sink.reference(value, to.bytes, at);
+  else to.references.push({ at, path: value });
 }

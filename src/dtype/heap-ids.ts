@@ -4,7 +4,7 @@
 import { formatError } from '../base/errors.ts';
 import { checkSound } from './check.ts';
 import { containsReference, containsVlen, describeType } from './describe.ts';
-import { type DType, fullType, HEAP_ID_SIZE, type ReferenceType } from './model.ts';
+import { type DType, fullType, type ReferenceType } from './model.ts';
 
 /** A u64 address. Null (0) and the undefined address (all ones) both give 0; beyond 2^53-1 no file reaches. */
 export function readAddress(bytes: Uint8Array, at: number): number {
@@ -40,18 +40,14 @@ interface HeapId {
 export function readHeapId(bytes: Uint8Array, at: number, size: number): HeapId {
   return {
     length: readUint32(bytes, at),
-    address: heapAddress(bytes, at, size),
+    address: readAddressOf(bytes, at + 4, size - 8),
     index: readUint32(bytes, at + size - 4),
   };
 }
 
-/** The address in a heap id of `size` bytes. */
-function heapAddress(bytes: Uint8Array, at: number, size: number): number {
-  return size === HEAP_ID_SIZE ? readAddress(bytes, at + 4) : shortAddress(bytes, at + 4, size - 8);
-}
-
-/** All ones is the undefined address, which gives 0. */
-function shortAddress(bytes: Uint8Array, at: number, size: number): number {
+/** An address of 1 to 8 bytes. All ones is the undefined address, which gives 0. */
+export function readAddressOf(bytes: Uint8Array, at: number, size: number): number {
+  if (size === 8) return readAddress(bytes, at);
   let address = 0;
   for (let i = size - 1; i >= 0; i--) address = address * 256 + (bytes[at + i] ?? 0);
   return address === 2 ** (8 * size) - 1 ? 0 : address;
@@ -71,8 +67,8 @@ export interface Pointer {
   /** Where it begins, from the start of what it is a part of. */
   readonly at: number;
   /** null: a group of pointers that is repeated. */
-  readonly kind: 'heap' | 'object' | 'region' | null;
-  /** Bytes of a heap id. */
+  readonly kind: 'heap' | 'object' | 'region' | 'standard' | null;
+  /** Bytes of a heap id, or of a reference. */
   readonly size: number;
   /** What the content of a heap id is made of; uint8 for a string. */
   readonly base: DType;
@@ -84,7 +80,7 @@ export interface Pointer {
 const NO_POINTERS: readonly Pointer[] = [];
 const known = new WeakMap<object, readonly Pointer[]>();
 
-/** The pointers in an element of a type; none for most types. References of other kinds are opaque here. */
+/** The pointers in an element of a type; none for most types. References of HDF5 1.12 are 'standard'. */
 export function pointersOf(dtype: DType): readonly Pointer[] {
   if (typeof dtype === 'string') return NO_POINTERS;
   let list = known.get(dtype);
@@ -111,7 +107,7 @@ function findPointers(dtype: DType, at: number): Pointer[] {
     case 'string':
       return type.variable ? [{ ...one, kind: 'heap' }] : [];
     case 'reference':
-      return type.to === 'other' ? [] : [{ ...one, kind: type.to }];
+      return [{ ...one, kind: type.to === 'other' ? 'standard' : type.to }];
     default:
       return [];
   }
@@ -174,13 +170,33 @@ export function visitHeapIds(
       const address = readAddress(bytes, at);
       if (address !== 0) visit(address, readUint32(bytes, at + 8), 0);
     }
+    if (kind === 'standard') {
+      const { blob } = standardReference(bytes, at, size);
+      if (blob) visit(blob.address, blob.index, 0);
+    }
     if (kind !== 'heap') return;
     const length = readUint32(bytes, at);
-    const address = heapAddress(bytes, at, size);
+    const address = readAddressOf(bytes, at + 4, size - 8);
     if (address === 0 || length === 0) return;
     const content = visit(address, readUint32(bytes, at + size - 4), length);
     if (content && pointersOf(base).length > 0) visitHeapIds(base, content, length, visit);
   });
+}
+
+/** A reference of HDF5 1.12: an object of the same file as it is (kind 2), everything else in the heap. Kind 0 is none. */
+interface StandardReference {
+  readonly kind: number;
+  readonly isExternal: boolean;
+  readonly blob: { readonly address: number; readonly index: number } | null;
+}
+
+/** Reads the `size` bytes of a reference: kind, flags, and the bytes that follow or their size and heap id. */
+export function standardReference(bytes: Uint8Array, at: number, size: number): StandardReference {
+  const kind = bytes[at] ?? 0;
+  const isExternal = ((bytes[at + 1] ?? 0) & 1) !== 0;
+  if (kind === 0 || (kind === 2 && !isExternal)) return { kind, isExternal, blob: null };
+  const address = readAddressOf(bytes, at + 6, Math.min(8, size - 10));
+  return { kind, isExternal, blob: { address, index: readUint32(bytes, at + size - 4) } };
 }
 
 /**

@@ -148,8 +148,8 @@ export interface CompoundType extends Described {
   readonly fields: readonly CompoundField[];
 }
 
-/** Object references hold the address of an object header; region references a heap id; others are kept as bytes. */
-export interface ReferenceType extends Described<string, string[]> {
+/** Object references hold the address of an object header; region references a heap id; others, of HDF5 1.12, either. */
+export interface ReferenceType extends Described {
   readonly class: 'reference';
   readonly to: 'object' | 'region' | 'other';
 }
@@ -196,6 +196,8 @@ export function arrayLength({ shape }: Pick<ArrayType, 'shape'>): number {
 /** A length, the address of a global heap collection and an index in it: what stands for a variable-length value. */
 export const HEAP_ID_SIZE = 16;
 export const REFERENCE_SIZE = 8;
+/** The heap id of a region reference, without a length. */
+export const REGION_SIZE = 12;
 
 const integer = (size: number, signed: boolean, order: ByteOrder): IntegerType => ({
   class: 'integer',

@@ -20,11 +20,11 @@ import {
 /** Converts `count` elements. */
 type Translation = (bytes: Uint8Array, count: number) => Uint8Array;
 
-/** How elements of one type become elements of another; null if they are alike. DTYPE where HDF5 has no conversion. */
+/** How elements of one type become elements of another; null if they are alike. UNSUPPORTED where HDF5 has no conversion. */
 export function translation(from: DType, to: DType): Translation | null {
   if (sameType(from, to)) return null;
   const [source, target] = [fullType(from), fullType(to)];
-  const refused = new H5LogError('DTYPE', `${describeType(from)} cannot be converted to ${describeType(to)}`);
+  const refused = new H5LogError('UNSUPPORTED', `${describeType(from)} cannot be converted to ${describeType(to)}`);
   switch (target.class) {
     case 'integer':
     case 'float':

@@ -1,4 +1,5 @@
 import { type DType, type EnumType, type FullType, fullType, storedNumber } from '../dtype/model.ts';
+import { Selected, type Selection } from '../space/select.ts';
 
 // Values as h5dump prints them, but for numbers: those have as many digits as it takes to read the same number back.
 
@@ -40,8 +41,8 @@ function printerOf(dtype: DType, column: number | null): ValuePrinter {
       return (value) => bytesText(value as Uint8Array);
     case 'reference':
       return (value) => {
-        if (typeof value !== 'string') return bytesText(value as Uint8Array);
-        return value === '' ? 'NULL' : shownText(value);
+        if (typeof value === 'string') return value === '' ? 'NULL' : shownText(value);
+        return value === null ? 'NULL' : regionText(value as Referred);
       };
     case 'compound': {
       const fields = type.fields.map(({ name, dtype: field }) => [name, printerOf(field, inner)] as const);
@@ -68,6 +69,36 @@ function printerOf(dtype: DType, column: number | null): ValuePrinter {
       return (value) => `(${Array.from(value as ArrayLike<unknown>, print).join(', ')})`;
     }
   }
+}
+
+/** A reference that is more than a path. */
+interface Referred {
+  readonly path: string;
+  readonly where?: Selection;
+  readonly attribute?: string;
+  readonly file?: string;
+}
+
+/** Corners of boxes, as h5dump prints them, up to so many. */
+const MOST_BOXES = 20;
+/** A region of more elements is not taken apart. */
+export const MOST_ELEMENTS = 1e6;
+
+/** The path, and the boxes of a region or the name of an attribute. */
+function regionText({ path, where, attribute, file }: Referred): string {
+  const name = shownText(file === undefined ? path : `${file}:${path}`);
+  if (attribute !== undefined) return `${name}/${shownText(attribute)}`;
+  if (!where) return name;
+  if (!(where.size <= MOST_ELEMENTS)) return `${name} {${Number.isNaN(where.size) ? 'all' : where.size} elements}`;
+  const texts: string[] = [];
+  for (const { start, count } of where.boxes()) {
+    if (texts.length === MOST_BOXES) {
+      texts.push('...');
+      break;
+    }
+    texts.push(`(${start.join(',')})-(${start.map((x, d) => x + (count[d] as number) - 1).join(',')})`);
+  }
+  return `${name} {${texts.join(', ')}}`;
 }
 
 const lineBreak = (column: number | null, otherwise: string): string =>
@@ -224,6 +255,7 @@ export function plainValue(value: unknown): Plain {
   }
   if (Array.isArray(value) || (ArrayBuffer.isView(value) && 'length' in value))
     return Array.from(value as ArrayLike<unknown>, plainValue);
+  if (value instanceof Selected) return value.size <= MOST_ELEMENTS ? plainValue([...value.boxes()]) : null;
   const entries = Object.entries(value as object).map(([name, inner]) => [name, plainValue(inner)] as const);
   return Object.fromEntries(entries);
 }

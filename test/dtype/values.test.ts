@@ -181,7 +181,7 @@ describe('reading gives', () => {
     heap.paths.push('/target');
     heap.objects.push(Uint8Array.of(8, 0, 0, 0, 0, 0, 0, 0, 99));
     const bytes = Uint8Array.of(0, 16, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, ...new Array(12).fill(0));
-    expect(decodeValues(region, bytes, 2, heap)).toEqual(['/target', '']);
+    expect(decodeValues(region, bytes, 2, heap)).toEqual([{ path: '/target', where: undefined }, null]);
     const seen: number[][] = [];
     visitReferences(
       region,

@@ -31,5 +31,4 @@ export const notBuilt: readonly string[] = [
 export const notBuiltParts: readonly string[] = [
   "    format?: 'original' | 'classic' /* (2) */;\n",
   '    bigEndian?: boolean /* (2) classic only */;\n',
-  '  readonly region: Described<{ path: string; where: Selection } | null, ({ path: string; where: Selection } | null)[]>;\n',
 ];

@@ -1,7 +1,7 @@
 // Attributes: what their messages say, and their values, also those that the next commit will write.
 
 import { atOffset, formatError } from '../../base/errors.ts';
-import { decodeOne, decodeValues } from '../../dtype/decode.ts';
+import { decodeOne, decodeValues, type Resolver } from '../../dtype/decode.ts';
 import { type DType, type FullType, publicType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
 import { Cursor } from '../format/cursor.ts';
@@ -57,26 +57,27 @@ function present(bytes: Uint8Array | null, offset: number): Uint8Array {
   return bytes;
 }
 
+/** Finds what references lead to. */
+interface ReferredObjects {
+  pathsOf(addresses: ReadonlySet<number>): Io<ReadonlyMap<number, string>>;
+  readonly selection: NonNullable<Resolver['selection']>;
+}
+
 /** Reads the value of an attribute: null for a NULL dataspace, an element for a scalar, else a flat array. */
 export function* readAttribute(
   attribute: Attribute,
   lengthSize: number,
   heap: GlobalHeap,
-  pathsOf: (addresses: ReadonlySet<number>) => Io<ReadonlyMap<number, string>>,
+  objects: ReferredObjects,
 ): Io<unknown> {
   try {
-    return yield* readValue(attribute, lengthSize, heap, pathsOf);
+    return yield* readValue(attribute, lengthSize, heap, objects);
   } catch (error) {
     throw atOffset(error, attribute.message.offset);
   }
 }
 
-function* readValue(
-  attribute: Attribute,
-  lengthSize: number,
-  heap: GlobalHeap,
-  pathsOf: (addresses: ReadonlySet<number>) => Io<ReadonlyMap<number, string>>,
-): Io<unknown> {
+function* readValue(attribute: Attribute, lengthSize: number, heap: GlobalHeap, objects: ReferredObjects): Io<unknown> {
   const { dtype, space, count, data } = attributeParts(attribute, lengthSize);
   if (space.kind === 'null') return null;
   const pending = new PendingHeap(attribute.message);
@@ -89,13 +90,13 @@ function* readValue(
     return paths.get(address) ?? '';
   };
   const decode = (): unknown => {
-    const resolver = { heap: heap.contents(own), path };
+    const resolver = { heap: heap.contents(own), path, selection: objects.selection };
     return space.kind === 'scalar' ? decodeOne(dtype, data, resolver) : decodeValues(dtype, data, count, resolver);
   };
   const value = decode();
   if (wanted.size === 0) return value;
   // References hold addresses. Finding the paths of objects takes I/O, so it happens between two passes of decoding.
-  paths = yield* pathsOf(wanted);
+  paths = yield* objects.pathsOf(wanted);
   return decode();
 }
 

@@ -3,9 +3,12 @@
 import { decodeValues, type Resolver } from '../../dtype/decode.ts';
 import { containsReference } from '../../dtype/describe.ts';
 import type { DType } from '../../dtype/model.ts';
+import type { Selection } from '../../space/select.ts';
 import type { Io } from '../../storage/io.ts';
+import { Cursor } from '../format/cursor.ts';
 import { ChunkCache } from '../format/file-bytes.ts';
 import { GlobalHeap, type HeapLookup } from '../format/global-heap.ts';
+import { parseSelection, selectionOf } from '../messages/selection.ts';
 import { type AttributeParts, attributeParts, readAttribute } from './attribute-value.ts';
 import { type DatasetParts, datasetParts } from './dataset-header.ts';
 import { addressOf, type ObjectLoader } from './object-loader.ts';
@@ -110,9 +113,10 @@ export class ObjectTree {
   *attribute(node: ObjectNode, name: string): Io<unknown> {
     const attribute = node.attributes.get(name);
     if (!attribute) return undefined;
-    return yield* readAttribute(attribute, this.loader.file.lengthSize, this.heap, (addresses) =>
-      this.#shownPaths(addresses),
-    );
+    return yield* readAttribute(attribute, this.loader.file.lengthSize, this.heap, {
+      pathsOf: (addresses) => this.#shownPaths(addresses),
+      selection: this.#selection,
+    });
   }
 
   /** What some elements refer to: reads the heap collections they need, and finds the paths of objects. `pending`: see GlobalHeap.lookup. */
@@ -125,14 +129,30 @@ export class ObjectTree {
       wanted.add(address);
       return '';
     };
-    decodeValues(dtype, bytes, count, { heap, path });
+    decodeValues(dtype, bytes, count, { heap, path, selection: this.#selection });
     const paths = yield* this.#shownPaths(wanted);
-    return { heap, path: (address) => paths.get(address) ?? '' };
+    return { heap, path: (address) => paths.get(address) ?? '', selection: this.#selection };
   }
+
+  /** Datasets whose shapes selections depend on; they are loaded with the paths of objects, before the selections are made again. */
+  readonly #wanted = new Set<number>();
+
+  /** A selection of elements of the dataset at an address. */
+  readonly #selection = (content: Uint8Array, at: number, address: number): Selection => {
+    const node = this.loader.nodes.get(address);
+    const space = node?.kind === 'dataset' ? this.dataset(node).space : undefined;
+    const stored = parseSelection(new Cursor(content, 0, at));
+    if (stored.kind === 'all' && !node) this.#wanted.add(address);
+    return selectionOf(stored, space?.kind === 'simple' ? space.shape : null);
+  };
 
   *#shownPaths(addresses: ReadonlySet<number>): Io<Map<number, string>> {
     const paths = yield* this.pathsOf(addresses);
     for (const [address, path] of paths) paths.set(address, this.paths.shown(path));
+    for (const address of this.#wanted) {
+      this.#wanted.delete(address);
+      if (paths.has(address)) yield* this.loader.node(address);
+    }
     return paths;
   }
 }

@@ -1,10 +1,15 @@
 // Serialized selections (HDF5 file format specification, III.G): which elements a mapping of a virtual dataset or a region reference
 // means. All versions are read.
 
+import { formatError, H5LogError } from '../../base/errors.ts';
+import type { Boxes } from '../../space/box.ts';
 import { BoxList } from '../../space/box-list.ts';
+import { boxesExpression } from '../../space/expression.ts';
 import type { PointList } from '../../space/points.ts';
+import { Selected, type Selection, select } from '../../space/select.ts';
 import { MAX_RANK } from '../../space/shape.ts';
 import type { RegularSlab } from '../../space/slab.ts';
+import { ByteWriter } from '../format/byte-writer.ts';
 import { type Cursor, UNDEFINED } from '../format/cursor.ts';
 
 /** A selection as a file stores it. A slab may have an infinite count or block in the dimension `unlimited`; -1: it has none. */
@@ -13,6 +18,43 @@ export type StoredSelection =
   | { readonly kind: 'slab'; readonly slab: RegularSlab; readonly unlimited: number }
   | { readonly kind: 'boxes'; readonly boxes: BoxList }
   | { readonly kind: 'points'; readonly points: PointList };
+
+/** A selection for users. That of a whole dataset depends on its shape, if that is known. */
+export function selectionOf(stored: StoredSelection, shape: readonly number[] | null): Selection {
+  switch (stored.kind) {
+    case 'none':
+      return select.none();
+    case 'all':
+      return shape ? select.box(new Float64Array(shape.length), shape) : select.all();
+    case 'slab': {
+      const { start, count, step, block } = stored.slab;
+      if (stored.unlimited >= 0) throw formatError('a region without an end');
+      return select.hyperslab({ start, count, stride: step, block });
+    }
+    case 'boxes':
+      return new Selected(boxesExpression(stored.boxes, false));
+    case 'points':
+      return select.points(stored.points.at, stored.points.rank);
+  }
+}
+
+/** Encodes boxes, as a list of blocks: version 1. */
+export function encodeSelection({ rank, length, starts, counts }: Boxes): Uint8Array {
+  const out = new ByteWriter(24 + length * rank * 8).u32(2).u32(1).u32(0);
+  out
+    .u32(8 + length * rank * 8)
+    .u32(rank)
+    .u32(length);
+  for (let i = 0; i < length; i++) {
+    for (let d = i * rank; d < (i + 1) * rank; d++) out.u32(starts[d] as number);
+    for (let d = i * rank; d < (i + 1) * rank; d++) {
+      const last = (starts[d] as number) + (counts[d] as number) - 1;
+      if (last > 0xffffffff) throw new H5LogError('UNSUPPORTED', `a region that reaches element ${last}`);
+      out.u32(last);
+    }
+  }
+  return out.done();
+}
 
 const NONE: StoredSelection = { kind: 'none' };
 

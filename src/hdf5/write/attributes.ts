@@ -5,6 +5,8 @@ import { lookup3 } from '../../base/checksum.ts';
 import { H5LogError } from '../../base/errors.ts';
 import { type Encoded, encodeValues } from '../../dtype/encode.ts';
 import type { DType } from '../../dtype/model.ts';
+import type { Boxes } from '../../space/box.ts';
+import { select, resolve as selected, type Where } from '../../space/select.ts';
 import type { Io } from '../../storage/io.ts';
 import { ByteWriter, putU64 } from '../format/byte-writer.ts';
 import { Cursor, UNDEFINED } from '../format/cursor.ts';
@@ -28,6 +30,7 @@ import {
 } from '../messages/attribute.ts';
 import { type Dataspace, elementCount } from '../messages/dataspace.ts';
 import * as MESSAGE from '../messages/message-types.ts';
+import { encodeSelection } from '../messages/selection.ts';
 import { encodeSharedObject, SHARED_ADDRESS_AT } from '../read/shared-messages.ts';
 import type { Structure } from './structure.ts';
 
@@ -146,10 +149,11 @@ function* resolve(
   targets: AddressSlot[],
   heap: HeapSlot[],
 ): Io<void> {
-  for (const { at, path } of encoded.references) {
+  for (const { at, path, where } of encoded.references) {
     const target = yield* structure.lookup(structure.root, structure.paths.stored(path));
     if (!target) throw new H5LogError('NOT_FOUND', `a reference to ${path}, which does not exist`, { object: path });
-    targets.push({ at: at + shift, target });
+    if (where) heap.push({ at: at + shift, content: regionOf(structure, target, path, where as Where) });
+    else targets.push({ at: at + shift, target });
   }
   for (const { at, content } of encoded.heap) {
     const { bytes, references } = content;
@@ -163,6 +167,24 @@ function* resolve(
     yield* resolve(structure, content, 0, inner.targets, inner.heap);
     heap.push({ at: slot, content: inner });
   }
+}
+
+/** The heap object of a region reference: the address of a dataset and the selection. */
+function regionOf(structure: Structure, target: ObjectNode, path: string, where: Where): Relocatable {
+  if (target.kind !== 'dataset')
+    throw new H5LogError('DTYPE', `a reference to a region of ${path}, which is a ${target.kind}`, { object: path });
+  const { space } = structure.dataset(target);
+  // A dataset of a log has its shape elsewhere.
+  const blocks = space.kind === 'simple' ? selected(where, space.shape) : fixed(where);
+  const bytes = new ByteWriter(64).u64(target.address).put(encodeSelection(blocks)).done();
+  return { bytes, owned: true, targets: [{ at: 0, target }], heap: NONE };
+}
+
+/** The boxes of a selection that does not depend on a shape. */
+function fixed(where: Where): Boxes {
+  const list = [...select.none().or(where).boxes()];
+  const flat = (of: 'start' | 'count') => Float64Array.from(list.flatMap((box) => box[of]));
+  return { rank: list[0]?.start.length ?? 1, length: list.length, starts: flat('start'), counts: flat('count') };
 }
 
 /** Before an attribute is removed or replaced. */

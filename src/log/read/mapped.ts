@@ -251,6 +251,11 @@ export class Mapped {
     this.#along = isGrid(target) && isGrid(source) ? together(target, source) : null;
   }
 
+  /** Whether both are boxes, as most are. */
+  get isBox(): boolean {
+    return this.#along !== null && isBox(this.#target) && isBox(this.#source);
+  }
+
   /** Adds what the target has in the box [low, high). Returns the number of elements. */
   collect(low: Float64Array, high: Float64Array, pairs: Pairs): number {
     if (this.size === 0) return 0;
@@ -263,6 +268,10 @@ export class Mapped {
     };
     return inOrder(this.#boxes.target, this.#boxes.source, low, high, pairs);
   }
+}
+
+function isBox(ordered: Ordered): boolean {
+  return isGrid(ordered) && ordered.count.every((n, d) => n <= (ordered.block[d] as number));
 }
 
 /** Dimensions of several coordinates must be as many on both sides, and of the same lengths. */

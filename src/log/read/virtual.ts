@@ -1,4 +1,4 @@
-import { atOffset, formatError, type H5LogError, inObject, isH5LogError } from '../../base/errors.ts';
+import { atOffset, formatError, H5LogError, inObject, isH5LogError } from '../../base/errors.ts';
 import type { Resolver } from '../../dtype/decode.ts';
 import { containsReference, containsVlen } from '../../dtype/describe.ts';
 import { adoptPointers, Pointers } from '../../dtype/pointers.ts';
@@ -69,9 +69,9 @@ const MOST_WORK = 2e7;
 const VISIT = 1000;
 /** Sources whose names have a number; more files than that are no run of files. */
 const MOST_NUMBERED = 1e6;
-/** Bytes and elements that are read from a source at a time. */
+/** Bytes that are read from a source at a time, and elements where each may lie by itself. */
 const WINDOW = 8 * 2 ** 20;
-const MOST_ELEMENTS = 2 ** 18;
+const MOST_SCATTERED = 2 ** 14;
 
 /** How deep a read is in virtual datasets, and what it may still cost. */
 interface Nesting {
@@ -216,7 +216,7 @@ export class VirtualDataset extends OrdinaryDataset {
       const shared = { start: new Float64Array(rank), count: new Float64Array(rank) };
       const high = endOf(box.start, box.count);
       clipInto(starts, counts, piece * rank, rank, box.start, high, shared.start, shared.count, 0);
-      const most = Math.min(MOST_ELEMENTS, Math.max(1, Math.floor(WINDOW / this.elements.size)));
+      const most = Math.min(mapped.isBox ? Infinity : MOST_SCATTERED, Math.max(1, WINDOW / reader.width));
       const waiting: Box[] = [shared];
       for (let window = waiting.pop(); window; window = waiting.pop()) {
         if (sizeOf(window.count) > most) {
@@ -246,13 +246,19 @@ class SourceReader {
   readonly #nesting: Nesting;
   readonly #pointers: Pointers | null;
   readonly #translate: ReturnType<typeof translation>;
+  /** Bytes of an element, on the side where they are more. */
+  readonly width: number;
 
   constructor(source: VirtualSource, target: OrdinaryDataset, nesting: Nesting, pointers: Pointers | null) {
     this.#source = source;
     this.#target = target;
     this.#nesting = nesting;
     this.#pointers = pointers;
-    this.#translate = translation(source.dataset.elements.dtype, target.elements.dtype);
+    const { dtype, size } = source.dataset.elements;
+    this.#translate = translation(dtype, target.elements.dtype);
+    this.width = Math.max(size, target.elements.size);
+    if (size > WINDOW && this.#translate)
+      throw new H5LogError('UNSUPPORTED', `elements of ${size} bytes cannot be converted`);
   }
 
   *read(mapped: Mapped, low: Float64Array, high: Float64Array, into: Into): Io<void> {

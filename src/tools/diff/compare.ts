@@ -4,7 +4,9 @@ import { decodeValues } from '../../dtype/decode.ts';
 import { containsReference, containsVlen, describeType, sameType } from '../../dtype/describe.ts';
 import { type CompoundType, type DType, type FullType, fullType, storedNumber } from '../../dtype/model.ts';
 import { cellOf } from '../../space/grid.ts';
+import { Selected } from '../../space/select.ts';
 import { isNull } from '../inside.ts';
+import { MOST_ELEMENTS } from '../value-text.ts';
 import { fullSlab, pieceSize, slabPieces } from '../values.ts';
 
 /** What counts as different, as in h5diff. */
@@ -98,9 +100,7 @@ function comparisonOf(dtype: DType, tolerance: Tolerance): Comparison {
       };
     case 'reference':
       return (a, b, tell, within = '') => {
-        const same =
-          typeof a === 'string' || typeof b === 'string' ? a === b : sameBytes(a as Uint8Array, b as Uint8Array);
-        if (!same) tell({ within, dtype, a, b });
+        if (!sameReference(a, b)) tell({ within, dtype, a, b });
       };
     default:
       // Enums and bit fields are what they are: there is nothing between two of them. Of 64 bits or not, equal numbers are equal.
@@ -109,6 +109,18 @@ function comparisonOf(dtype: DType, tolerance: Tolerance): Comparison {
         if (a != b) tell({ within, dtype, a, b });
       };
   }
+}
+
+/** Paths, or paths with selections or names of attributes. */
+function sameReference(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || !a || !b) return false;
+  const [x, y] = [a as Record<string, unknown>, b as Record<string, unknown>];
+  if (x.path !== y.path || x.attribute !== y.attribute || x.file !== y.file) return false;
+  const [one, other] = [x.where, y.where];
+  if (!(one instanceof Selected) || !(other instanceof Selected)) return one === other;
+  if (!(one.size <= MOST_ELEMENTS)) return Object.is(one.size, other.size);
+  return one.size === other.size && one.rank === other.rank && one.xor(other).size === 0;
 }
 
 export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {

@@ -86,10 +86,33 @@ interface Region {
   readonly where: { boxes(): Iterable<{ readonly start: readonly number[]; readonly count: readonly number[] }> };
 }
 
-/** Points become boxes of one element. */
+/** A region as the list of its elements: h5py has blocks of other sizes, or points. */
 function regionOf(region: Region | null): unknown {
   if (region === null) return { g: null };
-  return { g: region.path, boxes: Array.from(region.where.boxes(), ({ start, count }) => [[...start], [...count]]) };
+  const boxes = Array.from(region.where.boxes(), ({ start, count }) => [start, count] as const);
+  return { g: region.path, elements: elementsOf(boxes) };
+}
+
+function elementsOf(boxes: readonly (readonly [readonly number[], readonly number[]])[]): string[] {
+  const elements = boxes.flatMap(([start, count]) =>
+    count.reduce<number[][]>(
+      (list, n, d) => list.flatMap((at) => Array.from({ length: n }, (_, i) => [...at, (start[d] as number) + i])),
+      [[]],
+    ),
+  );
+  return elements.map(String).sort();
+}
+
+/** Values of a description with regions in the same form. */
+export function expectedValues(values: readonly unknown[]): unknown[] {
+  return values.map((value) => {
+    if (typeof value !== 'object' || value === null) return value;
+    const { g, boxes, points, c, a } = value as Record<string, never>;
+    if (c || a) return c ? { c: expectedValues(c) } : { a: expectedValues(a as never) };
+    if (g === undefined || g === null) return value;
+    const all: [number[], number[]][] = boxes ?? (points as unknown as number[][]).map((at) => [at, at.map(() => 1)]);
+    return { g, elements: elementsOf(all) };
+  });
 }
 
 function floatText(value: number): string {

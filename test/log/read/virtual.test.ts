@@ -138,7 +138,7 @@ test('mappings that do not fit are refused', () => {
     ['size', 'FORMAT'],
     ['rank', 'FORMAT'],
     ['own rank', 'FORMAT'],
-    ['type', 'DTYPE'],
+    ['type', 'UNSUPPORTED'],
     ['name', 'FORMAT'],
   ] as const)
     expect(() => opened.dataset(name).readSync(), name).toThrow(code(expected));
