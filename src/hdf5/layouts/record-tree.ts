@@ -74,7 +74,7 @@ export class Records {
 
   /** The targets are in the file: their addresses are final. */
   settle(): void {
-    this.encode(this.bytes, 0);
+    if (this.#targets) this.encode(this.bytes, 0);
     this.#targets = null;
   }
 }
@@ -275,7 +275,8 @@ export class RecordTree {
   }
 
   #made(records: readonly Records[], children: readonly TreeNode[] = EMPTY): TreeNode {
-    const joined = Records.concat(records, this.format.recordSize);
+    // A single part need not be copied: a tree of a million records is made of one.
+    const joined = records.length === 1 ? (records[0] as Records) : Records.concat(records, this.format.recordSize);
     this.#family.bytes += joined.bytes.length;
     return TreeNode.of(joined, children);
   }
@@ -337,8 +338,7 @@ export class RecordTree {
     }
     if (!changed) return node;
     if (kept < records.count) parts.push(records.slice(kept, records.count));
-    // The only part need not be copied: a tree of a million records is made of one.
-    return parts.length === 1 ? TreeNode.of(parts[0] as Records) : this.#made(parts);
+    return this.#made(parts);
   }
 
   /** One node of two neighbours, with the record between them, which is null if it was removed. */

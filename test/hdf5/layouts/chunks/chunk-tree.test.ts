@@ -201,7 +201,7 @@ describe('a version 2 B-tree of chunks', () => {
     found.forEach((chunk, k) => {
       expect(chunk?.address).toBe(64 * ((cells[2 * k] as number) * 1000 + (cells[2 * k + 1] as number)));
     });
-    // The nodes are not all kept, but read again.
+    // So many nodes are not kept after their commit, but read again.
     const next = file.run(tree.edit({ put: [chunkAt([500, 500], 3, of)] }));
     expect(next.extent.size).toBeLessThanOrEqual(38 + 5 * 2048);
   });
@@ -312,6 +312,29 @@ describe('random edits of a version 2 B-tree of chunks', () => {
     }
     count('chunk tree model', { programs, steps });
     expect(deepest).toBeGreaterThan(1);
+  });
+});
+
+describe('the nodes of a version 2 B-tree of chunks', () => {
+  /** A tree in a file whose nodes were damaged since. */
+  function damaged(chunks: number): { file: AppendedFile; tree: ChunkTree } {
+    const grid = gridOf(1, false);
+    const file = new AppendedFile();
+    const tree = file.run(ChunkTree.empty(grid).edit({ put: line(0, chunks, grid) }));
+    const address = file.append(tree);
+    const size = file.storage.blocking.size() - address - 38;
+    file.storage.blocking.write([new Uint8Array(size)], address + 38);
+    return { file, tree };
+  }
+
+  test('stay in memory when they were written', () => {
+    const { file, tree } = damaged(10_000);
+    expect(file.run(tree.find(Float64Array.of(777)))).toMatchObject([{ address: 1000 + 8 * 777 }]);
+  });
+
+  test('are read again if they are many', () => {
+    const { file, tree } = damaged(2_200_000);
+    expectFormat(() => file.run(tree.find(Float64Array.of(777))));
   });
 });
 
