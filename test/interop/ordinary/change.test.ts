@@ -1,0 +1,320 @@
+import { appendFileSync, copyFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Dataset, File, T } from 'h5log';
+import { expect, test } from 'vitest';
+import { count } from '../../counts.ts';
+import { keepInput } from '../../failures.ts';
+import { run, runSync, withOracle } from '../../oracles.ts';
+import { random, repeats, seed } from '../../seed.ts';
+import { temporaryDirectory } from '../../temporary.ts';
+
+const here = import.meta.dirname;
+const folder = temporaryDirectory();
+
+type Value = number | string;
+
+/** What a dataset should hold. */
+interface Expected {
+  shape: number[];
+  readonly maxShape: readonly (number | null)[];
+  values: Value[];
+  readonly fill: Value;
+  readonly attributes: Map<string, number>;
+}
+
+/** A random program that changes an ordinary file, beside a model of what is in it. */
+class Program {
+  readonly path: string;
+  readonly steps: string[] = [];
+  flushes = 0;
+  readonly #next: () => number;
+  readonly #model = new Map<string, Expected>();
+  readonly #list: string;
+  #file: File;
+  #made = 0;
+
+  constructor(path: string, from: number, list: string) {
+    this.path = path;
+    this.#next = random(from);
+    this.#list = list;
+    this.#file = File.openSync(path, { mode: 'r+' });
+    this.#learn();
+  }
+
+  /** Takes what h5log reads for true at the beginning; the first comparison with h5py shows whether it is. */
+  #learn(): void {
+    const visit = (path: string): void => {
+      for (const [name, object] of this.#file.group(path === '' ? '/' : path).children()) {
+        const at = `${path}/${name}`;
+        if (object?.kind === 'group') visit(at);
+        if (object?.kind !== 'dataset') continue;
+        const { shape, maxShape, fill } = object;
+        const values = valuesOf(object);
+        const empty = typeof values[0] === 'string' ? '' : 0;
+        this.#model.set(at, {
+          shape: [...shape],
+          maxShape,
+          values,
+          fill: (fill === undefined || fill === null
+            ? empty
+            : Number.isNaN(Number(fill))
+              ? fill
+              : Number(fill)) as Value,
+          attributes: new Map(),
+        });
+      }
+    };
+    visit('');
+  }
+
+  #pick(n: number): number {
+    return Math.floor(this.#next() * n);
+  }
+
+  #one<V>(list: readonly V[]): V {
+    return list[this.#pick(list.length)] as V;
+  }
+
+  #any(): [string, Expected] {
+    return this.#one([...this.#model]);
+  }
+
+  #value(like: Value): Value {
+    return typeof like === 'string' ? 'w'.repeat(this.#pick(40)) : this.#pick(100);
+  }
+
+  step(): void {
+    const kind = this.#pick(20);
+    if (kind < 8) this.#write();
+    else if (kind < 11) this.#resize();
+    else if (kind < 12) this.#append();
+    else if (kind < 14) this.#create();
+    else if (kind < 15) this.#delete();
+    else if (kind < 16) this.#attribute();
+    else if (kind < 17) this.#read();
+    else if (kind < 18) this.reopen();
+    else this.flush();
+  }
+
+  #box(shape: readonly number[]): { start: number[]; count: number[] } {
+    const start = shape.map((n) => this.#pick(n));
+    return { start, count: shape.map((n, d) => 1 + this.#pick(n - (start[d] as number))) };
+  }
+
+  #write(): void {
+    const [path, model] = this.#any();
+    if (model.shape.includes(0)) return;
+    const { start, count: size } = this.#box(model.shape);
+    const total = size.reduce((a, b) => a * b, 1);
+    const data = Array.from({ length: total }, () => this.#value(model.fill));
+    this.steps.push(`write ${path} ${start} ${size}`);
+    this.#file.dataset(path).write(data as never, model.shape.length === 0 ? undefined : { start, count: size });
+    put(model, start, size, data);
+  }
+
+  #resize(): void {
+    const [path, model] = this.#any();
+    const shape = model.shape.map((n, d) => {
+      const limit = model.maxShape[d] as number | null;
+      if (limit === n && this.#pick(3) > 0) return n;
+      return this.#pick(Math.min(limit ?? 30, 30) + 1);
+    });
+    // Only datasets in chunks can change their shape.
+    if (model.maxShape.every((limit, d) => limit === model.shape[d]) && model.shape.every((n, d) => n === shape[d]))
+      return;
+    const dataset = this.#file.dataset(path);
+    if (dataset.chunks === null) return;
+    this.steps.push(`resize ${path} ${shape}`);
+    dataset.resize(shape);
+    resized(model, shape);
+  }
+
+  #append(): void {
+    const growing = [...this.#model].filter(
+      ([, { maxShape, shape }]) => maxShape[0] === null && !shape.slice(1).includes(0),
+    );
+    if (growing.length === 0) return;
+    const [path, model] = this.#one(growing);
+    const rows = 1 + this.#pick(4);
+    const [first = 0, ...rest] = model.shape;
+    if (first > 60) return;
+    const data = Array.from({ length: rows * rest.reduce((a, b) => a * b, 1) }, () => this.#value(model.fill));
+    this.steps.push(`append ${path} ${rows}`);
+    expect(this.#file.dataset(path).append(data as never)).toBe(first);
+    resized(model, [first + rows, ...rest]);
+    put(model, [first, ...rest.map(() => 0)], [rows, ...rest], data);
+  }
+
+  #create(): void {
+    const path = `/new${this.#made++}`;
+    const shape = Array.from({ length: this.#pick(4) }, () => this.#pick(9));
+    const maxShape = shape.map((n) => this.#one([null, n, n + 4]));
+    const isText = this.#pick(4) === 0;
+    const dtype = isText ? T.string() : this.#one(['int32', 'float64', 'uint8', T.bigEndian('int16')] as const);
+    const filters = shape.length === 0 ? [] : this.#one([[], ['shuffle', { deflate: 3 }], ['fletcher32']] as const);
+    const fill = isText || this.#pick(2) === 0 ? undefined : this.#pick(50);
+    this.steps.push(`create ${path} ${shape} of ${maxShape}`);
+    this.#file.createDataset(path, {
+      dtype: dtype as never,
+      shape,
+      maxShape,
+      filters: [...filters],
+      ...(fill === undefined ? {} : { fill: fill as never }),
+      ...(shape.length > 0 && this.#pick(2) === 0 ? { chunks: shape.map(() => 1 + this.#pick(5)) } : {}),
+    });
+    const value: Value = isText ? '' : (fill ?? 0);
+    const values = Array.from({ length: shape.reduce((a, b) => a * b, 1) }, () => value);
+    this.#model.set(path, { shape, maxShape, values, fill: value, attributes: new Map() });
+  }
+
+  #delete(): void {
+    const [path] = this.#any();
+    if (this.#model.size < 8) return;
+    this.steps.push(`delete ${path}`);
+    this.#file.delete(path);
+    this.#model.delete(path);
+  }
+
+  #attribute(): void {
+    const [path, model] = this.#any();
+    const name = this.#one(['a', 'b', 'c']);
+    this.steps.push(`attribute ${path} ${name}`);
+    if (model.attributes.has(name)) {
+      this.#file.dataset(path).attributes.delete(name);
+      model.attributes.delete(name);
+    } else {
+      const value = this.#pick(100);
+      this.#file.dataset(path).attributes.set(name, value);
+      model.attributes.set(name, value);
+    }
+  }
+
+  #read(): void {
+    for (const [path, { shape, values }] of this.#model) {
+      const dataset = this.#file.dataset(path);
+      expect([...dataset.shape], `${path}, shape`).toEqual(shape);
+      expect(valuesOf(dataset), path).toEqual(values);
+    }
+  }
+
+  flush(): void {
+    this.steps.push('flush');
+    this.#file.flushSync();
+    this.#read();
+    this.#snapshot();
+  }
+
+  reopen(): void {
+    this.steps.push('reopen');
+    this.#file.closeSync();
+    this.#snapshot();
+    this.#file = File.openSync(this.path, { mode: 'r+' });
+    expect(this.#file.connector).toBe('native');
+    this.#read();
+  }
+
+  end(): void {
+    this.#file.closeSync();
+    this.#snapshot();
+  }
+
+  giveUp(): void {
+    this.#file.discard();
+  }
+
+  /** For h5py, which looks at all of them together. */
+  #snapshot(): void {
+    const file = `${this.path}.${this.flushes++}`;
+    copyFileSync(this.path, file);
+    const objects = Object.fromEntries(
+      [...this.#model].map(([path, { shape, values, attributes }]) => [
+        path,
+        { shape, values, attributes: Object.fromEntries(attributes) },
+      ]),
+    );
+    appendFileSync(this.#list, `${JSON.stringify({ file, objects })}\n`);
+  }
+}
+
+function valuesOf(dataset: Dataset): Value[] {
+  const read = dataset.readSync() as ArrayLike<unknown>;
+  return Array.from(read, (value) => (typeof value === 'string' ? value : Number(value)));
+}
+
+/** Calls `visit` with the row-major number of each element of a box. */
+function eachOf(
+  shape: readonly number[],
+  start: readonly number[],
+  size: readonly number[],
+  visit: (at: number) => void,
+): void {
+  const walk = (d: number, at: number): void => {
+    if (d === shape.length) visit(at);
+    else
+      for (let i = 0; i < (size[d] as number); i++) walk(d + 1, at * (shape[d] as number) + (start[d] as number) + i);
+  };
+  walk(0, 0);
+}
+
+function put(model: Expected, start: readonly number[], size: readonly number[], data: readonly Value[]): void {
+  let k = 0;
+  eachOf(model.shape, start, size, (at) => {
+    model.values[at] = data[k++] as Value;
+  });
+}
+
+function resized(model: Expected, shape: readonly number[]): void {
+  const values = new Array<Value>(shape.reduce((a, b) => a * b, 1)).fill(model.fill);
+  const common = shape.map((n, d) => Math.min(n, model.shape[d] as number));
+  const origin = shape.map(() => 0);
+  const old: Value[] = [];
+  eachOf(model.shape, origin, common, (at) => old.push(model.values[at] as Value));
+  let k = 0;
+  eachOf(shape, origin, common, (at) => {
+    values[at] = old[k++] as Value;
+  });
+  model.shape = [...shape];
+  model.values = values;
+}
+
+withOracle('python', 'ordinary files that h5log changes', () => {
+  const name = 'changes of ordinary files';
+  const programs = repeats(2000);
+
+  test(`${programs} random programs: h5py sees the model after every flush`, {
+    timeout: programs * 3000 + 60_000,
+  }, async () => {
+    const from = seed(name);
+    const bases = Math.min(programs, 40);
+    runSync('python', [join(here, 'base.py'), folder, String(bases), String(from % 2 ** 31)]);
+    let flushes = 0;
+    let steps = 0;
+    for (let i = 0; i < programs; ) {
+      const list = join(folder, `list-${i}`);
+      const done: Program[] = [];
+      for (let k = 0; k < 40 && i < programs; k++, i++) {
+        const path = join(folder, `program-${i}.h5`);
+        copyFileSync(join(folder, `${i % bases}.h5`), path);
+        const program = new Program(path, from + i, list);
+        try {
+          for (let s = 0; s < 25; s++) program.step();
+          program.end();
+        } catch (error) {
+          program.giveUp();
+          keepInput(`ordinary-${i}`, program.steps.join('\n'));
+          throw new Error(`program ${i} (seed ${from + i}): ${program.steps.slice(-12).join('; ')}`, { cause: error });
+        }
+        done.push(program);
+        steps += program.steps.length;
+      }
+      const wrong = await run('python', [join(here, 'compare.py'), list]).catch((error: Error) => error.message);
+      expect(wrong).toBe('');
+      for (const { path, flushes: made } of done) {
+        flushes += made;
+        for (let s = 0; s < made; s++) rmSync(`${path}.${s}`);
+        rmSync(path);
+      }
+    }
+    count(name, { programs, steps, 'states compared with h5py': flushes });
+  });
+});

@@ -1,0 +1,33 @@
+"""Compares files with what they should hold: compare.py LIST, a file of JSON lines {file, objects}. Prints what differs."""
+import json
+import sys
+import h5py
+import numpy as np
+
+wrong = 0
+for line in open(sys.argv[1]):
+    expected = json.loads(line)
+    try:
+        with h5py.File(expected["file"], "r") as f:
+            seen = {}
+            f.visititems(lambda name, o: seen.__setitem__("/" + name, o))
+            names = sorted(name for name, o in seen.items() if isinstance(o, h5py.Dataset))
+            want = expected["objects"]
+            if names != sorted(want):
+                print(expected["file"], "has", names, "instead of", sorted(want))
+                wrong += 1
+                continue
+            for name in names:
+                d = seen[name]
+                values = d[()]
+                flat = np.ravel(values).tolist()
+                flat = [v.decode() if isinstance(v, bytes) else v for v in flat]
+                attrs = {k: (v.tolist() if hasattr(v, "tolist") else v) for k, v in d.attrs.items()}
+                found = {"shape": list(d.shape), "values": flat, "attributes": attrs}
+                if found != want[name]:
+                    print(expected["file"], name, "is", json.dumps(found)[:600], "instead of", json.dumps(want[name])[:600])
+                    wrong += 1
+    except Exception as error:
+        print(expected["file"], type(error).__name__, error)
+        wrong += 1
+sys.exit(1 if wrong else 0)
