@@ -34,6 +34,7 @@ interface HeapMark {
   readonly collections: number;
   readonly used: number;
   readonly objects: number;
+  readonly held: number;
 }
 
 /** Contents that wait for the next commit. A temporary id has the number of a collection, and in place of the index the position in it. */
@@ -44,6 +45,8 @@ export class PendingHeap implements ValueSink {
   readonly #reference: (path: string) => number;
   /** Number of the first collection. Heaps that are read together must not share numbers. */
   readonly first: number;
+  /** Bytes of the contents, each with its header. */
+  held = 0;
   chunk: Uint8Array = new Uint8Array(0);
   at = 0;
 
@@ -96,6 +99,7 @@ export class PendingHeap implements ValueSink {
     putNumber(bytes, used + 8, size);
     const end = used + OBJECT_HEADER + size;
     last.used = Math.ceil(end / 8) * 8;
+    this.held += last.used - used;
     bytes.fill(0, end, last.used);
     putId(to, idAt, length, PENDING + this.next - 1, used);
   }
@@ -106,11 +110,12 @@ export class PendingHeap implements ValueSink {
 
   mark(): HeapMark {
     const last = this.#images.at(-1);
-    return { collections: this.#images.length, used: last?.used ?? 0, objects: last?.objects ?? 0 };
+    return { collections: this.#images.length, used: last?.used ?? 0, objects: last?.objects ?? 0, held: this.held };
   }
 
   /** Forgets what was added since. */
-  rollback({ collections, used, objects }: HeapMark): void {
+  rollback({ collections, used, objects, held }: HeapMark): void {
+    this.held = held;
     this.#images.length = collections;
     const last = this.#images.at(-1);
     if (last) Object.assign(last, { used, objects });

@@ -179,7 +179,7 @@ export abstract class PostedDataset {
       const { arena } = stage;
       const heap = this.posts.heapOf(stage.owner);
       const mark = heap.mark();
-      const before = heap.size;
+      const before = heap.held;
       arena.reserve(bytes);
       try {
         pack(arena.chunk, arena.used, heap);
@@ -187,7 +187,7 @@ export abstract class PostedDataset {
         heap.rollback(mark);
         throw error;
       }
-      const grown = heap.size - before;
+      const grown = heap.held - before;
       if (!isFirst || this.posts.hasRoom(bytes + grown)) {
         arena.advance(bytes);
         return grown;
@@ -204,10 +204,10 @@ export abstract class PostedDataset {
     if (this.elements.points && this.posts.hasLimit) {
       const heap = this.posts.heapOf(this.stage().owner);
       const mark = heap.mark();
-      const before = heap.size;
+      const before = heap.held;
       try {
         this.elements.encode(data, count, new Uint8Array(bytes), 0, heap);
-        grown = heap.size - before;
+        grown = heap.held - before;
       } finally {
         heap.rollback(mark);
       }

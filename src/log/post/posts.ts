@@ -98,7 +98,7 @@ export abstract class Posts<D extends PostedDataset> {
 
   /** Forgets a committed stage. Its memory is reused unless a write may still be reading from it. */
   release(stage: Stage<D>, reuse: boolean): void {
-    this.#held -= stage.heap?.size ?? 0;
+    this.#held -= stage.heap?.held ?? 0;
     for (const part of stage.datasets) {
       this.#held -= part.arena.held;
       part.arena.release(reuse);

@@ -161,6 +161,6 @@ export class Stage<D extends PostedDataset = LogDataset> {
   get bytes(): number {
     let sum = 0;
     for (const { arena } of this.datasets) sum += arena.size;
-    return sum + (this.heap?.size ?? 0);
+    return sum + (this.heap?.held ?? 0);
   }
 }

@@ -9,6 +9,21 @@ from h5py import h5a, h5d, h5o, h5s, h5t
 sys.setrecursionlimit(10000)
 
 
+def stored_size(t):
+    """Bytes of an element in the file: libhdf5 tells the size in memory of what has variable length."""
+    if isinstance(t, h5py.h5t.TypeVlenID) or (isinstance(t, h5py.h5t.TypeStringID) and t.is_variable_str()):
+        return 16
+    if isinstance(t, h5py.h5t.TypeArrayID):
+        count = 1
+        for n in t.get_array_dims():
+            count *= n
+        return count * stored_size(t.get_super())
+    if isinstance(t, h5py.h5t.TypeCompoundID):
+        members = [t.get_member_type(i) for i in range(t.get_nmembers())]
+        return t.get_size() + sum(stored_size(m) - m.get_size() for m in members)
+    return t.get_size()
+
+
 def attribute(object_id, name):
     a = h5a.open(object_id, name)
     space = a.get_space()
@@ -55,7 +70,7 @@ def dataset(path, d):
         'shape': list(space.get_simple_extent_dims()) if simple else [],
         'maxShape': list(space.get_simple_extent_dims(True)) if simple else [],
         'bits': bool(d.id.get_type().equal(h5t.STD_B8LE)),
-        'size': d.id.get_type().get_size(),
+        'size': stored_size(d.id.get_type()),
         'contiguous': plist.get_layout() == h5d.CONTIGUOUS,
         'early': plist.get_alloc_time() == h5d.ALLOC_TIME_EARLY,
         'filters': plist.get_nfilters(),

@@ -24,7 +24,7 @@ export function randomDataset(random: Random): { options: DatasetChoice; model: 
   const maxShape = shape.map((n) => (chance(random, 0.4) ? null : chance(random, 0.5) ? n + below(random, 4) : n));
   const limited = chance(random, 0.7);
   const type = randomType(random);
-  const fill = chance(random, 0.6) ? 0 : 1 + below(random, MOST);
+  const fill = type.heap || chance(random, 0.6) ? 0 : 1 + below(random, MOST);
   const options = {
     dtype: type.dtype,
     shape,

@@ -38,12 +38,17 @@ export function randomPost(random: Random, model: ModelDataset, { where, at }: C
   return {
     at,
     values: written,
-    bytes: distinct * model.type.size,
+    bytes: distinct * model.type.size + (at.length > 0 ? heapBytes(model, inMemory) : 0),
     requests: 1,
     view,
     copy,
     make: (dataset) => dataset.write(data as TypedArray, where, given),
   };
+}
+
+/** What values take in a heap. */
+function heapBytes({ type }: ModelDataset, values: readonly number[]): number {
+  return values.reduce((sum, v) => sum + (type.heap?.(v) ?? 0), 0);
 }
 
 /** Many blocks in one call. */
@@ -55,7 +60,7 @@ export function randomManyPost(random: Random, model: ModelDataset): Post {
   return {
     at,
     values,
-    bytes: at.length * model.type.size,
+    bytes: at.length * model.type.size + heapBytes(model, values),
     requests: null,
     view,
     copy,

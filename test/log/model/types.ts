@@ -32,6 +32,8 @@ export interface ModelType {
   readonly isNumber: boolean;
   value(v: number): unknown;
   raw(v: number): number[];
+  /** Bytes that an element has in a heap; only of types whose elements point elsewhere, and have no bytes of their own. */
+  heap?(v: number): number;
 }
 
 const NUMBERS: readonly [NumberType, number][] = [
@@ -115,12 +117,54 @@ const fancy: readonly ModelType[] = [
   },
 ];
 
+/** An object of a heap with its header. */
+const inHeap = (bytes: number): number => 16 + Math.ceil(bytes / 8) * 8;
+
+const pointing: readonly ModelType[] = [
+  {
+    name: 'variable string',
+    dtype: T.string(),
+    size: 16,
+    isNumber: false,
+    value: text,
+    raw: () => [],
+    heap: (v) => inHeap(text(v).length),
+  },
+  {
+    name: 'sequence',
+    dtype: T.vlen('int16'),
+    size: 16,
+    isNumber: false,
+    value: (v) => (v === 0 ? new Int16Array(0) : new Int16Array(1 + (v % 3)).fill(v)),
+    raw: () => [],
+    heap: (v) => (v === 0 ? 0 : inHeap(2 + 2 * (v % 3))),
+  },
+  {
+    name: 'nested sequence',
+    dtype: T.vlen(T.vlen(T.string())),
+    size: 16,
+    isNumber: false,
+    value: (v) => (v === 0 ? [] : [[text(v)], []]),
+    raw: () => [],
+    heap: (v) => (v === 0 ? 0 : inHeap(text(v).length) + inHeap(16) + inHeap(32)),
+  },
+  {
+    name: 'pointing record',
+    dtype: T.compound({ n: 'int32', s: T.string(), to: T.array(T.reference, [2]) }),
+    size: 36,
+    isNumber: false,
+    value: (v) => ({ n: v, s: text(v), to: [v % 3 === 0 ? '' : '/', ''] }),
+    raw: () => [],
+    heap: (v) => inHeap(text(v).length),
+  },
+];
+
 const plain = NUMBERS.map(([name, size]) => numberType(name, size, ''));
 const ordered = NUMBERS.flatMap(([name, size]) => [numberType(name, size, 'big'), numberType(name, size, 'little')]);
 
 export function randomType(random: Random): ModelType {
   const kind = random();
-  return pick(random, kind < 0.7 ? plain : kind < 0.85 ? ordered : fancy);
+  return pick(random, kind < 0.6 ? plain : kind < 0.75 ? ordered : kind < 0.88 ? fancy : pointing);
 }
 
 const KINDS = [
@@ -152,7 +196,8 @@ export function source(
   type: ModelType,
   values: readonly number[],
 ): { data: unknown; view: TypedArray | null } {
-  if (values.length === 1 && chance(random, 0.3)) return { data: type.value(values[0] as number), view: null };
+  if (values.length === 1 && chance(random, 0.3) && !type.heap)
+    return { data: type.value(values[0] as number), view: null };
   if (!type.isNumber) return { data: values.map((v) => type.value(v)), view: null };
   const shown = values.map((v) => Number(type.value(v)));
   const kind = random();
