@@ -23,9 +23,25 @@ import {
 } from './model.ts';
 import { textOf } from './text.ts';
 
+/** Where a heap object is, until the next one is looked up. */
+export interface HeapPlace {
+  bytes: Uint8Array;
+  start: number;
+  length: number;
+  /** All of `bytes`, a character a byte: short texts are cut out of it. */
+  text(): string;
+}
+
+/** Heap objects by the address of their collection and their index in it. */
+export interface HeapObjects {
+  (address: number, index: number): Uint8Array | undefined;
+  /** The same without a view of the bytes: most contents are short, and a view takes more than they do. */
+  readonly place?: (address: number, index: number) => HeapPlace | undefined;
+}
+
 /** What element bytes refer to: objects of global heaps, and the paths of objects by the address of their header. */
 export interface Resolver {
-  heap(address: number, index: number): Uint8Array | undefined;
+  heap: HeapObjects;
   path(address: number): string;
   /** The selection at a position of a heap object, of elements of the object at an address. */
   selection?(content: Uint8Array, at: number, address: number): unknown;
@@ -86,7 +102,11 @@ function decodeFrom(
     case 'enum':
       return decodeNumbers(dtype, bytes, at, stride, count);
     case 'string':
-      if (type.variable) return each((from) => variableText(type, bytes, from, resolve));
+      if (type.variable) {
+        const texts: string[] = new Array(count);
+        for (let i = 0; i < count; i++) texts[i] = variableText(type, bytes, at + i * stride, resolve);
+        return texts;
+      }
       return each((from) => textOf(bytes, from, from + type.size, type));
     case 'opaque':
       return each((from) => copyOf(bytes, from, type.size));
@@ -165,9 +185,30 @@ function heapContent(
   return { length, content };
 }
 
+/** A text up to this length is copied when it is cut out of another; a longer one would keep the other in memory. */
+const CUT = 12;
+
 function variableText(type: StringType, bytes: Uint8Array, at: number, resolve: Resolver): string {
+  const short = readUint32(bytes, at);
+  if (short <= CUT && short > 0 && resolve.heap.place) {
+    const place = resolve.heap.place(
+      readAddressOf(bytes, at + 4, type.size - 8),
+      readUint32(bytes, at + type.size - 4),
+    );
+    if (place && short <= place.length && isPlain(place.bytes, place.start, place.start + short))
+      return place.text().substring(place.start, place.start + short);
+  }
   const { length, content } = heapContent(type, bytes, at, 1, resolve);
   return textOf(content, 0, length, type);
+}
+
+/** Whether bytes are ASCII characters other than NUL. */
+function isPlain(bytes: Uint8Array, from: number, to: number): boolean {
+  for (let i = from; i < to; i++) {
+    const byte = bytes[i] as number;
+    if (byte === 0 || byte > 0x7f) return false;
+  }
+  return true;
 }
 
 /** An object as its path, '' for none; a region as the path and the selection, null for none. */

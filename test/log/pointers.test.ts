@@ -125,3 +125,100 @@ describe('references', () => {
     expect(file.pending).toEqual({ requests: 0, bytes: 0 });
   });
 });
+
+describe('posts that point elsewhere', () => {
+  test('count with what they point to, and flush when the buffer is full', () => {
+    const { storage, file, d } = scene(T.string(), {}, { bufferLimit: 200, onBufferFull: 'flush' });
+    for (let i = 0; i < 6; i++) {
+      d.write([`value ${i} of thirty characters`] as never, box(i, 1));
+      expect(file.pending.bytes).toBeLessThanOrEqual(200);
+    }
+    expect(file.sequence).toBe(1);
+    // More than the limit by itself, after a flush of what was there.
+    d.write(['x'.repeat(5000)] as never, box(2, 1));
+    d.append(['y'.repeat(500)] as never);
+    file.closeSync();
+    const texts = File.openSync(storage).dataset('d').readSync() as string[];
+    expect(texts.map(({ length }) => length)).toEqual([28, 28, 5000, 28, 28, 28, 500]);
+  });
+
+  test('that find no room are refused as a whole', () => {
+    const { file, d } = scene(T.string(), {}, { bufferLimit: 100 });
+    const full = expect.objectContaining({ code: 'BUFFER_FULL' });
+    d.write(['a'] as never, box(0, 1));
+    const { pending } = file;
+    expect(() => d.write(['x'.repeat(200)] as never, box(1, 1))).toThrow(full);
+    expect(() => d.append(['x'.repeat(200)] as never)).toThrow(full);
+    expect(() => d.writeMany(['x'.repeat(99), 'y'] as never, [1, 3], [1, 1])).toThrow(full);
+    expect(file.pending).toEqual(pending);
+    expect(d.shape).toEqual([6]);
+    expect(d.readSync()).toEqual(['a', '', '', '', '', '']);
+  });
+
+  test('of a wrong value leave nothing behind', () => {
+    const { file, d } = scene(T.vlen(T.string()));
+    const wrong = [['a'], ['b', 5]] as never;
+    expect(() => d.write(wrong, box(0, 2))).toThrow(expect.objectContaining({ code: 'DTYPE' }));
+    expect(file.pending).toEqual({ requests: 0, bytes: 0 });
+  });
+
+  test('are read while and after a dataset is resized', () => {
+    const { storage, file, d } = scene(T.string());
+    d.write(['a', 'b', 'c', 'd', 'e', 'f'] as never);
+    d.resize([3]);
+    d.resize([5]);
+    expect(d.readSync()).toEqual(['a', 'b', 'c', '', '']);
+    file.flushSync();
+    d.resize([1]);
+    d.resize([4]);
+    expect(d.readSync()).toEqual(['a', '', '', '']);
+    file.closeSync();
+    expect(File.openSync(storage).dataset('d').readSync()).toEqual(['a', '', '', '']);
+  });
+
+  test('to a dataset that is deleted before the flush leave no trace', () => {
+    const { storage, file, d } = scene(T.string());
+    d.write(['a', 'b', 'c', 'd', 'e', 'f'] as never);
+    file.delete('d');
+    file.closeSync();
+    const again = File.openSync(storage);
+    expect([...again.keys()]).toEqual(['g', 'texts']);
+    expect(again.dataset('texts').readSync()).toEqual(['']);
+  });
+
+  test('in columns', async () => {
+    const { file, d } = scene(RECORD);
+    const columns = {
+      n: Int32Array.of(1, 2),
+      s: ['x', 'y'],
+      rows: [Float64Array.of(1), new Float64Array(0)],
+      to: ['/g', ''],
+    };
+    d.write(columns as never, box(1, 2), { columns: true } as never);
+    file.flushSync();
+    expect(await d.read(box(1, 2), { columns: true } as never)).toEqual(columns);
+  });
+
+  test('make a file of version 2, which h5log 0.1 refuses; others stay of version 1', () => {
+    const versionsIn = (bytes: Uint8Array): number[] => {
+      const text = Buffer.from(bytes);
+      const found: number[] = [];
+      for (let at = text.indexOf('H5LCMT\0'); at >= 0; at = text.indexOf('H5LCMT\0', at + 1))
+        found.push(text[at + 7] ?? 0);
+      return found;
+    };
+    const plain = memoryStorage();
+    const file = File.createSync(plain);
+    file.createDataset('n', { dtype: 'int8', shape: [1] });
+    file.closeSync();
+    expect(Math.max(...versionsIn(plain.bytes()))).toBe(1);
+    const { storage, file: pointing } = scene(T.string());
+    pointing.closeSync();
+    expect(Math.max(...versionsIn(storage.bytes()))).toBe(2);
+    const again = File.openSync(storage, { mode: 'r+' });
+    again.delete('d');
+    again.delete('texts');
+    again.closeSync();
+    expect(versionsIn(storage.bytes()).at(-1)).toBe(2);
+  });
+});

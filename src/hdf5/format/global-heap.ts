@@ -2,8 +2,9 @@
 // III.E).
 
 import { formatError } from '../../base/errors.ts';
-import { type Pointer, pointersOf, visitHeapIds } from '../../dtype/heap-ids.ts';
-import type { DType } from '../../dtype/model.ts';
+import type { HeapObjects, HeapPlace } from '../../dtype/decode.ts';
+import { type Pointer, pointersOf, readAddress, visitHeapIds } from '../../dtype/heap-ids.ts';
+import { type DType, fullType, HEAP_ID_SIZE } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
 import { putU64 } from './byte-writer.ts';
 import { Cursor } from './cursor.ts';
@@ -17,12 +18,16 @@ export const FULL_COLLECTION = 64 * 1024;
 export const COLLECTION_HEADER = 16;
 const HEADER = COLLECTION_HEADER;
 
+/** Of ASCII bytes, and of no others, it gives what they say; of all it gives a character a byte. */
+const latin = new TextDecoder('latin1');
+
 /** A collection of heap objects: its bytes, and where each object is in them. No object is made for a value before it is asked for. */
 class Collection {
   readonly size: number;
   readonly #bytes: Uint8Array;
   /** Triples of index, start and length, in ascending order of indexes. */
   readonly #objects: Float64Array;
+  #text: string | null = null;
 
   constructor(bytes: Uint8Array, offset: number, lengthSize: number) {
     this.#bytes = bytes;
@@ -46,10 +51,33 @@ class Collection {
       if (index <= last) isSorted = false;
       last = index;
     }
-    this.#objects = Float64Array.from(isSorted ? found : sorted(found));
+    this.#objects = new Float64Array(isSorted ? found : sorted(found));
   }
 
   get(index: number): Uint8Array | undefined {
+    const at = this.#find(index);
+    if (at < 0) return undefined;
+    const start = this.#objects[at + 1] as number;
+    return this.#bytes.subarray(start, start + (this.#objects[at + 2] as number));
+  }
+
+  /** Tells where an object is; false if there is none. */
+  locate(index: number, place: HeapPlace): boolean {
+    const at = this.#find(index);
+    if (at < 0) return false;
+    place.bytes = this.#bytes;
+    place.start = this.#objects[at + 1] as number;
+    place.length = this.#objects[at + 2] as number;
+    return true;
+  }
+
+  text(): string {
+    this.#text ??= latin.decode(this.#bytes);
+    return this.#text;
+  }
+
+  /** Where the triple of an object is; -1 for none. */
+  #find(index: number): number {
     const objects = this.#objects;
     // Nearly always index 1 is the first object, 2 the second.
     let at = 3 * (index - 1);
@@ -61,10 +89,9 @@ class Collection {
         else high = middle;
       }
       at = low * 3;
-      if (objects[at] !== index) return undefined;
+      if (objects[at] !== index) return -1;
     }
-    const start = objects[at + 1] as number;
-    return this.#bytes.subarray(start, start + (objects[at + 2] as number));
+    return at;
   }
 
   *indexes(): Iterable<number> {
@@ -109,7 +136,7 @@ function sizeIn(head: Cursor, lengthSize: number): number {
 }
 
 /** The heap object with an index in the collection at an address, if it is known. */
-export type HeapLookup = (address: number, index: number) => Uint8Array | undefined;
+export type HeapLookup = HeapObjects;
 
 /** A file with heap collections. */
 interface HeapSource {
@@ -117,6 +144,8 @@ interface HeapSource {
   /** Where something is that was written at an address; throws if it cannot be there. Without it, it is where it was. */
   readonly locate?: (address: number, size: number) => number;
 }
+
+const NOTHING = new Uint8Array(0);
 
 /** Bytes of collections that were read for data and stay cached. */
 const CACHED = 16 * 2 ** 20;
@@ -214,7 +243,7 @@ export class GlobalHeap {
       let isComplete = true;
       let [lastAddress, lastSource] = [-1, -1];
       const contentOf = this.#contents(found, pending);
-      visitHeapIds(dtype, data, count, (address, index) => {
+      const note = (address: number, index: number): Uint8Array | undefined => {
         const source = index >>> 16;
         // Neighbours mostly lie in the same collection, and contents are needed only for what is nested.
         if (address === lastAddress && source === lastSource && !isNested) return undefined;
@@ -229,7 +258,8 @@ export class GlobalHeap {
         missing[source]?.add(address);
         if (missing[source]) isComplete = false;
         return undefined;
-      });
+      };
+      if (!eachId(dtype, data, count, note)) visitHeapIds(dtype, data, count, note);
       if (isComplete) return this.#contents(found, pending);
       for (const [source, addresses] of missing.entries())
         yield* this.#readAll(source, [...addresses], found[source] as Map<number, Collection>);
@@ -290,20 +320,60 @@ export class GlobalHeap {
     );
     let [lastAddress, lastSource] = [-1, -1];
     let last: Collection | undefined;
-    return (address, index) => {
-      const own = pending?.(address, index);
-      if (own) return own;
+    const find = (address: number, index: number): Collection | undefined => {
       const source = index >>> 16;
       if (address !== lastAddress || source !== lastSource) {
         last = found[source]?.get(address) ?? (source === 0 ? this.#collections.get(address) : undefined);
-        [lastAddress, lastSource] = [address, source];
+        lastAddress = address;
+        lastSource = source;
       }
-      const content = last?.get(index & 0xffff);
-      if (content) spent += content.length;
+      return last;
+    };
+    const spend = (bytes: number, address: number): void => {
+      spent += bytes;
       if (spent > most) throw formatError('heap objects that overlap: together they are longer than the file', address);
+    };
+    const place: HeapPlace = { bytes: NOTHING, start: 0, length: 0, text: () => last?.text() ?? '' };
+    const lookup = (address: number, index: number): Uint8Array | undefined => {
+      const own = pending?.(address, index);
+      if (own) return own;
+      const content = find(address, index)?.get(index & 0xffff);
+      if (content) spend(content.length, address);
       return content;
     };
+    return Object.assign(lookup, {
+      place: (address: number, index: number): HeapPlace | undefined => {
+        if (!find(address, index)?.locate(index & 0xffff, place)) return undefined;
+        spend(place.length, address);
+        return place;
+      },
+    });
   }
+}
+
+/** Visits the first of all neighbours with the same collection, of elements that are one id each; false for other types. */
+function eachId(
+  dtype: DType,
+  data: Uint8Array,
+  count: number,
+  visit: (address: number, index: number) => void,
+): boolean {
+  const [pointer, ...more] = pointersOf(dtype);
+  if (!pointer || more.length > 0 || pointer.kind !== 'heap' || hasInner(pointer)) return false;
+  if (fullType(dtype).size !== HEAP_ID_SIZE || data.byteOffset % 4 !== 0 || data.length < count * HEAP_ID_SIZE)
+    return false;
+  const words = new Uint32Array(data.buffer, data.byteOffset, count * 4);
+  let [low, high, source] = [0, 0, 0];
+  for (let i = 0; i < words.length; i += 4) {
+    if (words[i + 1] === low && words[i + 2] === high && (words[i + 3] as number) >>> 16 === source) continue;
+    if (words[i] === 0) continue;
+    low = words[i + 1] as number;
+    high = words[i + 2] as number;
+    source = (words[i + 3] as number) >>> 16;
+    const address = readAddress(data, i * 4 + 4);
+    if (address !== 0) visit(address, words[i + 3] as number);
+  }
+  return true;
 }
 
 /** Whether the content of a pointer has pointers itself. */
