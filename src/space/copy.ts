@@ -262,6 +262,50 @@ function longRows(
   }
 }
 
+/**
+ * Copies elements between places that are sums of one offset a dimension, in bytes: every combination of the offsets in `fromPlaces`
+ * goes to the same combination of those in `toPlaces`. Rows, columns and lattices are such places.
+ */
+export function copyPlaces(
+  from: Uint8Array,
+  fromPlaces: readonly Float64Array[],
+  to: Uint8Array,
+  toPlaces: readonly Float64Array[],
+  size: number,
+): void {
+  const outer = fromPlaces.length - 1;
+  const inner = fromPlaces[outer] ?? ONE_PLACE;
+  const innerTo = toPlaces[outer] ?? ONE_PLACE;
+  const words = ((size | from.byteOffset | to.byteOffset) & 3) === 0;
+  const source = words ? new Int32Array(from.buffer, from.byteOffset, from.byteLength >> 2) : from;
+  const target = words ? new Int32Array(to.buffer, to.byteOffset, to.byteLength >> 2) : to;
+  const unit = words ? 4 : 1;
+  const run = size / unit;
+  const at = new Uint32Array(Math.max(0, outer));
+  for (;;) {
+    let f = 0;
+    let t = 0;
+    for (let d = 0; d < outer; d++) {
+      f += (fromPlaces[d] as Float64Array)[at[d] as number] as number;
+      t += (toPlaces[d] as Float64Array)[at[d] as number] as number;
+    }
+    for (let i = 0; i < inner.length; i++) {
+      const begin = (f + (inner[i] as number)) / unit;
+      const end = (t + (innerTo[i] as number)) / unit;
+      for (let k = 0; k < run; k++) target[end + k] = source[begin + k] as number;
+    }
+    let d = outer - 1;
+    for (; d >= 0; d--) {
+      at[d] = (at[d] as number) + 1;
+      if ((at[d] as number) < (fromPlaces[d] as Float64Array).length) break;
+      at[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+const ONE_PLACE = new Float64Array(1);
+
 /** Writes the fill value (null: zeros) into `count` elements. */
 export function fillWith(out: Uint8Array, at: number, count: number, size: number, fill: Uint8Array | null): void {
   const end = at + count * size;

@@ -233,6 +233,17 @@ interface Pairs {
   readonly sources: BoxList;
 }
 
+/** A part of a mapping between grids. */
+interface Window {
+  /** The box of the source, [lo, hi). */
+  readonly lo: Float64Array;
+  readonly hi: Float64Array;
+  /** For each dimension of the target the one of the source, or -1. */
+  readonly along: readonly number[];
+  readonly targets: readonly Float64Array[];
+  readonly sources: readonly Float64Array[];
+}
+
 /** Two selections of as many elements. */
 export class Mapped {
   readonly size: number;
@@ -254,6 +265,40 @@ export class Mapped {
   /** Whether both are boxes, as most are. */
   get isBox(): boolean {
     return this.#along !== null && isBox(this.#target) && isBox(this.#source);
+  }
+
+  /** How many elements the box around those of the source has for each of them; Infinity where they do not go along dimensions. */
+  get spread(): number {
+    const source = this.#source;
+    if (!this.#along || !isGrid(source)) return Infinity;
+    let spread = 1;
+    source.count.forEach((n, d) => {
+      if (n > (source.block[d] as number)) spread *= (source.step[d] as number) / (source.block[d] as number);
+    });
+    return spread;
+  }
+
+  /**
+   * What the target has in the box [low, high), where both sides are grids: the box of the source around it and, for each dimension of
+   * the target, the coordinates on both sides. null if it has nothing there.
+   */
+  window(low: Float64Array, high: Float64Array): Window | null {
+    const [target, source, along] = [this.#target, this.#source, this.#along];
+    if (this.size === 0 || !along || !isGrid(target) || !isGrid(source)) return null;
+    const box = { lo: source.start.slice(), hi: source.start.map((x) => x + 1) };
+    const [targets, sources]: [Float64Array[], Float64Array[]] = [[], []];
+    for (const [d, s] of along.entries()) {
+      const from = below(target, d, low[d] as number);
+      const to = below(target, d, high[d] as number);
+      if (from >= to) return null;
+      targets.push(Float64Array.from({ length: to - from }, (_, i) => coordinate(target, d, from + i)));
+      const at = Float64Array.from({ length: to - from }, (_, i) => (s < 0 ? 0 : coordinate(source, s, from + i)));
+      sources.push(at);
+      if (s < 0) continue;
+      box.lo[s] = at[0] as number;
+      box.hi[s] = (at[at.length - 1] as number) + 1;
+    }
+    return { ...box, along, targets, sources };
   }
 
   /** Adds what the target has in the box [low, high). Returns the number of elements. */

@@ -20,9 +20,9 @@ import {
   positionIn,
 } from '../../space/box.ts';
 import { BoxList } from '../../space/box-list.ts';
-import { fillWith, scatter } from '../../space/copy.ts';
+import { copyPlaces, fillWith, scatter } from '../../space/copy.ts';
 import type { Blocks } from '../../space/select.ts';
-import { sizeOf } from '../../space/shape.ts';
+import { sizeOf, stridesOf } from '../../space/shape.ts';
 import { type Io, onStorage } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import type { LogDataset } from '../post/dataset.ts';
@@ -72,6 +72,8 @@ const MOST_NUMBERED = 1e6;
 /** Bytes that are read from a source at a time, and elements where each may lie by itself. */
 const WINDOW = 8 * 2 ** 20;
 const MOST_SCATTERED = 2 ** 14;
+/** Elements that are read for one that is wanted. */
+const MOST_SPREAD = 8;
 
 /** How deep a read is in virtual datasets, and what it may still cost. */
 interface Nesting {
@@ -216,7 +218,7 @@ export class VirtualDataset extends OrdinaryDataset {
       const shared = { start: new Float64Array(rank), count: new Float64Array(rank) };
       const high = endOf(box.start, box.count);
       clipInto(starts, counts, piece * rank, rank, box.start, high, shared.start, shared.count, 0);
-      const most = Math.min(mapped.isBox ? Infinity : MOST_SCATTERED, Math.max(1, WINDOW / reader.width));
+      const most = reader.isDense(mapped) ? Math.max(1, WINDOW / reader.width / mapped.spread) : MOST_SCATTERED;
       const waiting: Box[] = [shared];
       for (let window = waiting.pop(); window; window = waiting.pop()) {
         if (sizeOf(window.count) > most) {
@@ -261,14 +263,21 @@ class SourceReader {
       throw new H5LogError('UNSUPPORTED', `elements of ${size} bytes cannot be converted`);
   }
 
+  /** Whether elements are read together, with what lies between them. */
+  isDense(mapped: Mapped): boolean {
+    return mapped.isBox || (!this.#pointers && mapped.spread <= MOST_SPREAD);
+  }
+
   *read(mapped: Mapped, low: Float64Array, high: Float64Array, into: Into): Io<void> {
+    if (!mapped.isBox && this.isDense(mapped)) {
+      yield* this.#readDense(mapped, low, high, into);
+      return;
+    }
     const { dataset } = this.#source;
     const { size } = this.#target.elements;
     const pairs = { targets: new BoxList(low.length), sources: new BoxList(dataset.shape.length) };
     const count = mapped.collect(low, high, pairs);
-    const { work } = this.#nesting;
-    work.left -= VISIT + count;
-    if (work.left < 0) throw formatError('virtual datasets that show one another many times over');
+    this.#spend(count);
     if (count === 0) return;
     const { starts, counts, length, rank } = pairs.targets.toBoxes();
     for (let k = 0; k < starts.length; k++) starts[k] = (starts[k] as number) - (into.start[k % rank] as number);
@@ -280,6 +289,38 @@ class SourceReader {
     const translated = this.#translate ? this.#translate(bytes, count) : bytes;
     for (let i = 0, at = 0; i < length; i++)
       at = scatter(translated, at, into.out, into.at, into.count, starts, counts, size, i * rank);
+  }
+
+  #spend(elements: number): void {
+    const { work } = this.#nesting;
+    work.left -= VISIT + elements;
+    if (work.left < 0) throw formatError('virtual datasets that show one another many times over');
+  }
+
+  /** Reads the box around the elements that are wanted, and takes these out of it. */
+  *#readDense(mapped: Mapped, low: Float64Array, high: Float64Array, into: Into): Io<void> {
+    const window = mapped.window(low, high);
+    if (!window) return;
+    const { lo, hi, along, targets, sources } = window;
+    const { dataset } = this.#source;
+    const { size } = this.#target.elements;
+    const span = new BoxList(lo.length);
+    span.push(lo, hi);
+    const count = span.volume();
+    this.#spend(count);
+    const bytes = new Uint8Array(count * dataset.elements.size);
+    yield* this.#fetch(span, count, bytes);
+    const translated = this.#translate ? this.#translate(bytes, count) : bytes;
+    const inSource = stridesOf(lo.map((x, d) => (hi[d] as number) - x));
+    const inTarget = stridesOf(into.count);
+    const places = (at: Float64Array, from: number, stride: number) => at.map((x) => (x - from) * stride * size);
+    copyPlaces(
+      translated,
+      sources.map((at, d) => places(at, lo[along[d] as number] ?? 0, inSource[along[d] as number] ?? 0)),
+      into.out.subarray(into.at),
+      targets.map((at, d) => places(at, into.start[d] as number, inTarget[d] as number)),
+      size,
+    );
   }
 
   /** The elements of boxes of the source one after the other; beyond its shape they are its fill value. */

@@ -129,6 +129,22 @@ test('pairs the elements of two selections in their order, whatever part is aske
       );
       expect(targets).toHaveLength(expected.length);
       expect(found).toEqual(new Map(expected as [string, string][]));
+      if (mapped.spread === Infinity) return;
+      const window = mapped.window(Float64Array.from(low), Float64Array.from(high));
+      expect(window === null).toBe(expected.length === 0);
+      if (!window) return;
+      const places = product(window.targets.map((list) => list.length));
+      const inWindow = places.map((at) => {
+        const from = [...window.lo];
+        for (const [d, s] of window.along.entries())
+          if (s >= 0) from[s] = window.sources[d]?.[at[d] as number] as number;
+        return [String(at.map((i, d) => window.targets[d]?.[i])), String(from)];
+      });
+      expect(new Map(inWindow as [string, string][])).toEqual(found);
+      for (const [d, s] of window.along.entries()) {
+        const coordinates = window.sources[d] as Float64Array;
+        if (s >= 0) expect([window.lo[s], window.hi[s]]).toEqual([coordinates[0], (coordinates.at(-1) as number) + 1]);
+      }
     }),
     runs('mapped selections', 20_000),
   );
