@@ -10,10 +10,7 @@ import { type ExpectedFile, makeCorpus } from './corpus.ts';
 const folder = temporaryDirectory();
 
 /** Files whose data is more than bytes to copy: in every run. */
-const SPECIAL = /^(type-(strings|sequences|references|committed)|virtual-|external-|edges-|links-|attributes-earliest)/;
-
-/** Attributes of more than 64 KiB cannot be written yet. */
-const LATER = /^attributes-(v108|v110|latest)/;
+const SPECIAL = /^(type-(strings|sequences|references|committed)|virtual-|external-|edges-|links-|attributes-)/;
 
 /** With addresses of two or four bytes: an element that points into such a file has another size than in the output. */
 const SHORT = /^sizes-(2|4)-/;
@@ -72,7 +69,7 @@ function h5pyDescribes(names: readonly string[]): ExpectedFile[] {
 withOracle('python', 'ordinary files of h5py', () => {
   const corpus = makeCorpus(folder);
   const special = corpus.filter(({ file }) => SPECIAL.test(file));
-  const others = corpus.filter(({ file }) => !SPECIAL.test(file) && !LATER.test(file) && !SHORT.test(file));
+  const others = corpus.filter(({ file }) => !SPECIAL.test(file) && !SHORT.test(file));
   const chosen = [...special, ...some(others, 'tools on the ordinary corpus')];
 
   for (const tool of [replay, compact]) {
