@@ -362,6 +362,42 @@ test('a log holds attributes of more than 64 KiB', async () => {
   }
 });
 
+withOracle('python', 'attributes of more than 64 KiB in an ordinary file', () => {
+  test('are set, replaced and deleted in place, beside changes of its data', () => {
+    const path = join(temporaryDirectory(), 'ordinary.h5');
+    pythonSync(
+      `import h5py, numpy as np, sys
+with h5py.File(sys.argv[1], 'w', libver='latest') as f:
+    g = f.create_group('g')
+    g.create_dataset('d', data=[0., 2., 3.], chunks=(2,), maxshape=(None,))
+    g.attrs.create('of h5py', np.arange(9000.))
+    g.attrs['small'] = np.arange(2, 6.)`,
+      [path],
+    );
+    let file = File.openSync(path, { mode: 'r+' });
+    file.group('g').attributes.set('large', numbers(large(3)));
+    file.dataset('g/d').write(Float64Array.of(1), { start: [0], count: [1] });
+    file.dataset('g/d').attributes.set('large', numbers(large(4)));
+    file.closeSync();
+    const expected: Expected = {
+      '/': {},
+      '/g': { 'of h5py': large(0), small: small(2), large: large(3) },
+      '/g/d': { large: large(4) },
+    };
+    h5pyChecks([{ path, expected }]);
+    file = File.openSync(path, { mode: 'r+' });
+    file.group('g').attributes.delete('of h5py');
+    file.group('g').attributes.set('large', numbers(small(9)));
+    file.dataset('g/d').attributes.set('large', numbers(large(7)));
+    file.closeSync();
+    expect(
+      h5pyChecks([
+        { path, expected: { '/': {}, '/g': { small: small(2), large: small(9) }, '/g/d': { large: large(7) } } },
+      ]),
+    ).toHaveLength(1);
+  });
+});
+
 test.each(['a log', 'an ordinary file'])('tools copy attributes of more than 64 KiB of %s', async (kind) => {
   const folder = temporaryDirectory();
   const path = join(folder, 'from.h5');
