@@ -1,11 +1,12 @@
 // What commit n does, and what a file holds after it. Both follow from n alone, so that any state found can be checked whole.
-import type { Dataset, File, Group } from '../../src/index.ts';
+import { type Dataset, type File, type Group, T } from '../../src/index.ts';
 
 /** Names a group is deleted under after so many commits; a window of them keeps the state small. */
 const WINDOW = 6;
 const KEPT = 30;
 const types = ['float64', 'int32', 'uint8'] as const;
-type Type = (typeof types)[number];
+/** The last: variable-length strings. In the model they are the numbers that they name. */
+type Type = (typeof types)[number] | 'text';
 
 /** What both a file and the plain model of one can do. */
 interface Target {
@@ -31,6 +32,8 @@ function data(to: Target, n: number): void {
   to.write(`/g${n}/d`, [n % rows, 0], [1, 3], [n % 101, n % 102, n % 103]);
   to.write(`/g${n}/d`, [0, 1], [rows, 1], new Array<number>(rows).fill(n % 104));
   if (n === 1) to.dataset('/series', 'int32', [0], -1);
+  if (n === 1) to.dataset('/names', 'text', [8], 0);
+  to.write('/names', [n % 7], [2], [n, n % 50]);
   const size = 4 * (1 + (n % 50));
   to.resize('/series', [size]);
   to.write('/series', [(n * 13) % size], [1], [-n]);
@@ -67,6 +70,9 @@ function change(to: Target, n: number): void {
   if (n % 16 === 8) to.deleteAttribute('/counters', 'large');
 }
 
+const nameOf = (n: number): string => (n === 0 ? '' : `number ${n}`);
+const numberOf = (name: string): number => Number(name.slice(7));
+
 /** Applies the changes of commit `n` to a file; a flush makes them one. */
 export function applyCommit(file: File, n: number): void {
   const at = (path: string): Group | Dataset => (path === '/' ? file : (file.get(path) as Group | Dataset));
@@ -74,10 +80,16 @@ export function applyCommit(file: File, n: number): void {
     {
       group: (path) => void file.createGroup(path),
       dataset: (path, dtype, shape, fill) => {
-        file.createDataset(path, { dtype, shape, fill, maxShape: shape.map(() => null) });
+        const maxShape = shape.map(() => null);
+        if (dtype === 'text') file.createDataset(path, { dtype: T.string(), shape, maxShape });
+        else file.createDataset(path, { dtype, shape, fill, maxShape });
       },
       resize: (path, shape) => file.dataset(path).resize(shape),
-      write: (path, start, count, values) => file.dataset(path).write(values, { start, count }),
+      write: (path, start, count, values) => {
+        const dataset = file.dataset(path);
+        const isText = typeof dataset.dtype !== 'string';
+        dataset.write((isText ? values.map(nameOf) : values) as number[], { start, count });
+      },
       attribute: (path, name, value) => at(path).attributes.set(name, value),
       deleteAttribute: (path, name) => {
         if (at(path).attributes.has(name)) at(path).attributes.delete(name);
@@ -222,8 +234,13 @@ export function expectedState(n: number): string {
 
 function fileLines(path: string, item: Group | Dataset | undefined, lines: string[]): void {
   if (!item) return void lines.push(`${path} leads nowhere`);
+  const data = item.kind === 'group' ? [] : item.readSync();
   const kind =
-    item.kind === 'group' ? 'group' : `dataset ${item.dtype} [${item.shape}] ${item.fill} ${item.readSync()}`;
+    item.kind === 'group'
+      ? 'group'
+      : typeof item.dtype === 'string'
+        ? `dataset ${item.dtype} [${item.shape}] ${item.fill} ${data}`
+        : `dataset text [${item.shape}] 0 ${(data as unknown as string[]).map(numberOf)}`;
   lines.push(`${path} ${kind} ${attributeLines(item.attributes)}`);
   if (item.kind !== 'group') return;
   for (const [name, child] of item.children())

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { File } from '../../src/api/file.ts';
+import { T } from '../../src/dtype/construct.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { mutate, type Target, target } from './mutations.ts';
@@ -53,6 +54,23 @@ function ours(): Target {
   return target('ours, with data', storage.bytes());
 }
 
+/** A log of ours whose elements point elsewhere: into heaps, nested, filtered, and to objects. */
+function pointing(): Target {
+  const storage = memoryStorage();
+  const file = File.createSync(storage);
+  const record = T.compound({ s: T.string(), to: T.reference, list: T.vlen(T.vlen('int16')) });
+  const texts = file.createDataset('texts', { dtype: T.string(), shape: [6] });
+  const records = file.createDataset('records', { dtype: record, shape: [4], filters: [{ deflate: 6 }] });
+  for (let i = 0; i < 4; i++) {
+    texts.write([`text ${i}`, 'x'.repeat(20 * i)], { start: [i], count: [2] });
+    const list = [Int16Array.of(1, 2), new Int16Array(0)];
+    records.write([{ s: `${i}`, to: i % 2 ? '/texts' : '', list }], { start: [i], count: [1] });
+    file.flushSync();
+  }
+  file.closeSync();
+  return target('ours, pointing', storage.bytes());
+}
+
 test(
   'logs and old files with fields at their limits, flipped bits and bytes copied about: all data is read',
   PATIENCE,
@@ -64,7 +82,7 @@ test(
     const next = random(seed('mutated logs'));
     const pick = <V>(list: readonly V[]): V => list[Math.floor(next() * list.length)] as V;
     const [theirs, old] = [original(), earliest()];
-    const kinds = [theirs, theirs, theirs, theirs, old, [ours()]];
+    const kinds = [theirs, theirs, theirs, theirs, old, [ours()], [pointing()]];
     for (let i = 0; i < repeats(100_000); i++) {
       const file = pick(pick(kinds));
       const { bytes, what } = mutate(file, next);

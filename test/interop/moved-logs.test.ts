@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Dataset, File, type Group, H5LogError } from 'h5log';
-import { compact, replay, verify } from 'h5log/tools';
+import { type Dataset, File, type Group, H5LogError, T } from 'h5log';
+import { compact, replay, seal, verify } from 'h5log/tools';
 import { expect, test } from 'vitest';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -53,6 +53,46 @@ const tool = (name: string, ...args: string[]): void => {
 };
 
 withOracle(['python', 'h5dump'], 'a log that other programs copied', () => {
+  test('by h5repack, with elements that point elsewhere: what they point to moved with them', async () => {
+    const path = at('pointing.h5');
+    const file = File.createSync(path);
+    const texts = file.createDataset('texts', { dtype: T.string(), shape: [4] });
+    const records = file.createDataset('g/records', {
+      dtype: T.compound({ s: T.string(), list: T.vlen('int16'), to: T.reference }),
+      shape: [2],
+      filters: [{ deflate: 6 }],
+    });
+    texts.write(['one', 'two', '', 'vier']);
+    file.flushSync();
+    records.write([
+      { s: 'a', list: Int16Array.of(1, 2), to: '/texts' },
+      { s: '', list: new Int16Array(0), to: '' },
+    ]);
+    texts.write(['zwei'], { start: [1], count: [1] });
+    file.closeSync();
+    const read = (from: string): unknown[] => {
+      const found = File.openSync(from);
+      const lists = ['texts', 'g/records'].map((name) => found.dataset(name).readSync());
+      found.closeSync();
+      return lists;
+    };
+    const expected = read(path);
+    const moved = at('pointing-moved.h5');
+    tool('h5repack', path, moved);
+    expect(read(moved)).toEqual(expected);
+    for (const [name, make] of [
+      ['replayed', replay],
+      ['compacted', compact],
+    ] as const) {
+      const made = at(`pointing-${name}.h5`);
+      await make(moved, made);
+      expect(read(made), name).toEqual(expected);
+    }
+    const sealed = at('pointing-sealed.h5');
+    await seal(moved, { to: sealed });
+    expect(read(sealed)).toEqual(expected);
+  });
+
   test.each([
     ['plain', {}],
     ['filtered', { filters: true }],
