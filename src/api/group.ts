@@ -4,6 +4,7 @@ import { deferrable } from '../connector/deferred.ts';
 import type { FileSession, Found } from '../connector/file-session.ts';
 import { checkType } from '../dtype/check.ts';
 import type { DType } from '../dtype/model.ts';
+import { NotLoaded } from '../hdf5/format/file-bytes.ts';
 import { committedType } from '../hdf5/graph/dataset-header.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
 import type { LinkTarget } from '../hdf5/messages/link.ts';
@@ -160,6 +161,13 @@ export class Group {
 
   *#links(): Iterable<{ name: string; link: Link }> {
     const node = this.#node;
+    looked(
+      this.#session,
+      () => this.path,
+      () => {
+        if (node.unread) throw new NotLoaded();
+      },
+    );
     for (const link of [...node.links.values()]) {
       const name = this.#session.shownIn(node, link.name);
       if (name !== undefined) yield { name, link };

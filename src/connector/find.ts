@@ -1,6 +1,7 @@
 import { linkedFile, openSource, realFile } from '#platform';
 import { H5LogError, inFile } from '../base/errors.ts';
 import { solo } from '../comm/solo.ts';
+import { NotLoaded } from '../hdf5/format/file-bytes.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
 import type { Names } from '../log/format/names.ts';
 import type { OrdinaryDataset } from '../log/read/ordinary.ts';
@@ -42,6 +43,7 @@ function walk(start: Place, path: string, isStored: boolean, followed: { links: 
     const { session, node }: Place = place;
     const stored: string = isStored && session === start.session ? name : storedIn(session, node, name);
     const link: Link | undefined = node.links.get(stored);
+    if (!link && node.unread && !node.unread.absent.has(stored)) throw new NotLoaded();
     place = link && behind(place, name, link, followed);
     if (!place) return undefined;
   }
@@ -76,7 +78,7 @@ export function* reach(session: FileSession, path: string): Io<ObjectNode | unde
   let node: ObjectNode | undefined = structure.root;
   for (const name of path.split('/')) {
     if (name === '' || name === '.') continue;
-    const link: Link | undefined = node.links.get(storedIn(session, node, name));
+    const link: Link | undefined = yield* structure.loader.link(node, storedIn(session, node, name));
     node = link && (yield* structure.target(node, link));
     if (!node) return undefined;
   }

@@ -2,7 +2,7 @@ import { formatError, H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import { SUPERBLOCK_SIZE } from '../hdf5/format/superblock.ts';
-import { loadBelow, loadEverything, newStructure, openStructure, prepareWriting } from '../hdf5/open.ts';
+import { loadEverything, loadRoot, newStructure, openStructure, prepareWriting } from '../hdf5/open.ts';
 import { Appender } from '../hdf5/write/appender.ts';
 import { Committer } from '../hdf5/write/commit.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
@@ -212,18 +212,22 @@ interface FoundStructure extends Pick<FileState, 'structure' | 'committer' | 'su
 
 function* readStructure(options: SessionOptions, root?: number, known?: Structure): Io<FoundStructure> {
   const { target, ranks, storage } = options;
-  const opened = yield* openStructure(root, known, !storage.blocking);
+  const opened = yield* openStructure(root, known, !storage.blocking, options.lazy && !storage.blocking);
   const { structure, superblock, extension } = opened;
   let committer: Committer | null = null;
   if (target) {
     yield* prepareWriting(opened);
     if (ranks.leads) committer = new Committer(structure, appenderOf(options, superblock), extension);
-  } else if (!storage.blocking)
-    yield* options.lazy ? loadBelow(structure, structure.root, 0, true) : loadEverything(structure);
+  } else if (!storage.blocking) yield* options.lazy ? loadRoot(structure) : loadEverything(structure);
   const found = yield* readCounts(structure);
   if (found && options.ordinary && target)
     throw new H5LogError('UNSUPPORTED', "a log can only be read with connector: 'native', which does not see it");
   const counts = options.ordinary ? undefined : found;
+  if (counts && structure.loader.lazy) {
+    // The groups of a log are needed as a whole.
+    structure.loader.lazy = false;
+    yield* structure.loader.whole(structure.root);
+  }
   if (!counts && target && ranks.comm.size > 1)
     throw new H5LogError('UNSUPPORTED', 'a file without a log can only be read by several ranks');
   return { structure, committer, counts, superblock: superblock.bytes };

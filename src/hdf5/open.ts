@@ -36,9 +36,9 @@ interface Extension {
 /**
  * Opens the structure for reading. `root` is the address of the root group of an earlier commit, to open that one. `known` is an
  * earlier state of a file that was only appended to since: objects that did not move are not read again. With `remote` every read
- * costs a request.
+ * costs a request; with `lazy` the links of groups are read when they are wanted.
  */
-export function* openStructure(root?: number, known?: ObjectTree, remote = false): Io<OpenedStructure> {
+export function* openStructure(root?: number, known?: ObjectTree, remote = false, lazy = false): Io<OpenedStructure> {
   const superblock = yield* readSuperblock();
   if (known) return yield* reopened(superblock, root, known);
   const file = new FileBytes(superblock.base, superblock.end, superblock.addressSize, superblock.lengthSize);
@@ -48,6 +48,7 @@ export function* openStructure(root?: number, known?: ObjectTree, remote = false
     ? yield* SharedTable.open(file, new Cursor(extension.shared.body, extension.shared.offset))
     : null;
   const loader = new ObjectLoader(file, shared);
+  loader.lazy = lazy;
   const node = yield* loader.node(root ?? superblock.root);
   if (node.kind !== 'group') throw formatError('the root is not a group', file.base + node.address);
   const structure = new Structure(loader, node);
@@ -87,6 +88,7 @@ export function* loadBelow(
   let level = [from];
   for (let left = depth; ; left--) {
     level = level.filter((node) => !loader.complete.has(node));
+    for (const node of level) yield* loader.whole(node);
     yield* loadValues(structure, level, resolved);
     for (const node of level) yield* loadMappings(structure, node);
     if (left <= 0 || level.length === 0) return all;
@@ -104,6 +106,13 @@ export function* loadBelow(
     }
     level = next;
   }
+}
+
+/** Loads the root: its attributes, and its links if they are few. */
+export function* loadRoot(structure: Structure): Io<void> {
+  const { loader, root } = structure;
+  if (!(yield* loader.hasManyLinks(root))) yield* loader.whole(root);
+  yield* loadValues(structure, [root], true);
 }
 
 /** Objects whose headers are read ahead at once. */

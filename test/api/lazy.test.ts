@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { File, type Group } from 'h5log';
 import { memoryStorage, nodeStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
+import { lookup3 } from '../../src/base/checksum.ts';
 import { count } from '../counts.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { errorOf } from '../storage/scratch.ts';
@@ -198,6 +199,68 @@ with h5py.File(sys.argv[1], 'w', libver='${libver}') as f:
     const names = (group: Group): unknown[] =>
       [...group.children()].map(([name, to]) => [name, to?.attributes.get('name')]);
     expect(names(file.group('many'))).toEqual(names(whole.group('many')));
+    await Promise.all([file.close(), whole.close()]);
+  });
+
+  /** Two names that the trees of dense links cannot tell apart. */
+  function sameHash(): [string, string] {
+    const seen = new Map<number, string>();
+    for (let i = 0; ; i++) {
+      const name = `n${i}`;
+      const hash = lookup3(new TextEncoder().encode(name));
+      const other = seen.get(hash);
+      if (other !== undefined) return [other, name];
+      seen.set(hash, name);
+    }
+  }
+
+  test.each(['earliest', 'latest'])('%s: one of very many links is found without the others', async (libver) => {
+    const path = join(folder, `many-${libver}.h5`);
+    const pair = sameHash();
+    pythonSync(
+      `import h5py, numpy as np, sys
+with h5py.File(sys.argv[1], 'w', libver='${libver}') as f:
+  for i in range(3000): f['x%d' % (i * 7919 % 3000)] = i * 7919 % 3000
+  f['ünïcödé'] = 1
+  f['soft'] = h5py.SoftLink('/x17')
+  f['x3'].attrs['to'] = f['x2999'].ref
+  for name in sys.argv[2:]: f['twins/' + name] = name
+  for i in range(50): f['twins/t%d' % i] = i`,
+      [path, ...pair],
+    );
+    const { url } = serve({ bytes: readFileSync(path) });
+    const open = (): Promise<File> => File.open(url, { lazy: true });
+    const file = await open();
+    expect(() => [...file.keys()]).toThrow(unloaded('/'));
+    expect(() => file.get('x5')).toThrow(unloaded('/x5'));
+    for (const i of [...Array.from({ length: 100 }, (_, k) => k * 30), 2999]) {
+      await file.load(`x${i}`);
+      expect(Number((await file.dataset(`x${i}`).read())[0])).toBe(i);
+    }
+    expect(file.storageStatistics().bytes).toBeGreaterThan(0);
+    await file.load('soft');
+    expect(Number((await file.dataset('soft').read())[0])).toBe(17);
+    await file.load('ünïcödé');
+    for (const missing of ['x3000', 'a', 'zzz', 'x', ''.padEnd(3000, 'x')]) {
+      expect(await errorOf(() => file.load(missing))).toMatchObject({ code: 'NOT_FOUND' });
+      expect(file.get(missing)).toBe(undefined);
+    }
+    expect(() => file.get('x4')).toThrow(unloaded('/x4'));
+    for (const name of pair) {
+      const other = await open();
+      await other.load(`twins/${name}`);
+      expect(await other.dataset(`twins/${name}`).read()).toEqual([name]);
+      await other.close();
+    }
+    // References need paths: those of all objects on the way.
+    await file.load('x3');
+    expect(file.dataset('x3').attributes.get('to')).toBe('/x2999');
+    const loaded = file.dataset('x30');
+    await file.load('/');
+    const whole = await File.open(path);
+    expect([...file.keys()]).toEqual([...whole.keys()]);
+    expect(Number((await loaded.read())[0])).toBe(30);
+    expect(file.get('x4')?.kind).toBe('dataset');
     await Promise.all([file.close(), whole.close()]);
   });
 

@@ -1,5 +1,6 @@
 // Loading objects: turns object headers of any version, with dense storage and symbol tables, into nodes.
 
+import { lookup3 } from '../../base/checksum.ts';
 import { atOffset, formatError, H5LogError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
@@ -10,11 +11,11 @@ import { encodeLink, type LinkTarget, parseLink, parseLinkInfo } from '../messag
 import * as MESSAGE_FLAG from '../messages/message-flags.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 import { isKnownMessage } from '../messages/message-types.ts';
-import { readBtree2 } from '../read/btree.ts';
+import { findHash, readBtree2, readTreeHeader } from '../read/btree.ts';
 import { FractalHeap } from '../read/fractal-heap.ts';
 import { type RawHeader, type RawMessage, readHeader } from '../read/object-header.ts';
 import { parseShared, type SharedTable } from '../read/shared-messages.ts';
-import { readSymbolTable } from '../read/symbol-table.ts';
+import { findSymbol, readSymbolTable } from '../read/symbol-table.ts';
 import {
   type Attribute,
   ContinuationBlock,
@@ -29,6 +30,8 @@ import {
 
 /** What is read ahead of a header: most are shorter. */
 const HEADER_BYTES = 512;
+/** Nodes of a symbol table, of 4 to 8 links each, that are read without being asked for. */
+const FEW_NODES = 4;
 /** Objects whose messages are shared by objects whose messages are shared, and so on. */
 const MAX_DEPTH = 64;
 /** Continuation blocks that lead to continuation blocks; a header with a longer chain is written without its blocks. */
@@ -42,6 +45,8 @@ export class ObjectLoader {
   readonly file: FileBytes;
   readonly shared: SharedTable | null;
   readonly nodes = new Map<number, ObjectNode>();
+  /** Leaves the links of large groups unread until {@link whole} or {@link link} want them. */
+  lazy = false;
   /** Objects that were loaded with everything behind them. */
   readonly complete = new WeakSet<ObjectNode>();
   /** How many objects there were when those out of reach were last forgotten. */
@@ -158,12 +163,15 @@ export class ObjectLoader {
     } else if (raw.type === MESSAGE.symbolTable) {
       const btree = cursor.address(this.file.addressSize);
       const heap = cursor.address(this.file.addressSize);
-      for (const old of yield* readSymbolTable(this.file, btree, heap, this.#budget))
-        this.#insertLink(node, old.name, -1, old.target, null, raw.offset);
+      node.unread = { kind: 'table', names: btree, heap, absent: new Set() };
+      if (!this.lazy) yield* this.whole(node);
     } else if (raw.type === MESSAGE.linkInfo) {
       const info = parseLinkInfo(cursor, this.file.addressSize);
       Object.assign(node.linkOrder, { tracked: info.tracked, indexed: info.indexed, next: info.nextOrder });
-      if (info.heap !== UNDEFINED) yield* this.#denseLinks(node, info.heap, info.names);
+      if (info.heap !== UNDEFINED) {
+        node.unread = { kind: 'dense', names: info.names, heap: info.heap, absent: new Set() };
+        if (!this.lazy) yield* this.whole(node);
+      }
     } else if (raw.type === MESSAGE.groupInfo) {
       node.groupInfo = message.content.slice();
     } else if (raw.type === MESSAGE.attributeInfo) {
@@ -173,15 +181,70 @@ export class ObjectLoader {
     }
   }
 
-  *#denseLinks(node: ObjectNode, heapAddress: number, names: number): Io<void> {
-    const heap = yield* FractalHeap.open(this.file, heapAddress, this.#budget);
-    yield* heap.ahead();
-    for (const record of yield* readBtree2(this.file, names, [5], this.#budget)) {
-      record.skip(4);
-      const object = yield* heap.object(record);
-      const link = parseLink(object, this.file.addressSize);
-      this.#insertLink(node, link.name, link.order, link.target, null, object.base);
+  /** Reads the links of a group that were left unread. */
+  *whole(node: ObjectNode): Io<void> {
+    const { unread } = node;
+    if (!unread) return;
+    const found: { name: string; order: number; target: LinkTarget; offset: number }[] = [];
+    if (unread.kind === 'table') {
+      const offset = this.file.base + node.address;
+      for (const old of yield* readSymbolTable(this.file, unread.names, unread.heap, this.#budget))
+        found.push({ ...old, order: -1, offset });
+    } else {
+      const heap = yield* FractalHeap.open(this.file, unread.heap, this.#budget);
+      yield* heap.ahead();
+      for (const record of yield* readBtree2(this.file, unread.names, [5], this.#budget)) {
+        record.skip(4);
+        const object = yield* heap.object(record);
+        found.push({ ...parseLink(object, this.file.addressSize), offset: object.base });
+      }
     }
+    // Another call may have been faster.
+    if (node.unread !== unread) return;
+    node.unread = null;
+    // Objects of links that were looked up are loaded already.
+    const known = new Map(node.links);
+    if (this.lazy) for (const { name } of found) node.links.delete(name);
+    for (const { name, order, target, offset } of found) {
+      this.#insertLink(node, name, order, target, null, offset);
+      const link = node.links.get(name);
+      if (link) link.node = known.get(name)?.node ?? null;
+    }
+    sortMap(node.links, node.linkOrder.tracked);
+  }
+
+  /** Whether links were left unread that are in more than one node of their tree. */
+  *hasManyLinks({ unread }: ObjectNode): Io<boolean> {
+    if (!unread) return false;
+    if (unread.kind === 'dense') return (yield* readTreeHeader(this.file, unread.names, [5])).depth > 0;
+    const head = yield* this.file.cursor(unread.names, 8, 'B-tree node');
+    head.skip(5);
+    return head.u8() > 0 || head.u16() > FEW_NODES;
+  }
+
+  /** A link of a group by its name. Of a large group only what is on the way to it is read. */
+  *link(node: ObjectNode, name: string): Io<Link | undefined> {
+    const known = node.links.get(name);
+    const { unread } = node;
+    if (known || !unread || unread.absent.has(name)) return known;
+    const offset = this.file.base + node.address;
+    if (unread.kind === 'table') {
+      const target = yield* findSymbol(this.file, unread.names, unread.heap, name);
+      if (target && !node.links.has(name)) this.#insertLink(node, name, -1, target, null, offset);
+    } else {
+      const id = yield* findHash(this.file, unread.names, lookup3(new TextEncoder().encode(name)));
+      const object = id && (yield* (yield* FractalHeap.open(this.file, unread.heap)).object(id));
+      const link = object && parseLink(object, this.file.addressSize);
+      if (link && link.name !== name) {
+        // Two names of the same hash.
+        yield* this.whole(node);
+        return node.links.get(name);
+      }
+      if (link && !node.links.has(name)) this.#insertLink(node, name, link.order, link.target, null, offset);
+    }
+    const found = node.links.get(name);
+    if (!found) unread.absent.add(name);
+    return found;
   }
 
   *#denseAttributes(node: ObjectNode, info: HeaderMessage, heapAddress: number, names: number, chain: Chain): Io<void> {

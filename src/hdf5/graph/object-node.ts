@@ -111,6 +111,15 @@ export interface Link {
   message: HeaderMessage;
 }
 
+/** Links of a group that were not read: where they are, and names that were looked for in vain. */
+interface UnreadLinks {
+  readonly kind: 'table' | 'dense';
+  /** B-tree of the names, and the heap that they are in. */
+  readonly names: number;
+  readonly heap: number;
+  readonly absent: Set<string>;
+}
+
 export interface Attribute {
   readonly name: string;
   order: number;
@@ -149,6 +158,8 @@ export class ObjectNode implements Addressable {
   /** Number of hard links, as libhdf5 counts them. */
   linkCount: number;
   readonly links = new Map<string, Link>();
+  /** null: `links` are all that there are. */
+  unread: UnreadLinks | null = null;
   readonly #attributes = new Map<string, Attribute>();
   readonly #otherMessages: HeaderMessage[] = [];
   #deferred: (() => void)[] | null = null;

@@ -45,7 +45,7 @@ export class ObjectTree {
     let node: ObjectNode | undefined = start;
     for (const name of path.split('/')) {
       if (name === '' || name === '.') continue;
-      const link: Link | undefined = node.links.get(name);
+      const link: Link | undefined = yield* this.loader.link(node, name);
       if (!link) return undefined;
       node = yield* this.target(node, link, followed);
       if (!node) return undefined;
@@ -77,6 +77,7 @@ export class ObjectTree {
     };
     found(numberOf ? numberOf(this.root) : this.root.address, '/');
     const seen = new Set<number>([this.root.address]);
+    yield* this.loader.whole(this.root);
     let level: [string, Link][] = linksOf('', this.root);
     while (level.length > 0 && paths.size < addresses.size) {
       const inside: [string, Link][] = [];
@@ -94,7 +95,9 @@ export class ObjectTree {
       for (const [path, link] of inside) {
         const node = yield* this.loader.follow(link);
         if (node && numberOf) found(numberOf(node), path);
-        if (node?.kind === 'group') for (const item of linksOf(path, node)) level.push(item);
+        if (node?.kind !== 'group') continue;
+        yield* this.loader.whole(node);
+        for (const item of linksOf(path, node)) level.push(item);
       }
     }
     return paths;

@@ -165,6 +165,29 @@ function* readNode(
   }
 }
 
+/**
+ * Looks for a hash in the tree of the names of dense links or attributes. Gives the cursor behind the hash of a record, or null. Where
+ * several names have the same hash, it is any of them.
+ */
+export function* findHash(file: FileBytes, address: number, hash: number): Io<Cursor | null> {
+  const { root, rootCount, depth, ...sizes } = yield* readTreeHeader(file, address, [5]);
+  const shape = new TreeShape(sizes, file.addressSize);
+  let [at, count] = [root, rootCount];
+  for (let level = depth; level >= 0 && at !== UNDEFINED && count > 0; level--) {
+    const { cursor, from, children } = yield* readTreeNode(file, shape, at, count, level);
+    let i = 0;
+    for (; i < count; i++) {
+      const start = from + i * shape.recordSize;
+      const record = new Cursor(cursor.bytes, cursor.base, start, start + shape.recordSize);
+      const stored = record.u32();
+      if (stored === hash) return record;
+      if (stored > hash) break;
+    }
+    [at, count] = children[i] ?? [UNDEFINED, 0];
+  }
+  return null;
+}
+
 /** What is read ahead of a child whose size is not known yet: most are shorter. */
 const CHILD_BYTES = 1024;
 

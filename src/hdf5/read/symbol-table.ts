@@ -3,8 +3,8 @@
 
 import { formatError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
-import type { Cursor } from '../format/cursor.ts';
-import type { Budget, FileBytes } from '../format/file-bytes.ts';
+import { type Cursor, UNDEFINED } from '../format/cursor.ts';
+import { Budget, type FileBytes } from '../format/file-bytes.ts';
 import type { LinkTarget } from '../messages/link.ts';
 import { walkBtree1 } from './btree.ts';
 
@@ -21,6 +21,52 @@ export function* readSymbolTable(file: FileBytes, btree: number, heap: number, b
     yield* readSymbolNode(file, child, names, links, budget);
   });
   return links;
+}
+
+/** Looks for a name in a symbol table: only nodes on the way to it are read, and the heap with the names. */
+export function* findSymbol(file: FileBytes, btree: number, heap: number, name: string): Io<LinkTarget | undefined> {
+  const budget = new Budget(file);
+  const data = yield* readLocalHeap(file, heap, budget);
+  const wanted = new TextEncoder().encode(name);
+  const { lengthSize, addressSize } = file;
+  let address = btree;
+  for (let expected = -1; address !== UNDEFINED; ) {
+    const head = yield* file.cursor(address, 8 + 2 * addressSize, 'B-tree node');
+    head.signature('TREE');
+    head.expect(0, 'type of the B-tree node');
+    const level = head.u8();
+    if (expected >= 0 && level !== expected) head.fail(`B-tree node of level ${level}, expected ${expected}`);
+    const count = head.u16();
+    const size = count * (lengthSize + addressSize) + lengthSize;
+    const body = yield* file.cursor(address + head.bytes.length, size, 'B-tree node');
+    // The key behind a child is the last name in it.
+    let child = UNDEFINED;
+    for (let i = 0; i < count && child === UNDEFINED; i++) {
+      body.skip(lengthSize);
+      const at = body.address(addressSize);
+      const key = body.uint(lengthSize);
+      body.at -= lengthSize;
+      if (compareText(data.bytes, key, wanted) >= 0) child = at;
+    }
+    if (level === 0 || child === UNDEFINED) {
+      address = child;
+      break;
+    }
+    expected = level - 1;
+    address = child;
+  }
+  if (address === UNDEFINED) return undefined;
+  const links: OldLink[] = [];
+  yield* readSymbolNode(file, address, new LocalHeap(data), links, budget);
+  return links.find((link) => link.name === name)?.target;
+}
+
+/** Compares text that ends with a NUL with a name, byte by byte, as strcmp does. */
+function compareText(bytes: Uint8Array, at: number, name: Uint8Array): number {
+  for (let i = 0; ; i++) {
+    const [a, b] = [bytes[at + i] ?? 0, name[i] ?? 0];
+    if (a !== b || a === 0) return a - b;
+  }
 }
 
 /** The bytes of a local heap, in which names lie. */
