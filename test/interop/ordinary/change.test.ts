@@ -1,10 +1,11 @@
 import { appendFileSync, copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Dataset, File, T } from 'h5log';
+import h5wasm, { type Dataset as WasmDataset } from 'h5wasm/node';
 import { expect, test } from 'vitest';
 import { count } from '../../counts.ts';
 import { keepInput } from '../../failures.ts';
-import { run, runSync, withOracle } from '../../oracles.ts';
+import { python, run, runSync, withOracle } from '../../oracles.ts';
 import { random, repeats, seed } from '../../seed.ts';
 import { temporaryDirectory } from '../../temporary.ts';
 
@@ -20,6 +21,48 @@ interface Expected {
   values: Value[];
   readonly fill: Value;
   readonly attributes: Map<string, number>;
+}
+
+/** A change that libhdf5 makes: another shape, or data in a box. */
+type Change =
+  | { readonly path: string; readonly shape: readonly number[] }
+  | {
+      readonly path: string;
+      readonly start: readonly number[];
+      readonly count: readonly number[];
+      readonly data: readonly number[];
+    };
+
+const BY_H5PY = `
+import json, sys, h5py, numpy as np
+with h5py.File(sys.argv[1], 'r+') as f:
+    for c in json.load(sys.stdin):
+        d = f[c['path']]
+        if 'shape' in c: d.resize(c['shape'])
+        else: d[tuple(slice(a, a + n) for a, n in zip(c['start'], c['count']))] = np.reshape(c['data'], c['count'])
+`;
+
+/** Through libhdf5 1.10. */
+async function byH5py(path: string, changes: readonly Change[]): Promise<void> {
+  await python(BY_H5PY, [path], JSON.stringify(changes));
+}
+
+/** Through libhdf5 2.0. */
+async function byH5wasm(path: string, changes: readonly Change[]): Promise<void> {
+  await h5wasm.ready;
+  const file = new h5wasm.File(path, 'a');
+  for (const change of changes) {
+    const dataset = file.get(change.path) as WasmDataset;
+    if ('shape' in change) dataset.resize([...change.shape]);
+    else {
+      const data = dataset.dtype === '<i' ? Int32Array.from(change.data) : Float64Array.from(change.data);
+      dataset.write_slice(
+        change.start.map((from, d) => [from, from + (change.count[d] as number)]),
+        data,
+      );
+    }
+  }
+  file.close();
 }
 
 /** A random program that changes an ordinary file, beside a model of what is in it. */
@@ -222,6 +265,38 @@ class Program {
     this.#file.discard();
   }
 
+  /** Closes the file, lets libhdf5 change it as well, and opens it again. Texts, and types that h5wasm cannot write, are left alone. */
+  async exchange(other: (path: string, changes: readonly Change[]) => Promise<void>): Promise<void> {
+    this.#file.closeSync();
+    const reader = File.openSync(this.path);
+    const shared = [...this.#model].filter(([path]) => {
+      const { dtype, chunks } = reader.dataset(path);
+      return chunks !== null && (dtype === 'int32' || dtype === 'float64');
+    });
+    reader.closeSync();
+    const changes: Change[] = [];
+    for (let i = 0; i < 6 && shared.length > 0; i++) {
+      const [path, model] = this.#one(shared);
+      if (this.#pick(2) === 0) {
+        const shape = model.shape.map((n, d) => {
+          const limit = model.maxShape[d] as number | null;
+          return limit === n ? n : this.#pick(Math.min(limit ?? 30, 30) + 1);
+        });
+        changes.push({ path, shape });
+        resized(model, shape);
+      } else if (model.shape.length > 0 && !model.shape.includes(0)) {
+        const { start, count: size } = this.#box(model.shape);
+        const data = Array.from({ length: size.reduce((a, b) => a * b, 1) }, () => this.#pick(100));
+        changes.push({ path, start, count: size, data });
+        put(model, start, size, data);
+      }
+    }
+    this.steps.push(`libhdf5: ${JSON.stringify(changes)}`);
+    await other(this.path, changes);
+    this.#file = File.openSync(this.path, { mode: 'r+' });
+    this.#read();
+  }
+
   /** For h5py, which looks at all of them together. */
   #snapshot(): void {
     const file = `${this.path}.${this.flushes++}`;
@@ -316,5 +391,32 @@ withOracle('python', 'ordinary files that h5log changes', () => {
       }
     }
     count(name, { programs, steps, 'states compared with h5py': flushes });
+  });
+
+  const turns = repeats(170);
+  test(`${turns} turns of libhdf5 between our commits: both sides agree`, {
+    timeout: turns * 5000 + 60_000,
+  }, async () => {
+    const from = seed(`${name}, with libhdf5`);
+    runSync('python', [join(here, 'base.py'), folder, '2', String(from % 2 ** 31)]);
+    const list = join(folder, 'turns');
+    for (const libver of [0, 1]) {
+      const path = join(folder, `turns-${libver}.h5`);
+      copyFileSync(join(folder, `${libver}.h5`), path);
+      const program = new Program(path, from + libver, list);
+      try {
+        for (let turn = 0; turn < turns / 2; turn++) {
+          for (let step = 0; step < 6; step++) program.step();
+          await program.exchange(turn % 2 === 0 ? byH5py : byH5wasm);
+        }
+        program.end();
+      } catch (error) {
+        program.giveUp();
+        throw new Error(`seed ${from + libver}: ${program.steps.slice(-12).join('; ')}`, { cause: error });
+      }
+    }
+    const wrong = await run('python', [join(here, 'compare.py'), list]).catch((error: Error) => error.message);
+    expect(wrong).toBe('');
+    count(`${name}, with libhdf5`, { turns, changes: 6 * turns });
   });
 });
