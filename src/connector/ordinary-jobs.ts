@@ -80,9 +80,12 @@ export function mixedJob(
   }
   const { updated, undo, flush } = planned;
   return {
-    start: () => flush.start(),
+    *start() {
+      const commit = yield* flush.start();
+      return { ...commit, requests: commit.requests + taken.requests };
+    },
     done(commit, overtaken) {
-      flush.done({ ...commit, requests: commit.requests + taken.requests }, overtaken);
+      flush.done(commit, overtaken);
       postsDone(posts, taken, updated, overtaken);
     },
     failed(error, overtaken) {

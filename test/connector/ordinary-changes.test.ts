@@ -1,0 +1,193 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { File, T } from 'h5log';
+import { memoryStorage } from 'h5log/storage';
+import { describe, expect, test } from 'vitest';
+import { pythonSync, withOracle } from '../oracles.ts';
+import { faultyStorage } from '../storage/faulty.ts';
+import { temporaryDirectory } from '../temporary.ts';
+
+const folder = temporaryDirectory();
+const refused = (code: string) => expect.objectContaining({ name: 'H5LogError', code });
+
+/** A new ordinary file in memory with /x, 4 rows of 3, and its bytes. */
+async function ordinary(): Promise<Uint8Array<ArrayBuffer>> {
+  const storage = memoryStorage();
+  const file = await File.create(storage, { connector: 'native' });
+  const x = file.createDataset('x', { dtype: 'int32', shape: [4, 3], maxShape: [null, 3], chunks: [2, 3], fill: -1 });
+  x.write(Int32Array.from({ length: 12 }, (_, i) => i));
+  await file.close();
+  return storage.bytes();
+}
+
+describe('an ordinary file that is changed', () => {
+  test('shows posts before the flush, and has one commit, the last', async () => {
+    const storage = memoryStorage(await ordinary());
+    const file = await File.open(storage, { mode: 'r+' });
+    const x = file.dataset('x', 'int32');
+    x.write([50], { start: [1, 1], count: [1, 1] });
+    x.resize([6, 3]);
+    expect(file.pending).toEqual({ requests: 1, bytes: 4 });
+    expect([...x.readSync({ start: [1, 0], count: [1, 3] })]).toEqual([3, 50, 5]);
+    expect([...(await x.readMany([5, 0, 0, 1], [1, 2]))]).toEqual([-1, -1, 1, 2]);
+    const commit = await file.flush();
+    expect(commit.requests).toBe(1);
+    expect(file.commits()).toEqual([commit]);
+    expect(file.pending).toEqual({ requests: 0, bytes: 0 });
+    expect([...x.readSync({ start: [1, 0], count: [1, 3] })]).toEqual([3, 50, 5]);
+    await file.close();
+  });
+
+  test('what was cut off is fill when the dataset grows again, before and after a flush', async () => {
+    const storage = memoryStorage(await ordinary());
+    const file = await File.open(storage, { mode: 'r+' });
+    const x = file.dataset('x', 'int32');
+    x.write([90, 91, 92], { start: [3, 0], count: [1, 3] });
+    x.resize([1, 3]);
+    x.resize([4, 3]);
+    x.write([70], { start: [2, 2], count: [1, 1] });
+    const expected = [0, 1, 2, -1, -1, -1, -1, -1, 70, -1, -1, -1];
+    expect([...x.readSync()]).toEqual(expected);
+    await file.close();
+    const again = await File.open(storage);
+    expect([...(await again.dataset('x', 'int32').read())]).toEqual(expected);
+  });
+
+  test('while a flush is being written, reads see it, a resize waits for nothing, and changes of the structure for it', async () => {
+    const storage = memoryStorage(await ordinary());
+    const file = await File.open(storage, { mode: 'r+' });
+    const x = file.dataset('x', 'int32');
+    x.write([90, 91, 92], { start: [3, 0], count: [1, 3] });
+    const first = file.flush();
+    x.resize([2, 3]);
+    x.resize([4, 3]);
+    expect([...x.readSync({ start: [2, 0], count: [2, 3] })]).toEqual([-1, -1, -1, -1, -1, -1]);
+    x.write([5], { start: [3, 0], count: [1, 1] });
+    const second = file.flush();
+    file.createGroup('later');
+    expect([(await first).sequence, (await second).sequence]).toEqual([1, 2]);
+    expect([...x.readSync({ start: [2, 0], count: [2, 3] })]).toEqual([-1, -1, -1, 5, -1, -1]);
+    const reader = await File.open(storage);
+    expect([...reader.keys()]).toEqual(['x']);
+    expect([...(await reader.dataset('x', 'int32').read({ start: [3, 0], count: [1, 3] }))]).toEqual([5, -1, -1]);
+    await file.close();
+    expect([...(await File.open(storage)).keys()]).toEqual(['x', 'later']);
+  });
+
+  test('on a storage that can only be used asynchronously', async () => {
+    const disk = faultyStorage({ bytes: await ordinary(), asyncOnly: true, delays: true });
+    const file = await File.open(disk, { mode: 'r+' });
+    const x = file.dataset('x', 'int32');
+    x.append([20, 21, 22]);
+    x.write([9], { start: [0, 0], count: [1, 1] });
+    file.createDataset('words', { dtype: T.string(), shape: [2] }).write(['one', 'two']);
+    await file.close();
+    const again = await File.open(memoryStorage(disk.processImageAfter(disk.log.length)));
+    expect([...(await again.dataset('x', 'int32').read())]).toEqual([9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 20, 21, 22]);
+    expect(await again.dataset('words').read()).toEqual(['one', 'two']);
+  });
+
+  test('a flush that fails leaves everything pending; the next one writes it', async () => {
+    const bytes = await ordinary();
+    for (let at = 0, injected = 1; injected > 0; at++) {
+      const disk = faultyStorage({ bytes, faults: [{ op: 'any', at: at + 30, code: 'ENOSPC' }] });
+      const file = await File.open(disk, { mode: 'r+', durability: 'power' }).catch(() => null);
+      if (!file) continue;
+      const x = file.dataset('x', 'int32');
+      x.append([20, 21, 22]);
+      x.write([9], { start: [0, 0], count: [1, 1] });
+      file.attributes.set('a', 1);
+      const expected = [9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 20, 21, 22];
+      await file.flush().catch((error) => expect(error).toEqual(refused('STORAGE')));
+      expect([...x.readSync()]).toEqual(expected);
+      await file.close();
+      const again = await File.open(memoryStorage(disk.processImageAfter(disk.log.length)));
+      expect([...(await again.dataset('x', 'int32').read())]).toEqual(expected);
+      expect(again.attributes.get('a')).toBe(1);
+      injected = disk.injected;
+    }
+  });
+
+  test('keeps to the buffer limit', async () => {
+    const storage = memoryStorage(await ordinary());
+    const file = await File.open(storage, { mode: 'r+', bufferLimit: 40, onBufferFull: 'flush' });
+    const x = file.dataset('x', 'int32');
+    for (let i = 0; i < 10; i++) x.append(Int32Array.of(i, i, i));
+    expect(file.pending.bytes).toBeLessThanOrEqual(40);
+    expect([...x.readSync({ start: [4, 0], count: [10, 1] })]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    await file.close();
+    const strict = await File.open(storage, { mode: 'r+', bufferLimit: 40 });
+    expect(() => strict.dataset('x').append(new Int32Array(30))).toThrow(refused('BUFFER_FULL'));
+    expect(strict.dataset('x').shape).toEqual([14, 3]);
+    strict.discard();
+  });
+
+  test('can be a dataset beside a log: both are in the same commit', async () => {
+    const path = join(folder, 'beside.h5');
+    await (await File.create(path)).close();
+    const other = await File.open(path, { mode: 'r+' });
+    const logged = other.createDataset('logged', { dtype: 'int8', shape: [2] });
+    logged.write([1, 2]);
+    await other.close();
+    pythonSync(`import sys, h5py\nwith h5py.File(sys.argv[1], 'r+') as f: f['plain'] = [1.5, 2.5]`, [path]);
+    const file = await File.open(path, { mode: 'r+' });
+    file.dataset('plain').write([9], { start: [1], count: [1] });
+    file.dataset('logged').write([7], { start: [0], count: [1] });
+    const { sequence, requests } = await file.flush();
+    expect(requests).toBe(2);
+    await file.close();
+    const reader = await File.open(path, { asOf: sequence });
+    expect([
+      [...(await reader.dataset('plain', 'float64').read())],
+      [...(await reader.dataset('logged', 'int8').read())],
+    ]).toEqual([
+      [1.5, 9],
+      [7, 2],
+    ]);
+    expect(
+      pythonSync(`import sys, h5py\nwith h5py.File(sys.argv[1]) as f: print(f['plain'][:].tolist())`, [path]),
+    ).toBe('[1.5, 9.0]\n');
+  });
+});
+
+withOracle('python', 'what cannot be changed, or is copied first', () => {
+  test('external data comes into the file up to 64 MiB, virtual data not at all', async () => {
+    const path = join(folder, 'elsewhere.h5');
+    writeFileSync(join(folder, 'raw.bin'), new Uint8Array(Int32Array.of(1, 2, 3, 4).buffer));
+    pythonSync(
+      `import sys, h5py, os
+os.chdir(sys.argv[1])
+with h5py.File('elsewhere.h5', 'w') as f:
+    f.create_dataset('outside', (4,), 'i4', external=[('raw.bin', 0, 16)])
+    f.create_dataset('huge', (20_000_000,), 'i4', external=[('huge.bin', 0, h5py.h5f.UNLIMITED)])
+    v = h5py.VirtualLayout((4,), 'i4'); v[:] = h5py.VirtualSource('.', 'outside', (4,))
+    f.create_virtual_dataset('virtual', v)`,
+      [folder],
+    );
+    const file = await File.open(path, { mode: 'r+' });
+    file.dataset('outside').write([30], { start: [2], count: [1] });
+    expect(() => file.dataset('huge').write([1], { start: [0], count: [1] })).toThrow(refused('UNSUPPORTED'));
+    expect(() => file.dataset('virtual').write([1], { start: [0], count: [1] })).toThrow(refused('UNSUPPORTED'));
+    expect([...(await file.dataset('outside', 'int32').read())]).toEqual([1, 2, 30, 4]);
+    await file.close();
+    writeFileSync(join(folder, 'raw.bin'), new Uint8Array(16));
+    const look = `import sys, h5py\nwith h5py.File(sys.argv[1]) as f: print(f['outside'][:].tolist(), f['outside'].external, f['virtual'][:].tolist())`;
+    expect(pythonSync(look, [path])).toBe('[1, 2, 30, 4] None [1, 2, 30, 4]\n');
+  });
+
+  test('a filter without an encoder: refused before anything is written', async () => {
+    const path = join(folder, 'codec.h5');
+    const codec = { name: 'plus one', decode: (bytes: Uint8Array) => bytes.map((byte) => byte - 1) };
+    const both = { ...codec, encode: (bytes: Uint8Array) => bytes.map((byte) => byte + 1) };
+    const made = await File.create(path, { connector: 'native', codecs: { 300: both } });
+    made.createDataset('x', { dtype: 'uint8', shape: [3], filters: [{ id: 300 }] }).write([1, 2, 3]);
+    await made.close();
+    const file = await File.open(path, { mode: 'r+', codecs: { 300: codec } });
+    expect([...(await file.dataset('x', 'uint8').read())]).toEqual([1, 2, 3]);
+    expect(() => file.dataset('x').write([9], { start: [0], count: [1] })).toThrow(refused('UNSUPPORTED'));
+    expect(() => file.createDataset('y', { dtype: 'uint8', shape: [3], filters: [{ id: 300 }] })).toThrow(
+      refused('UNSUPPORTED'),
+    );
+    await file.close();
+  });
+});
