@@ -71,6 +71,7 @@ export function* checkData(
   const needed = elementCount(space) * type.size;
   const problems: Problem[] = [];
   let stored: StoredRanges | null = null;
+  let chunks: readonly StoredChunk[] | null = null;
   if (layout.kind === 'compact' && layout.data.length < needed)
     throw formatError(`${layout.data.length} bytes of data in the header, but its shape needs ${needed}`);
   if (layout.kind === 'virtual') yield* checkMappings(structure, layout);
@@ -89,13 +90,13 @@ export function* checkData(
       throw formatError(`chunks of ${layout.elementSize}-byte elements, but its type has ${type.size} bytes`);
     const { chunk, elementSize, index } = layout;
     const grid = { maxShape: space.maxShape, chunk, elementSize, filtered: parts.filters.length > 0 };
-    const chunks = yield* readChunkIndex(file, index, grid);
+    chunks = yield* readChunkIndex(file, index, grid);
     const checked = new CheckedChunks(file, parts, layout, path, chunks);
     problems.push(...checked.problems);
     problems.push(...(yield* checked.sums(onChunk)));
     stored = checked.stored;
   }
-  if (problems.length === 0) yield* checkElements(structure, parts, path);
+  if (problems.length === 0) yield* checkElements(structure, parts, path, chunks);
   return { problems, stored };
 }
 
@@ -113,25 +114,36 @@ function* checkMappings(structure: Structure, layout: Layout & { kind: 'virtual'
     throw formatError('the checksum of its mappings is wrong', file.base + layout.heap);
 }
 
-/** Every heap object that an element names must be there, and must hold what the element's type says. */
-function* checkElements(structure: Structure, parts: DatasetParts, path: string): Io<void> {
+/** Every heap object that a stored element names must be there, and must hold what the element's type says. */
+function* checkElements(
+  structure: Structure,
+  parts: DatasetParts,
+  path: string,
+  chunks: readonly StoredChunk[] | null,
+): Io<void> {
   const { dtype, type, space, layout } = parts;
   if (!containsVlen(dtype) || !layout || layout.kind === 'virtual') return;
+  if (layout.kind === 'contiguous' && layout.address === UNDEFINED) return;
   const { file } = structure.loader;
   const reader = dataReader(file, parts, { cache: structure.chunks });
   const shape = space.kind === 'simple' ? space.shape : [];
+  const heap = new GlobalHeap(file);
   const look = function* (start: readonly number[], part: readonly number[], count: number): Io<void> {
     const bytes = new Uint8Array(count * type.size);
     const boxes = { starts: Float64Array.from(start), counts: Float64Array.from(part), rank: start.length, length: 1 };
     yield* reader.read(boxes, bytes);
-    // A heap keeps what it has read; each piece has its own.
-    const heap = new GlobalHeap(file);
-    yield* heap.load(dtype, bytes, count);
-    decodeValues(dtype, bytes, count, { heap: heap.contents(), path: () => '' });
+    decodeValues(dtype, bytes, count, { heap: yield* heap.lookup(dtype, bytes, count), path: () => '' });
   };
   try {
     if (shape.length === 0) yield* look([], [], elementCount(space));
-    else
+    else if (layout.kind === 'chunked') {
+      // Not what was never written, of which there may be more than anybody can look at.
+      for (const { cell } of chunks ?? []) {
+        const start = cell.map((k, d) => k * (layout.chunk[d] as number));
+        const part = start.map((from, d) => Math.min(layout.chunk[d] as number, (shape[d] as number) - from));
+        if (part.every((n) => n > 0)) yield* look(start, part, sizeOf(part));
+      }
+    } else
       for (const { where, size } of slabPieces(fullSlab({}, shape, path), PIECE))
         yield* look(where.start, where.count, size);
   } catch (error) {

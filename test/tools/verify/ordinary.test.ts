@@ -50,6 +50,18 @@ withOracle('python', 'an ordinary file', () => {
     expect(await verify(memoryStorage(intact))).toMatchObject({ sound: true, problems: [] });
   });
 
+  test('is sound with fill values that many elements share', async () => {
+    const shared = join(temporaryDirectory(), 'fill.h5');
+    const make = `
+import sys, h5py
+with h5py.File(sys.argv[1], 'w') as f:
+    f.create_dataset('filled', (200_000,), dtype=h5py.string_dtype(), fillvalue='nothing at all', chunks=(100_000,), compression='gzip')
+    f.create_dataset('endless', (10**12,), dtype=h5py.string_dtype(), fillvalue='nothing', chunks=(10,))
+    f.create_dataset('never', (50_000,), dtype=h5py.string_dtype(), fillvalue='nothing')`;
+    pythonSync(make, [shared]);
+    expect(await verify(shared)).toMatchObject({ sound: true, problems: [] });
+  });
+
   test('two chunks in the same bytes are found', async () => {
     expect(await damaged(placeOf(chunk(2)), u64(chunk(1) + 8))).toEqual([
       {
