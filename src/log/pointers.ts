@@ -30,6 +30,8 @@ export class Pointers {
   /** Objects that posts refer to. A reference that waits for a commit is PENDING plus the place in this list. */
   readonly #objects: ObjectNode[] = [];
   readonly #places = new Map<ObjectNode, number>();
+  /** Those of them that had no number when they were first referred to, until a flush gives them one. */
+  readonly #unnumbered = new Set<ObjectNode>();
   #heap: GlobalHeap | null = null;
 
   constructor(log: PointingLog) {
@@ -44,7 +46,10 @@ export class Pointers {
     if (!node) throw new H5LogError('NOT_FOUND', `a reference to ${path}, which does not exist`, { object: path });
     let place = this.#places.get(node);
     if (place === undefined) {
-      if (!node.attributes.has(NUMBER)) structure.checkMutable(node);
+      if (!node.attributes.has(NUMBER)) {
+        structure.checkMutable(node);
+        this.#unnumbered.add(node);
+      }
       place = this.#objects.push(node) - 1;
       this.#places.set(node, place);
     }
@@ -53,7 +58,7 @@ export class Pointers {
 
   /** Objects that posts refer to and that have no number yet. */
   unnumbered(): ObjectNode[] {
-    return this.#objects.filter((node) => node.linkCount > 0 && !node.attributes.has(NUMBER));
+    return [...this.#unnumbered].filter((node) => node.linkCount > 0);
   }
 
   /** The paths in the file of these objects. */
@@ -76,7 +81,10 @@ export class Pointers {
   number(nodes: Iterable<ObjectNode>): void {
     const { structure } = this.#log;
     let last = numberOf(structure, structure.root, NUMBERS);
-    for (const node of nodes) if (!node.attributes.has(NUMBER)) writeNumber(structure, node, NUMBER, ++last);
+    for (const node of nodes) {
+      if (!node.attributes.has(NUMBER)) writeNumber(structure, node, NUMBER, ++last);
+      this.#unnumbered.delete(node);
+    }
     writeNumber(structure, structure.root, NUMBERS, last);
   }
 
