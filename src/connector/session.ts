@@ -322,7 +322,7 @@ export class Session implements LinkedSession {
     this.writable();
     const { log, comm } = this;
     if (!log) return this.#ordinaryJob();
-    const taken = takePosts(this.posts);
+    const taken = this.posts.isEmpty ? null : takePosts(this.posts);
     if (taken) return this.#mixedJob(log, taken);
     const plan = planFlush(log, comm, this.#next, Date.now());
     if (plan) return this.#flushJob(log, plan, this.#next++);

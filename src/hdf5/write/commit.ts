@@ -207,7 +207,8 @@ function copyOnWrite(item: Relocatable): void {
 
 /** The heap objects of some messages or elements, in collections that are appended with them. */
 export class PendingCollections {
-  readonly #writer = new GlobalHeapWriter();
+  /** null: most commits have no heap objects. */
+  #writer: GlobalHeapWriter | null = null;
   readonly #ids: { readonly item: Relocatable; readonly at: number; readonly id: HeapId }[] = [];
   #addresses: number[] = [];
 
@@ -218,6 +219,7 @@ export class PendingCollections {
   #add(item: Relocatable): void {
     for (const { at, content } of item.heap) {
       this.#add(content);
+      this.#writer ??= new GlobalHeapWriter();
       this.#ids.push({ item, at, id: this.#writer.add(content.bytes) });
     }
   }
@@ -225,7 +227,7 @@ export class PendingCollections {
   /** Assigns addresses from `at` on and gives the address behind the last collection. */
   assignAddresses(at: number): number {
     let end = at;
-    this.#addresses = this.#writer.sizes().map((size) => {
+    this.#addresses = (this.#writer?.sizes() ?? []).map((size) => {
       const address = end;
       end += size;
       return address;
@@ -244,7 +246,7 @@ export class PendingCollections {
   /** Encodes every collection, after all heap objects were patched. */
   encode(put: (address: number, collection: Uint8Array) => void): void {
     this.#addresses.forEach((address, i) => {
-      put(address, this.#writer.encode(i));
+      if (this.#writer) put(address, this.#writer.encode(i));
     });
   }
 }

@@ -24,7 +24,7 @@ export interface TakenPosts {
 
 /** Takes what is pending; posts from now on belong to the next flush. null: nothing is. */
 export function takePosts(posts: OrdinaryPosts): TakenPosts | null {
-  const stages = [...posts.returned, posts.current].filter((stage) => [...stage.datasets].length > 0);
+  const stages = [...posts.returned, posts.current].filter((stage) => !stage.isUntouched);
   if (stages.length === 0) return null;
   const datasets = new Set(stages.flatMap((stage) => [...stage.datasets].map(({ dataset }) => dataset)));
   const changes = [...datasets]

@@ -37,6 +37,11 @@ export abstract class Posts<D extends PostedDataset> {
   /** Throws if data cannot be reached or located. */
   abstract mustHoldData(): void;
 
+  /** Whether nothing waits for a flush, not even another shape. */
+  get isEmpty(): boolean {
+    return this.returned.length === 0 && this.current.isUntouched;
+  }
+
   isCurrent(stage: DatasetStage<D>): boolean {
     return stage.owner === this.current;
   }

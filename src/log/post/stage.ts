@@ -149,6 +149,11 @@ export class Stage<D extends PostedDataset = LogDataset> {
     return this.requests === 0;
   }
 
+  /** Whether no dataset has a part in it. */
+  get isUntouched(): boolean {
+    return this.#datasets.size === 0;
+  }
+
   of(dataset: D): DatasetStage<D> | undefined {
     return this.#datasets.get(dataset);
   }
