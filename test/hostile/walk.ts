@@ -8,6 +8,10 @@ import type { Where } from '../../src/space/select.ts';
 /** A dataset up to this size is read whole. A larger one is legal without data: of it a corner is read, and the whole if nobody can hold it. */
 const WHOLE = 2 ** 20;
 const NOBODY = 2 ** 45;
+/** Chunks up to this size are unfiltered whatever is stored of them. */
+const LARGE_CHUNK = 64 * 2 ** 20;
+/** Bytes of lists for each chunk that a read touches. */
+const ENTRY = 16;
 
 /** Looks at everything in a file. What throws is noted and the walk goes on, so that one damage does not hide another. */
 export class Walk {
@@ -63,8 +67,13 @@ export class Walk {
     const corner = width * count.reduce((a, b) => a * b, 1);
     const whole = width * shape.reduce((a, b) => a * b, 1);
     const list: (Where | undefined)[] = [];
-    const ask = (bytes: number, where: Where | undefined): void => {
+    // A part of a chunk takes the whole chunk, of which filters may have left nothing; and each chunk on the way takes an entry.
+    const chunks = this.#try(() => dataset.chunks);
+    const chunk = chunks ? width * chunks.reduce((a, b) => a * b, 1) : 0;
+    const ask = (result: number, where: Where | undefined): void => {
       list.push(where);
+      const entries = chunk > 0 ? ENTRY * Math.ceil(result / chunk) : 0;
+      const bytes = result + entries + (chunk <= LARGE_CHUNK ? chunk : 0);
       this.asked.largest = Math.max(this.asked.largest, bytes);
       this.asked.total += bytes;
       this.asked.reads++;

@@ -156,7 +156,7 @@ export class CommitSums {
     const inside = placed && placed.start >= from && placed.end <= end ? placed : null;
     if (inside && (inside.start !== known?.start || inside.end !== known.end)) {
       if (isSame(await this.#sum(record.kind, around(inside)), record.rest)) {
-        const what = `commit records of commit ${sequence}, bytes ${inside.start} to ${inside.end}: not what they were`;
+        const what = `commit records of commit ${sequence}, bytes ${inside.start} to ${inside.end}: they differ from the merged record`;
         return [damage(inside, 'record', what)];
       }
     }

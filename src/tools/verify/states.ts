@@ -122,7 +122,7 @@ async function checkSubfile(
   if (part.end > store.file.size) {
     problems.push({
       offset: store.file.size,
-      what: `subfile ${store.name} ends at ${store.file.size}, not ${part.end}`,
+      what: `subfile ${store.name} has ${store.file.size} bytes, but the commit needs ${part.end}`,
     });
     return null;
   }
@@ -150,7 +150,7 @@ function* whyOfAnother(main: OpenState, structure: Structure, own: LogStore, sto
   if (token ? !theirs || token.some((byte, i) => byte !== theirs[i]) : theirs) return 'it belongs to another file';
   const last = store.commit();
   if (!last || own.commit(last.sequence)?.time === last.time) return null;
-  return `its commit ${last.sequence} of ${new Date(last.time).toISOString()} is none of this file`;
+  return `its commit ${last.sequence} of ${new Date(last.time).toISOString()} is not a commit of this file`;
 }
 
 /** Works out the selection of every entry, a table at a time. */
