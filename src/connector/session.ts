@@ -74,7 +74,8 @@ export class Session implements LinkedSession {
     this.posts = new OrdinaryPosts(options.log);
     this.posts.makeRoom = () => this.makeRoom?.();
     this.last = state.last;
-    this.#next = Math.max(1, state.next);
+    // An ordinary file as it was opened counts as commit 0.
+    this.#next = state.log ? state.next : Math.max(1, state.next);
     this.#use(state);
     if (options.mpiIo && this.log && this.target)
       this.#collectiveFile = options.ranks.openCollectiveFile(this.log, options);

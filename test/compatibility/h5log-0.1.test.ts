@@ -263,15 +263,22 @@ async function expectAppended({ expected }: Fixture, path: string, ranks: number
     ranks === 1
       ? runSession({ path, ...session })
       : ((await runRanks<CommitFacts[]>(ranks, new URL('./rank.ts', import.meta.url), { path, ...session }))[0] ?? []);
-  const first = expected.kind === 'log' ? expected.sequence + 1 : 0;
+  const isLog = expected.kind === 'log';
+  const first = isLog ? expected.sequence + 1 : 1;
   const now = script.model.state();
   expectContents(path, now);
   for (const [sequence, before] of Object.entries(expected.kind === 'log' ? expected.states : {})) {
     expectContents(path, before, { asOf: Number(sequence) });
   }
   expect(commits.map(({ sequence }) => sequence)).toEqual([0, 1, 2, 3, 4].map((n) => first + n));
-  await expectSound(path, first + 4, true);
-  appendedFiles.push({ path, state: now, ordinary, isDoubled: expected.kind === 'log' });
+  // What is made in an ordinary file is ordinary.
+  await expectSound(path, isLog ? first + 4 : null, isLog);
+  appendedFiles.push({
+    path,
+    state: now,
+    ordinary: isLog ? ordinary : [...ordinary, '/appended/new'],
+    isDoubled: isLog,
+  });
 }
 
 describe.each(fixtures.filter(({ name }) => /^(ranks|subfiles|tiers|unclosed)/.test(name)))('$name', (fixture) => {

@@ -2,6 +2,7 @@ import type { Dataset } from '../../src/api/dataset.ts';
 import type { File } from '../../src/api/file.ts';
 import { Group } from '../../src/api/group.ts';
 import { handleOf, sessionOf } from '../../src/api/handle.ts';
+import { isH5LogError } from '../../src/base/errors.ts';
 import { fullType } from '../../src/dtype/model.ts';
 import type { Where } from '../../src/space/select.ts';
 
@@ -86,11 +87,11 @@ export class Walk {
     return list;
   }
 
-  #try<T>(work: () => T): T | undefined {
+  #try<T>(work: () => T, isFine: (error: unknown) => boolean = () => false): T | undefined {
     try {
       return work();
     } catch (error) {
-      this.errors.push(error);
+      if (!isFine(error)) this.errors.push(error);
       return undefined;
     }
   }
@@ -98,7 +99,7 @@ export class Walk {
   #children(group: Group): (Group | Dataset)[] {
     const found: (Group | Dataset)[] = [];
     for (const name of this.#try(() => [...group.keys()]) ?? []) {
-      const child = this.#try(() => group.get(name));
+      const child = this.#try(() => group.get(name), isOutOfReach);
       if (child) found.push(child);
     }
     // The short way, once it is known to work.
@@ -123,4 +124,12 @@ export class Walk {
     // Parts that no public property shows yet.
     this.#try(() => sessionOf(dataset).structure.dataset(node));
   }
+}
+
+/** External links of a file in memory lead nowhere, and that is told as it should be. */
+function isOutOfReach(error: unknown): boolean {
+  return (
+    isH5LogError(error, 'UNSUPPORTED') &&
+    error.message.includes('which only a file that was opened by its path can find')
+  );
 }

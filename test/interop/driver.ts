@@ -12,6 +12,7 @@ import { Appender } from '../../src/hdf5/write/appender.ts';
 import { deleteAttribute, setAttribute } from '../../src/hdf5/write/attributes.ts';
 import { Committer } from '../../src/hdf5/write/commit.ts';
 import type { Structure } from '../../src/hdf5/write/structure.ts';
+import { beginLog, newToken } from '../../src/log/format/log-group.ts';
 import { driveSync, type Io } from '../../src/storage/io.ts';
 import { nodeStorage } from '../../src/storage/node/file.ts';
 import type { ByteStorage } from '../../src/storage/storage.ts';
@@ -62,6 +63,13 @@ export class Draft {
       storage.blocking?.close();
       throw error;
     }
+  }
+
+  /** Begins a log in a file of others, as h5log 0.1 did when such a file was changed. */
+  static addLog(path: string): void {
+    const draft = Draft.open(path);
+    beginLog(draft.structure, { datasets: 0, logs: 0, tables: 0, config: 0, subfiles: 1 }, newToken());
+    draft.close();
   }
 
   /** Closes the file and opens it again; what it ought to hold is remembered. */

@@ -3,7 +3,8 @@ import { File, T } from 'h5log';
 import { runThreads } from 'h5log/threads';
 import { expect, test } from 'vitest';
 import { count } from '../../counts.ts';
-import { h5dump, withOracle } from '../../oracles.ts';
+import { Draft } from '../../interop/driver.ts';
+import { h5dump, pythonSync, withOracle } from '../../oracles.ts';
 import { random, repeats, seed } from '../../seed.ts';
 import { temporaryDirectory } from '../../temporary.ts';
 import { counting, sealAndCompare } from './sealed.ts';
@@ -186,6 +187,31 @@ withOracle(['python', 'h5dump'], 'a sealed dataset is read by h5py and h5dump as
     const { result, ways } = await sealAndCompare(path);
     expect(ways).toEqual({ '/a': 'virtual 0', '/b': 'virtual 0' });
     console.log(`virtual datasets of ${result.datasets.map(({ pieces }) => pieces).join(' and ')} pieces`);
+  });
+
+  test('behind a user block: addresses count from its end', async () => {
+    const path = newPath();
+    pythonSync("import h5py, sys; h5py.File(sys.argv[1], 'w', userblock_size=1024).close()", [path]);
+    Draft.addLog(path);
+    const file = await File.open(path, { mode: 'r+' });
+    file.createDataset('whole', { dtype: 'int32', shape: [6] }).write(counting(new Int32Array(6)));
+    const tiles = file.createDataset('tiles', { dtype: 'int32', shape: [8, 6] });
+    const edges = file.createDataset('edges', { dtype: 'int32', shape: [7, 6] });
+    const pieces = file.createDataset('pieces', { dtype: 'int32', shape: [40] });
+    for (const start of [4, 0]) {
+      tiles.write(counting(new Int32Array(24), start), { start: [start, 0], count: [4, 6] });
+      const rows = start === 4 ? 3 : 4;
+      edges.write(counting(new Int32Array(rows * 6), start), { start: [start, 0], count: [rows, 6] });
+      pieces.write(counting(new Int32Array(17), start), { start: [start * 3], count: [17] });
+      await file.flush();
+    }
+    await file.close();
+    expect((await sealAndCompare(path)).ways).toEqual({
+      '/whole': 'contiguous 0',
+      '/tiles': 'chunked 0',
+      '/edges': `chunked ${4 * 6 * 4}`,
+      '/pieces': 'virtual 0',
+    });
   });
 
   test('more pieces than a virtual dataset should have: copied', async () => {

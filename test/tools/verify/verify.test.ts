@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { sessionOf } from '../../../src/api/handle.ts';
 import { verify } from '../../../src/tools.ts';
 import { count } from '../../counts.ts';
+import { Draft } from '../../interop/driver.ts';
 import { pythonSync, withOracle } from '../../oracles.ts';
 import { folder as fixtures, readable } from '../../original/fixtures.ts';
 import { WORKERS } from '../../parallel/scripted.ts';
@@ -413,6 +414,7 @@ with h5py.File(sys.argv[1], 'w', libver=sys.argv[2]) as f:
         `import h5py, sys\nwith h5py.File(sys.argv[1], 'w', userblock_size=1024) as f: f.create_group('theirs').attrs['x'] = 5`,
         [path],
       );
+      Draft.addLog(path);
       const file = File.openSync(path, { mode: 'r+' });
       const d = file.createDataset('d', { dtype: 'int32', shape: [100] });
       for (let i = 0; i < 20; i++) {
