@@ -94,8 +94,10 @@ export function plainValue(dtype: DType, value: unknown): Plain {
     case 'enum':
       return String(typeof value === 'boolean' ? Number(value) : value);
     case 'string':
-    case 'reference':
       return value as string;
+    case 'reference':
+      // Of a region, what h5py tells: the object that it lies in.
+      return typeof value === 'object' && value !== null ? (value as { path: string }).path : ((value ?? '') as string);
     case 'opaque':
       return Buffer.from(value as Uint8Array).toString('hex');
     case 'compound':
