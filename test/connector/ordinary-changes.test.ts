@@ -74,6 +74,30 @@ describe('an ordinary file that is changed', () => {
     expect([...(await File.open(storage)).keys()]).toEqual(['x', 'later']);
   });
 
+  test('several flushes wait in line', async () => {
+    for (const delays of [false, true]) {
+      const disk = faultyStorage({ bytes: await ordinary(), delays });
+      const file = await File.open(disk, { mode: 'r+' });
+      const x = file.dataset('x', 'int32');
+      const flushes = [0, 1, 2, 3].map((i) => {
+        x.append([i, i, i]);
+        x.write([50 + i], { start: [0, i % 3], count: [1, 1] });
+        return file.flush();
+      });
+      expect((await Promise.all(flushes)).map(({ sequence, requests }) => [sequence, requests])).toEqual([
+        [1, 2],
+        [2, 2],
+        [3, 2],
+        [4, 2],
+      ]);
+      const expected = [53, 51, 52, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3];
+      expect([...x.readSync()]).toEqual(expected);
+      await file.close();
+      const again = await File.open(memoryStorage(disk.processImageAfter(disk.log.length)));
+      expect([...(await again.dataset('x', 'int32').read())]).toEqual(expected);
+    }
+  });
+
   test('on a storage that can only be used asynchronously', async () => {
     const disk = faultyStorage({ bytes: await ordinary(), asyncOnly: true, delays: true });
     const file = await File.open(disk, { mode: 'r+' });

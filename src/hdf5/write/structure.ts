@@ -31,7 +31,7 @@ export class Structure extends ObjectTree {
   /** Why no object at all may move; null if they may. */
   frozen: string | null = null;
   writable = false;
-  /** Called before anything changes. */
+  /** Called before anything changes, but for changes `withoutNotice`. */
   beforeChange: (() => void) | null = null;
   /** Called with every object that loses its last link. */
   onRelease: ((node: ObjectNode) => void) | null = null;
@@ -48,6 +48,17 @@ export class Structure extends ObjectTree {
     for (const message of node.otherMessages) markUnknown(message);
     node.dirty = true;
     this.dirty.add(node);
+  }
+
+  /** Makes changes that belong to a commit which is being planned. */
+  withoutNotice<T>(change: () => T): T {
+    const { beforeChange } = this;
+    this.beforeChange = null;
+    try {
+      return change();
+    } finally {
+      this.beforeChange = beforeChange;
+    }
   }
 
   /** Forgets what is waiting for a commit, because another rank writes it. */

@@ -111,14 +111,16 @@ export function* planOrdinary(committer: Committer, taken: TakenPosts | null, on
   const updated = taken ? yield* updateLayouts(taken, end) : [];
   yield* end.finish();
   onPlan();
-  const undo = applyLayouts(structure, updated);
-  appender.position = end.position;
-  return { updated, planned: committer.plan(), at, undo };
+  return structure.withoutNotice(() => {
+    const undo = applyLayouts(structure, updated);
+    appender.position = end.position;
+    return { updated, planned: committer.plan(), at, undo };
+  });
 }
 
 /** The commit is not, and will not be, in the file. `reuse`: no write of it is under way any more. */
 export function undoOrdinary(committer: Committer, { planned, at, undo }: PlannedFlush, reuse: boolean): void {
-  undo();
+  committer.structure.withoutNotice(undo);
   committer.undo(planned, reuse);
   if (reuse) committer.appender.retreat({ ...planned.append, at, end: planned.append.at });
 }
