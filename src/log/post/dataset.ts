@@ -73,6 +73,9 @@ export abstract class PostedDataset {
     return this.#frozen as readonly number[];
   }
 
+  /** Throws if the shape cannot change, whatever the maximum shape says. */
+  mustResize(): void {}
+
   /** File offset of its header. */
   abstract readonly headerAt: number;
 

@@ -67,6 +67,7 @@ export function appendRows(
   const first = shape[0] as number;
   if (values === 0) return first;
   // Before the shape changes: this may flush, and a commit must not have rows that nobody has written yet.
+  dataset.mustResize();
   const isLent = options?.copy === false && elements.canWait(data);
   if (!isLent) dataset.claimFor(data, values);
   const logged = 'log' in dataset ? (dataset as LogDataset) : null;

@@ -61,11 +61,17 @@ export class WritableDataset extends PostedDataset {
     if (problem) throw refuse(problem);
   }
 
+  override mustResize(): void {
+    this.mustTakePosts();
+    const space = this.node.message(MESSAGE.dataspace);
+    if (space) this.structure.refuseInSharedTable(space);
+  }
+
   /** Changes the shape. What is cut off is gone: it is fill when the dataset grows again. */
   resize(shape: readonly number[]): void {
     const old = this.shape;
     if (shape.every((size, d) => size === old[d])) return;
-    this.mustTakePosts();
+    this.mustResize();
     const stage = this.stage();
     this.structure.markDirty(this.node);
     if (shape.some((size, d) => size < (old[d] as number))) {
