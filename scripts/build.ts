@@ -28,7 +28,7 @@ const shared: BuildOptions = {
   chunkNames: '[name]-[hash]',
   target: 'es2022',
   conditions: ['h5log-source'],
-  external: ['koffi', 'h5wasm'],
+  external: ['koffi'],
   sourcemap: 'linked',
   // The maps lead to src/, which is part of the package.
   sourcesContent: false,

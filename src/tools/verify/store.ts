@@ -121,7 +121,8 @@ export class VerifiedStore {
   async open(state: State): Promise<OpenState | Problem> {
     try {
       const structure = await this.file.run(this.states.open(state));
-      if (structure.root.kind !== 'group') return { offset: this.file.base + state.root, what: 'the root object is not a group' };
+      if (structure.root.kind !== 'group')
+        return { offset: this.file.base + state.root, what: 'the root object is not a group' };
       return { structure, counts: await this.file.run(readCounts(structure)) };
     } catch (error) {
       return problemOf(mustBeDamage(error), 'the root group', '/', this.file.base + state.root);
