@@ -40,14 +40,14 @@ export function ordinaryJob(
   };
   return {
     *start(): Io<Commit> {
-      plan ??= yield* planOrdinary(committer, taken, planned);
+      plan ??= yield* planOrdinary(committer, posts, taken, planned);
       yield* committer.write(plan.planned);
       const bytes = plan.planned.append.end - plan.at;
       return { sequence, time, bytes, requests: taken?.requests ?? 0 };
     },
     done(commit, overtaken) {
       milestones.done(commit);
-      if (taken && plan) postsDone(posts, taken, plan.updated, overtaken);
+      if (plan) postsDone(posts, taken?.stages ?? [], plan.updated, overtaken);
     },
     failed(_error, overtaken) {
       planned();
@@ -86,7 +86,7 @@ export function mixedJob(
     },
     done(commit, overtaken) {
       flush.done(commit, overtaken);
-      postsDone(posts, taken, updated, overtaken);
+      postsDone(posts, taken.stages, updated, overtaken);
     },
     failed(error, overtaken) {
       undo();

@@ -73,6 +73,11 @@ export class Session implements LinkedSession {
     this.#state = state;
     this.posts = new OrdinaryPosts(options.log);
     this.posts.makeRoom = () => this.makeRoom?.();
+    this.posts.find = (path) => {
+      const found = this.find(this.structure.root, path);
+      return found?.session === this ? found.node : undefined;
+    };
+    this.posts.open = (node) => this.changed(node, this.now(this.structure.pathOf(node.address)));
     this.last = state.last;
     // An ordinary file as it was opened counts as commit 0.
     this.#next = state.log ? state.next : Math.max(1, state.next);
@@ -336,7 +341,7 @@ export class Session implements LinkedSession {
   #mixedJob(log: Log, taken: TakenPosts): Job<Commit> {
     const { structure, posts } = this;
     return mixedJob(posts, taken, (to) => {
-      const updated = this.now(updateLayouts(taken, to(structure)));
+      const updated = this.now(updateLayouts(taken, to(structure), () => undefined));
       const undo = applyLayouts(structure, updated);
       try {
         const plan = planFlush(log, this.comm, this.#next, Date.now());

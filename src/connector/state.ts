@@ -216,7 +216,7 @@ function* readStructure(options: SessionOptions, root?: number, known?: Structur
   const { structure, superblock, extension } = opened;
   let committer: Committer | null = null;
   if (target) {
-    yield* prepareWriting(opened);
+    yield* prepareWriting(opened, !(yield* readCounts(structure)));
     if (ranks.leads) committer = new Committer(structure, appenderOf(options, superblock), extension);
   } else if (!storage.blocking) yield* options.lazy ? loadRoot(structure) : loadEverything(structure);
   const found = yield* readCounts(structure);

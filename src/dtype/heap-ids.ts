@@ -91,6 +91,13 @@ export function pointersOf(dtype: DType): readonly Pointer[] {
   return list;
 }
 
+/** Whether all references in a type are to objects, and in the elements themselves: not in sequences. */
+export function hasPlainReferences(dtype: DType): boolean {
+  const isPlain = ({ kind, base, inner }: Pointer): boolean =>
+    kind === 'object' || (kind === 'heap' ? !containsReference(base) : kind === null && inner.every(isPlain));
+  return pointersOf(dtype).every(isPlain);
+}
+
 function findPointers(dtype: DType, at: number): Pointer[] {
   const type = fullType(dtype);
   const one = { at, size: type.size, base: 'uint8' as DType, repeat: 1, stride: 0, inner: NO_POINTERS };

@@ -3,6 +3,7 @@
 
 import { atOffset, formatError, H5LogError, isH5LogError } from '../base/errors.ts';
 import { containsReference, containsVlen } from '../dtype/describe.ts';
+import { hasPlainReferences } from '../dtype/heap-ids.ts';
 import type { Io } from '../storage/io.ts';
 import { ByteWriter } from './format/byte-writer.ts';
 import { Cursor, UNDEFINED } from './format/cursor.ts';
@@ -14,6 +15,7 @@ import { HeaderMessage, ObjectNode } from './graph/object-node.ts';
 import type { ObjectTree } from './graph/object-tree.ts';
 import { trackReferences } from './graph/references.ts';
 import { rawReferences } from './layouts/raw-references.ts';
+import { elementCount } from './messages/dataspace.ts';
 import { parseLayout } from './messages/layout.ts';
 import * as MESSAGE from './messages/message-types.ts';
 import { type RawMessage, readHeader } from './read/object-header.ts';
@@ -160,9 +162,9 @@ function* loadMappings({ heap, loader }: Structure, node: ObjectNode): Io<void> 
 
 /**
  * Makes a structure ready for changes: finds out which messages hold the addresses of which objects, and which objects must not
- * move.
+ * move. `rewrites`: data that refers to objects can be written anew when they do.
  */
-export function* prepareWriting(opened: OpenedStructure): Io<void> {
+export function* prepareWriting(opened: OpenedStructure, rewrites = false): Io<void> {
   const { structure, superblock } = opened;
   const { loader, heap, root } = structure;
   refuseWriting(superblock);
@@ -177,14 +179,25 @@ export function* prepareWriting(opened: OpenedStructure): Io<void> {
     const found = yield* referencesOf(node);
     if (typeof found === 'string' || found.size > 0) holders.set(node.address, found);
   }
+  const byAddress = new Map(nodes.map((node) => [node.address, node]));
   const paths = yield* structure.pathsOf(new Set(holders.keys()));
   for (const [holder, found] of holders) {
     const path = paths.get(holder) ?? '';
     if (typeof found === 'string')
       structure.frozen = `${path} holds ${found}; which objects they lead to cannot be found out, so nothing may move`;
-    else for (const address of found) structure.pinned.set(address, path);
+    else if (rewrites && canRewrite(byAddress.get(holder))) {
+      const targets = [...found].flatMap((address) => byAddress.get(address) ?? []);
+      structure.holders.set(byAddress.get(holder) as ObjectNode, new Set(targets));
+    } else for (const address of found) structure.pinned.set(address, path);
   }
   structure.writable = true;
+
+  function canRewrite(node: ObjectNode | undefined): boolean {
+    if (!node || node.message(MESSAGE.externalFiles)) return false;
+    const { dtype, type, space, layout } = structure.dataset(node);
+    if (layout?.kind === 'virtual' || elementCount(space) * type.size > MOST_REWRITTEN) return false;
+    return hasPlainReferences(dtype);
+  }
 
   function* referencesOf(node: ObjectNode): Io<Set<number> | string> {
     try {
@@ -196,6 +209,9 @@ export function* prepareWriting(opened: OpenedStructure): Io<void> {
     }
   }
 }
+
+/** The most bytes of data with references that are written anew because an object moves. */
+export const MOST_REWRITTEN = 64 * 2 ** 20;
 
 /** Raises link counts that are too low: otherwise an object would be removed while links still lead to it. */
 function correctLinkCounts(root: ObjectNode, nodes: readonly ObjectNode[]): void {

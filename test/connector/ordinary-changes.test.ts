@@ -174,6 +174,72 @@ describe('an ordinary file that is changed', () => {
   });
 });
 
+withOracle('python', 'references in data', () => {
+  const look = (path: string, what: string): string =>
+    pythonSync(`import sys, h5py\nwith h5py.File(sys.argv[1]) as f: print(${what})`, [path]).trim();
+
+  test('are written, read before the flush, and lead to objects that did not exist when it began', async () => {
+    const path = join(folder, 'references.h5');
+    const file = await File.create(path, { connector: 'native' });
+    const refs = file.createDataset('refs', {
+      dtype: T.reference,
+      shape: [4],
+      maxShape: [null],
+      chunks: [3],
+      filters: [{ deflate: 6 }],
+    });
+    file.createGroup('g/inner');
+    refs.write(['/g/inner', '/refs', '/', ''].slice(0, 3), { start: [0], count: [3] });
+    expect(refs.readSync()).toEqual(['/g/inner', '/refs', '/', '']);
+    expect(() => refs.write(['/none'], { start: [0], count: [1] })).toThrow(refused('NOT_FOUND'));
+    await file.flush();
+    expect(refs.readSync()).toEqual(['/g/inner', '/refs', '/', '']);
+    file.group('g/inner').attributes.set('moved', 1);
+    await file.flush();
+    refs.append(['/g']);
+    await file.close();
+    expect(look(path, `[f[r].name if r else None for r in f['refs'][:]], dict(f[f['refs'][0]].attrs)`)).toBe(
+      "['/g/inner', '/refs', '/', None, '/g'] {'moved': 1.0}",
+    );
+  });
+
+  test.each(['earliest', 'latest'])('of h5py (%s) follow objects that move, in every layout', async (libver) => {
+    const path = join(folder, `follow-${libver}.h5`);
+    pythonSync(
+      `import sys, h5py, numpy as np
+from h5py import h5d, h5p, h5s, h5t
+with h5py.File(sys.argv[1], 'w', libver=sys.argv[2]) as f:
+    f['a/data'] = [1, 2]
+    f.create_group('b')
+    refs = np.array([f['a/data'].ref, f['b'].ref, f.ref], h5py.ref_dtype)
+    f.create_dataset('contiguous', data=refs, dtype=h5py.ref_dtype)
+    f.create_dataset('chunked', data=refs, dtype=h5py.ref_dtype, chunks=(2,), maxshape=(None,), compression='gzip', shuffle=True)
+    p = h5p.create(h5p.DATASET_CREATE); p.set_layout(h5d.COMPACT)
+    h5d.create(f.id, b'compact', h5t.STD_REF_OBJ, h5s.create_simple((3,)), p).write(h5s.ALL, h5s.ALL, refs)
+    t = np.dtype([('n', 'i4'), ('to', h5py.ref_dtype), ('s', h5py.string_dtype())])
+    f.create_dataset('compound', data=np.array([(i, r, 's%d' % i) for i, r in enumerate(refs)], t))`,
+      [path, libver],
+    );
+    const names = ['contiguous', 'chunked', 'compact', 'compound'];
+    const file = await File.open(path, { mode: 'r+' });
+    file.dataset('a/data').write([7], { start: [0], count: [1] });
+    file.group('b').attributes.set('x', 1);
+    await file.flush();
+    file.move('b', 'c');
+    file.dataset('compound').write([{ n: 9, to: '/a', s: 'new' }], { start: [1], count: [1] });
+    await file.close();
+    const target = `lambda r: f[r].name`;
+    expect(look(path, `[[(${target})(r) for r in f[n][:]] for n in ['contiguous', 'chunked', 'compact']]`)).toBe(
+      "[['/a/data', '/c', '/'], ['/a/data', '/c', '/'], ['/a/data', '/c', '/']]",
+    );
+    expect(
+      look(path, `[(int(n), f[r].name, s.decode()) for n, r, s in f['compound'][:]], f[f['chunked'][0]][:].tolist()`),
+    ).toBe("[(0, '/a/data', 's0'), (9, '/a', 'new'), (2, '/', 's2')] [7, 2]");
+    const again = await File.open(path);
+    for (const name of names.slice(0, 3)) expect(await again.dataset(name).read()).toEqual(['/a/data', '/c', '/']);
+  });
+});
+
 withOracle('python', 'what cannot be changed, or is copied first', () => {
   test('external data comes into the file up to 64 MiB, virtual data not at all', async () => {
     const path = join(folder, 'elsewhere.h5');

@@ -70,8 +70,6 @@ const CASES: Record<string, string[]> = {
   root: ['/', '/target', '/target/data', '/free'],
   null: [],
 };
-/** libhdf5's newer chunk indexes are not walked: with references behind one of them nothing moves at all. */
-const FROZEN = ['chunked-latest', 'gzip-latest'];
 
 withOracle('python', 'changes that are refused', () => {
   const folder = temporaryDirectory();
@@ -92,8 +90,7 @@ withOracle('python', 'changes that are refused', () => {
     const path = copyOf(name);
     const old = readFileSync(path);
     const draft = Draft.open(path);
-    const frozen = FROZEN.includes(name);
-    const targets = frozen ? ['/', '/free', '/target/group'] : (CASES[name.replace(/-.*/, '')] as string[]);
+    const targets = CASES[name.replace(/-.*/, '')] as string[];
     const refused = (change: () => void): void =>
       expect(change).toThrow(expect.objectContaining({ code: 'UNSUPPORTED' }));
     for (const target of targets) {
@@ -112,27 +109,24 @@ withOracle('python', 'changes that are refused', () => {
     expect(readFileSync(path).equals(old), 'nothing was written').toBe(true);
   });
 
-  test.each(files.filter((name) => !FROZEN.includes(name) && !name.startsWith('root')))(
-    'what moves nothing of that is allowed: %s',
-    (name) => {
-      const path = copyOf(name);
-      const before = h5pyDescribe(path);
-      const draft = Draft.open(path);
-      draft.attribute('/', 'new', 'int32', SCALAR_SPACE, 1);
-      draft.attribute('/free', 'new', 'int32', SCALAR_SPACE, 1);
-      draft.attribute('/refs', 'new', 'int32', SCALAR_SPACE, 1);
-      draft.attribute('/target', 'new', 'int32', SCALAR_SPACE, 1);
-      draft.group('/target/new');
-      draft.remove('/also free');
-      draft.close();
-      const after = h5pyDescribe(path);
-      expect(after['/refs']?.dataset).toEqual(before['/refs']?.dataset);
-      for (const where of ['/target/group', '/target/group/below', '/target/data'])
-        expect(after[where]).toEqual(before[where]);
-      expect(after['/target/new']).toBeDefined();
-      expect(after['/also free']).toBeUndefined();
-    },
-  );
+  test.each(files.filter((name) => !name.startsWith('root')))('what moves nothing of that is allowed: %s', (name) => {
+    const path = copyOf(name);
+    const before = h5pyDescribe(path);
+    const draft = Draft.open(path);
+    draft.attribute('/', 'new', 'int32', SCALAR_SPACE, 1);
+    draft.attribute('/free', 'new', 'int32', SCALAR_SPACE, 1);
+    draft.attribute('/refs', 'new', 'int32', SCALAR_SPACE, 1);
+    draft.attribute('/target', 'new', 'int32', SCALAR_SPACE, 1);
+    draft.group('/target/new');
+    draft.remove('/also free');
+    draft.close();
+    const after = h5pyDescribe(path);
+    expect(after['/refs']?.dataset).toEqual(before['/refs']?.dataset);
+    for (const where of ['/target/group', '/target/group/below', '/target/data'])
+      expect(after[where]).toEqual(before[where]);
+    expect(after['/target/new']).toBeDefined();
+    expect(after['/also free']).toBeUndefined();
+  });
 
   test('references in attributes follow, those in dense storage as well', () => {
     for (const libver of ['earliest', 'latest']) {
@@ -173,7 +167,8 @@ with h5py.File(sys.argv[1]) as f:
   });
 
   test('through File: refused, and nothing is written', async () => {
-    const path = copyOf('contiguous-earliest');
+    // In sequences; others are written anew.
+    const path = copyOf('vlen-earliest');
     const old = readFileSync(path);
     await using file = await File.open(path, { mode: 'r+' });
     expect(() => file.group('target/group').attributes.set('a', 1)).toThrow(

@@ -122,19 +122,25 @@ export class ObjectTree {
     });
   }
 
-  /** What some elements refer to: reads the heap collections they need, and finds the paths of objects. `pending`: see GlobalHeap.lookup. */
-  *resolver(dtype: DType, bytes: Uint8Array, count: number, pending?: HeapLookup): Io<Resolver> {
+  /** What some elements refer to: reads the heap collections they need, and finds the paths of objects. `pending`: see GlobalHeap.lookup; `addressOf` gives the address of the object that a reference stands for. */
+  *resolver(
+    dtype: DType,
+    bytes: Uint8Array,
+    count: number,
+    pending?: HeapLookup,
+    addressOf: (reference: number) => number = (address) => address,
+  ): Io<Resolver> {
     const heap = yield* this.heap.lookup(dtype, bytes, count, pending);
     if (!containsReference(dtype)) return { heap, path: () => '' };
     // Finding paths takes I/O, so a first pass of decoding only collects the addresses.
     const wanted = new Set<number>();
-    const path = (address: number): string => {
-      wanted.add(address);
+    const path = (reference: number): string => {
+      wanted.add(addressOf(reference));
       return '';
     };
     decodeValues(dtype, bytes, count, { heap, path, selection: this.#selection });
     const paths = yield* this.#shownPaths(wanted);
-    return { heap, path: (address) => paths.get(address) ?? '', selection: this.#selection };
+    return { heap, path: (reference) => paths.get(addressOf(reference)) ?? '', selection: this.#selection };
   }
 
   /** Datasets whose shapes selections depend on; they are loaded with the paths of objects, before the selections are made again. */

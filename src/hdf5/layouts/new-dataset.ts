@@ -158,15 +158,19 @@ function byteSize({ space, elementSize }: LayoutContext): number {
   return elementCount(space) * elementSize;
 }
 
-/** Data in the header. */
-export function compact(data: Uint8Array): NewLayout {
+/** Where the data begins in a compact layout. */
+const COMPACT_DATA_AT = 4;
+
+/** Data in the header; `references` are addresses of objects in it. */
+export function compact(data: Uint8Array, references: readonly AddressSlot[] = []): NewLayout {
   return {
     kind: 'compact',
     allocation: 'early',
     draft: () => {
       if (data.length > 0xfff0)
         throw new H5LogError('SHAPE', `compact data of ${data.length} bytes; a header holds less than 64 KiB`);
-      return { draft: draftLayout(encodeLayout({ kind: 'compact', data })), extents: [] };
+      const targets = references.map(({ at, target }) => ({ at: COMPACT_DATA_AT + at, target }));
+      return { draft: draftLayout(encodeLayout({ kind: 'compact', data }), { targets }), extents: [] };
     },
   };
 }

@@ -1,5 +1,4 @@
-// Object references in the raw data of datasets. The objects they lead to keep their addresses, because raw data is never
-// rewritten.
+// Object references in the raw data of datasets. The objects they lead to keep their addresses, unless the data can be written anew.
 
 import { containsReference } from '../../dtype/describe.ts';
 import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
@@ -11,7 +10,7 @@ import type { Budget, FileBytes } from '../format/file-bytes.ts';
 import type { GlobalHeap, HeapLookup } from '../format/global-heap.ts';
 import type { DatasetParts } from '../graph/dataset-header.ts';
 import { elementCount } from '../messages/dataspace.ts';
-import { walkBtree1 } from '../read/btree.ts';
+import { readChunkIndex } from './chunks/chunk-index.ts';
 
 /** The most bytes of raw data that are searched for references. */
 const MOST_BYTES = 256 * 2 ** 20;
@@ -56,21 +55,22 @@ export function* rawReferences(
     yield* search(yield* file.read(layout.address, layout.size, 'data'));
   } else if (layout.kind === 'chunked') {
     if (layout.index.address === UNDEFINED) return found;
-    if (layout.index.kind !== 'btree1') return `references in chunks with a ${layout.index.kind} index`;
     const known = new Set([1, 2, 3, 4, 5, 6, 32_000]);
     if (parts.filters.some(({ id }) => !known.has(id)))
       return 'references in chunks with a filter that h5log does not know';
-    const chunkBytes = layout.elementSize * sizeOf(layout.chunk);
+    const { chunk, elementSize, edgesUnfiltered } = layout;
+    const chunkBytes = elementSize * sizeOf(chunk);
     if (chunkBytes > MOST_BYTES) return `chunks of more than ${MOST_BYTES} bytes`;
-    yield* walkBtree1(file, layout.index.address, 1, 8 + 8 * (layout.chunk.length + 1), budget, function* (key, child) {
-      const size = key.u32();
-      const mask = key.u32();
-      const stored = yield* file.read(child, size, 'chunk');
-      budget.spend(size, child, 'chunks');
-      const whole = { size: chunkBytes, elementSize: layout.elementSize, shape: layout.chunk };
-      const data = unfilter(stored, parts.filters, mask, whole);
+    const { shape, maxShape } = parts.space.kind === 'simple' ? parts.space : { shape: [], maxShape: [] };
+    const grid = { maxShape, chunk, elementSize, filtered: parts.filters.length > 0 };
+    for (const { cell, address, size, mask } of yield* readChunkIndex(file, layout.index, grid)) {
+      const stored = yield* file.read(address, size, 'chunk');
+      budget.spend(size, address, 'chunks');
+      const isEdge = cell.some((c, d) => (c + 1) * (chunk[d] as number) > (shape[d] as number));
+      const whole = { size: chunkBytes, elementSize, shape: chunk };
+      const data = edgesUnfiltered && isEdge ? stored : unfilter(stored, parts.filters, mask, whole);
       yield* search(data instanceof PendingBytes ? yield* settle(data) : data);
-    });
+    }
   }
   for (const [address, index] of regions) {
     const content = heap.get(address, index);

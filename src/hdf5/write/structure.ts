@@ -28,6 +28,8 @@ export class Structure extends ObjectTree {
   readonly extents = new Set<FileExtent>();
   /** Addresses of objects that must not move, because raw data refers to them; the value names the dataset. */
   readonly pinned = new Map<number, string>();
+  /** Datasets whose data is written anew when objects move that it refers to: those objects. */
+  readonly holders = new Map<ObjectNode, Set<ObjectNode>>();
   /** Why no object at all may move; null if they may. */
   frozen: string | null = null;
   writable = false;

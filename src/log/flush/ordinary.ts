@@ -1,8 +1,8 @@
 // The flush of posts to ordinary datasets: they become chunks at the end of the file, and the headers and indexes that find them.
 
 import { H5LogError } from '../../base/errors.ts';
-import { PlacedHeap } from '../../hdf5/format/pending-heap.ts';
-import { FileExtent } from '../../hdf5/graph/object-node.ts';
+import { PENDING, PlacedHeap } from '../../hdf5/format/pending-heap.ts';
+import { FileExtent, type ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { Committer, PlannedCommit } from '../../hdf5/write/commit.ts';
 import { changeData } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
@@ -10,6 +10,7 @@ import type { Io } from '../../storage/io.ts';
 import { Stage } from '../post/stage.ts';
 import type { OrdinaryPosts, WritableDataset } from '../post/writable.ts';
 import type { DatasetChange } from '../publish/posted-blocks.ts';
+import { movedHolders, type ObjectOf, objectsByAddress } from '../publish/references.ts';
 import { type Sink, type UpdatedLayout, updateLayout } from '../publish/update.ts';
 
 /** Bytes that are written at a time. */
@@ -43,14 +44,15 @@ export function takePosts(posts: OrdinaryPosts): TakenPosts | null {
 /** The layouts with the posts in them, not yet in the headers of their datasets. */
 export type UpdatedLayouts = readonly (UpdatedLayout & { readonly change: DatasetChange })[];
 
-export function* updateLayouts({ stages, changes }: TakenPosts, to: Sink): Io<UpdatedLayouts> {
+/** `objectOf` finds the objects that references in data stand for. */
+export function* updateLayouts({ stages, changes }: TakenPosts, to: Sink, objectOf: ObjectOf): Io<UpdatedLayouts> {
   const heaps = stages.flatMap(({ heap }) => heap ?? []);
   const room = heaps.length > 0 ? to.reserve(heaps.reduce((sum, { size }) => sum + size, 0)) : null;
-  const placed = room && new PlacedHeap(heaps, room.address, { reference: () => 0 });
+  const heap = room && new PlacedHeap(heaps, room.address, { reference: (number) => number });
   const updated: (UpdatedLayout & { change: DatasetChange })[] = [];
-  for (const change of changes) updated.push({ ...(yield* updateLayout(change, placed, to)), change });
+  for (const change of changes) updated.push({ ...(yield* updateLayout(change, { to, heap, objectOf })), change });
   // Contents are final when all elements that lead to them have their ids.
-  if (room && placed) yield* room.fill(placed.images);
+  if (room && heap) yield* room.fill(heap.images);
   return updated;
 }
 
@@ -73,12 +75,12 @@ export function applyLayouts(structure: Structure, updated: UpdatedLayouts): () 
 /** The posts are in the file: reads find them there, and their memory can be used again. */
 export function postsDone(
   posts: OrdinaryPosts,
-  { stages }: TakenPosts,
+  stages: readonly Stage<WritableDataset>[],
   updated: UpdatedLayouts,
   overtaken: boolean,
 ): void {
-  for (const { change, layout, tree } of updated)
-    if (!change.dataset.deleted) change.dataset.wasCommitted(layout ? tree : change.dataset.tree);
+  for (const { change, layout, tree, targets } of updated)
+    if (!change.dataset.deleted) change.dataset.wasCommitted(layout ? tree : change.dataset.tree, targets);
   for (const stage of stages) {
     posts.flushing.splice(posts.flushing.indexOf(stage), 1);
     posts.release(stage, !overtaken);
@@ -104,11 +106,17 @@ export interface PlannedFlush {
  * Writes the data behind the end of the file and plans the commit that makes it count. Nothing else has changed until it returns: it may
  * be begun again, and writes the same bytes to the same places. `onPlan` is called before the structure changes.
  */
-export function* planOrdinary(committer: Committer, taken: TakenPosts | null, onPlan: () => void): Io<PlannedFlush> {
+export function* planOrdinary(
+  committer: Committer,
+  posts: OrdinaryPosts,
+  taken: TakenPosts | null,
+  onPlan: () => void,
+): Io<PlannedFlush> {
   const { structure, appender } = committer;
   const at = appender.position;
   const end = new EndOfFile(committer, at);
-  const updated = taken ? yield* updateLayouts(taken, end) : [];
+  const all = withHolders(structure, posts, taken);
+  const updated = all ? yield* updateLayouts(all, end, objectFinder(structure, posts)) : [];
   yield* end.finish();
   onPlan();
   return structure.withoutNotice(() => {
@@ -116,6 +124,28 @@ export function* planOrdinary(committer: Committer, taken: TakenPosts | null, on
     appender.position = end.position;
     return { updated, planned: committer.plan(), at, undo };
   });
+}
+
+/** The posts, and datasets that change because they refer to objects that move. */
+function withHolders(structure: Structure, posts: OrdinaryPosts, taken: TakenPosts | null): TakenPosts | null {
+  const changes = taken?.changes ?? [];
+  const holders = movedHolders(
+    structure,
+    changes.map(({ dataset }) => dataset.node),
+  );
+  if (holders.length === 0) return taken;
+  const more = holders.flatMap((node) => posts.open(node) ?? []);
+  const also = more.map((dataset) => ({ dataset, stages: [], shape: dataset.committed.shape }));
+  return { stages: [], requests: 0, ...taken, changes: [...changes, ...also] };
+}
+
+function objectFinder(structure: Structure, posts: OrdinaryPosts): ObjectOf {
+  let known: Map<number, ObjectNode> | null = null;
+  return (reference) => {
+    if (reference >= PENDING) return posts.referred[reference - PENDING];
+    known ??= objectsByAddress(structure);
+    return known.get(reference);
+  };
 }
 
 /** The commit is not, and will not be, in the file. `reuse`: no write of it is under way any more. */

@@ -1,8 +1,12 @@
 import { H5LogError } from '../../base/errors.ts';
+import { containsReference } from '../../dtype/describe.ts';
+import { hasPlainReferences } from '../../dtype/heap-ids.ts';
 import { problemOfEncoding } from '../../filter/pipeline.ts';
+import { PENDING } from '../../hdf5/format/pending-heap.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { ChunkTree } from '../../hdf5/layouts/chunks/chunk-tree.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
+import { MOST_REWRITTEN } from '../../hdf5/open.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import type { OrdinaryDataset } from '../read/ordinary.ts';
 import { PostedDataset } from './dataset.ts';
@@ -35,10 +39,22 @@ export class WritableDataset extends PostedDataset {
   }
 
   /** A commit has put posts into the layout. */
-  wasCommitted(tree: ChunkTree | null): void {
+  wasCommitted(tree: ChunkTree | null, targets: ReadonlySet<ObjectNode> | null): void {
     this.committed = this.#open();
     this.tree = tree;
     tree?.committed(this.structure.loader.file);
+    if (targets) this.structure.holders.set(this.node, new Set(targets));
+  }
+
+  /** The address of the object that a reference stands for, in posts as well. */
+  addressOf(reference: number): number {
+    if (reference < PENDING) return reference;
+    return (this.posts as OrdinaryPosts).referred[reference - PENDING]?.address ?? 0;
+  }
+
+  /** Whether elements refer to objects. */
+  get refers(): boolean {
+    return containsReference(this.elements.dtype);
   }
 
   override get headerAt(): number {
@@ -55,6 +71,8 @@ export class WritableDataset extends PostedDataset {
     const bytes = committed.elements.size * committed.shape.reduce((product, size) => product * size, 1);
     if (node.message(MESSAGE.externalFiles) && bytes > MOST_COPIED_IN)
       throw refuse(`its ${bytes} bytes are in other files; up to ${MOST_COPIED_IN} can be copied in to change them`);
+    if (this.refers && (!hasPlainReferences(this.elements.dtype) || bytes > MOST_REWRITTEN))
+      throw refuse('only object references, in up to 64 MiB of data, can be written anew when objects move');
     if (this.elements.points && (this.posts as OrdinaryPosts).besideLog)
       throw refuse('values of variable length in ordinary datasets of a log cannot be written');
     const problem = problemOfEncoding(filters, this.posts.options.codecs);
@@ -87,8 +105,21 @@ export class OrdinaryPosts extends Posts<WritableDataset> {
   /** Whether the file has a log as well, and its commits are planned at once. */
   besideLog = false;
   readonly #datasets = new Map<ObjectNode, WritableDataset>();
+  /** Objects that posts refer to; a reference that waits for a commit is PENDING plus the place in this list. */
+  readonly referred: ObjectNode[] = [];
+  /** Finds the object at a path. */
+  find: (path: string) => ObjectNode | undefined = () => undefined;
+  /** Opens a dataset that nobody has asked for, because it refers to objects that move. */
+  open: (node: ObjectNode) => WritableDataset | undefined = () => undefined;
 
   override mustHoldData(): void {}
+
+  override reference(path: string): number {
+    const node = this.find(path);
+    if (!node) throw new H5LogError('NOT_FOUND', `a reference to ${path}, which does not exist`, { object: path });
+    const known = this.referred.indexOf(node);
+    return PENDING + (known < 0 ? this.referred.push(node) - 1 : known);
+  }
 
   override openStage(dataset: WritableDataset): DatasetStage<WritableDataset> {
     dataset.mustTakePosts();

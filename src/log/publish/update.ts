@@ -5,7 +5,7 @@ import { applyFilters, PendingBytes } from '../../filter/pipeline.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import type { PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
-import type { FileExtent } from '../../hdf5/graph/object-node.ts';
+import { type AddressSlot, FileExtent, type ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { type ChunkEntry, type ChunkGrid, readChunkIndex } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { ChunkTree } from '../../hdf5/layouts/chunks/chunk-tree.ts';
 import { chunkedByTree, compact, contiguous, type NewLayout } from '../../hdf5/layouts/new-dataset.ts';
@@ -17,6 +17,7 @@ import { sizeOf } from '../../space/shape.ts';
 import { type Io, settle } from '../../storage/io.ts';
 import type { WritableDataset } from '../post/writable.ts';
 import { type DatasetChange, PostedBlocks, type TouchedChunk } from './posted-blocks.ts';
+import { type ObjectOf, referencesIn, referringExtent } from './references.ts';
 
 /** Contiguous data of at most so many bytes is written anew as a whole; more becomes chunks of about this size. */
 const PIECE = 2 ** 20;
@@ -36,25 +37,36 @@ export interface UpdatedLayout {
   readonly layout: NewLayout | null;
   /** The new index of its chunks. */
   readonly tree: ChunkTree | null;
+  /** The objects that its data refers to; null if it does not refer. */
+  readonly targets: ReadonlySet<ObjectNode> | null;
 }
 
-/** Writes what posts change to `to` and gives the layout that finds it. `heap` has the places of what elements point to. */
-export function* updateLayout(change: DatasetChange, heap: PlacedHeap | null, to: Sink): Io<UpdatedLayout> {
+/** What is needed of the file to put posts into a layout. */
+export interface Updating {
+  readonly to: Sink;
+  /** The places of what elements point to; null if none does. */
+  readonly heap: PlacedHeap | null;
+  readonly objectOf: ObjectOf;
+}
+
+/** Writes what posts change and gives the layout that finds it. Data that refers to objects is written anew as a whole. */
+export function* updateLayout(change: DatasetChange, { to, heap, objectOf }: Updating): Io<UpdatedLayout> {
   const { dataset, shape } = change;
+  const referring = dataset.refers ? new Referring(dataset, objectOf) : null;
   const { parts, elements } = dataset.committed;
   const { layout } = parts;
   const posts = new PostedBlocks(change, heap);
-  if (layout?.kind === 'chunked') return yield* updateChunks(change, posts, layout.chunk, yield* treeOf(dataset), to);
+  const tree = layout?.kind === 'chunked' ? yield* treeOf(dataset) : null;
+  if (tree && layout?.kind === 'chunked') return yield* updateChunks(change, posts, layout.chunk, tree, to, referring);
+  const targets = referring?.targets ?? null;
+  if (posts.length === 0 && !referring) return { layout: null, tree: null, targets };
   const bytes = elements.size * sizeOf(shape);
-  if (posts.length === 0) return { layout: null, tree: null };
-  if (layout?.kind === 'compact') {
+  const isSmall = bytes <= PIECE || referring || dataset.node.message(MESSAGE.externalFiles) !== undefined;
+  if (layout?.kind === 'compact' || isSmall) {
     const data = yield* whole(change, posts);
-    return { layout: compact(data), tree: null };
-  }
-  const isExternal = dataset.node.message(MESSAGE.externalFiles) !== undefined;
-  if (bytes <= PIECE || isExternal) {
-    const address = yield* to.append(yield* whole(change, posts));
-    return { layout: contiguous(address), tree: null };
+    if (layout?.kind === 'compact') return { layout: compact(data, referring?.slots(data)), tree: null, targets };
+    if (referring) return { layout: contiguous(referring.extent(data)), tree: null, targets };
+    return { layout: contiguous(yield* to.append(data)), tree: null, targets };
   }
   if (!hasData(parts) && posts.total >= sizeOf(shape) && posts.coverAll()) {
     const limit = Math.max(1, Math.floor((4 * PIECE) / elements.size));
@@ -65,10 +77,33 @@ export function* updateLayout(change: DatasetChange, heap: PlacedHeap | null, to
       const at = yield* to.append(data);
       if (first === -1) first = at;
     }
-    return { layout: contiguous(first), tree: null };
+    return { layout: contiguous(first), tree: null, targets };
   }
   const chunk = slabOf(shape, elements.size);
-  return yield* updateChunks(change, posts, chunk, yield* treeOverBytes(change, chunk, to), to);
+  return yield* updateChunks(change, posts, chunk, yield* treeOverBytes(change, chunk, to), to, null);
+}
+
+/** Data of a dataset that refers to objects: its references are filled in when the commit has given the objects their addresses. */
+class Referring {
+  readonly targets = new Set<ObjectNode>();
+  readonly #dataset: WritableDataset;
+  readonly #objectOf: ObjectOf;
+
+  constructor(dataset: WritableDataset, objectOf: ObjectOf) {
+    this.#dataset = dataset;
+    this.#objectOf = objectOf;
+  }
+
+  slots(data: Uint8Array): AddressSlot[] {
+    const { dtype, size } = this.#dataset.elements;
+    const slots = referencesIn(dtype, data, data.length / size, this.#objectOf);
+    for (const { target } of slots) this.targets.add(target as ObjectNode);
+    return slots;
+  }
+
+  extent(data: Uint8Array): FileExtent {
+    return referringExtent(data, this.slots(data));
+  }
 }
 
 function hasData({ layout }: DatasetParts): boolean {
@@ -172,27 +207,29 @@ function* updateChunks(
   chunk: readonly number[],
   tree: ChunkTree,
   to: Sink,
+  referring: Referring | null,
 ): Io<UpdatedLayout> {
   const grid = gridOf(shape, chunk);
   const { visible } = posts;
   const touched = posts.byChunk(shape, chunk);
   const remove: (readonly number[])[] = [];
-  if (posts.wasCut) {
+  if (posts.wasCut || referring) {
     for (const { cell } of yield* tree.all()) {
       const isOutside = cell.some((c, d) => c * (chunk[d] as number) >= (visible[d] as number));
       const isCut = cell.some((c, d) => (c + 1) * (chunk[d] as number) > (visible[d] as number));
       if (isOutside) remove.push(cell);
-      else if (isCut) touched.add(numberOf(cell, grid));
+      else if (isCut || referring) touched.add(numberOf(cell, grid));
     }
   }
   const put: ChunkEntry[] = [];
-  const writer = new ChunkWriter(dataset, posts, chunk, shape, to);
+  const writer = new ChunkWriter(dataset, posts, chunk, shape, to, referring);
   for (const batch of touched.batches(Math.max(1, Math.floor(BATCH / writer.bytes)))) {
     const cells = batch.map(({ number }) => cellOf(number, grid));
     put.push(...(yield* writer.write(cells, batch)));
   }
   const next = yield* tree.edit({ put, remove });
-  return { layout: chunkedByTree(chunk, next), tree: next };
+  const data = put.flatMap(({ address }) => (address instanceof FileExtent ? [address] : []));
+  return { layout: chunkedByTree(chunk, next, data), tree: next, targets: referring?.targets ?? null };
 }
 
 function numberOf(cell: readonly number[], grid: readonly number[]): number {
@@ -206,6 +243,7 @@ class ChunkWriter {
   readonly #chunk: Float64Array;
   readonly #shape: readonly number[];
   readonly #to: Sink;
+  readonly #referring: Referring | null;
   /** Of a chunk without filters. */
   readonly bytes: number;
 
@@ -215,12 +253,14 @@ class ChunkWriter {
     chunk: readonly number[],
     shape: readonly number[],
     to: Sink,
+    referring: Referring | null,
   ) {
     this.#dataset = dataset;
     this.#posts = posts;
     this.#chunk = Float64Array.from(chunk);
     this.#shape = shape;
     this.#to = to;
+    this.#referring = referring;
     this.bytes = dataset.elements.size * sizeOf(chunk);
   }
 
@@ -272,9 +312,15 @@ class ChunkWriter {
         k++;
       }
       this.#posts.applyTo(data, start, count, this.#chunk, fill, touched[i] as TouchedChunk);
+      const cell = cells[i] as readonly number[];
+      if (this.#referring) {
+        // Its bytes are known last of all, too late for filters: the chunk says that they were left out.
+        const mask = 2 ** committed.parts.filters.length - 1;
+        entries.push({ cell, address: this.#referring.extent(data), size: data.length, mask });
+        continue;
+      }
       const stored = yield* this.#filtered(data);
-      const address = yield* this.#to.append(stored);
-      entries.push({ cell: cells[i] as readonly number[], address, size: stored.length, mask: 0 });
+      entries.push({ cell, address: yield* this.#to.append(stored), size: stored.length, mask: 0 });
     }
     return entries;
   }

@@ -60,10 +60,10 @@ export class OrdinaryDataset {
     return { read: (packed) => this.#read(blocks, packed), resolver: this.resolver() };
   }
 
-  /** Finds what elements point to, those of posts through `pending`; undefined if they do not point. */
-  resolver(pending?: HeapLookup): Resolving | undefined {
+  /** Finds what elements point to, those of posts through `pending` and `addressOf`; undefined if they do not point. */
+  resolver(pending?: HeapLookup, addressOf?: (reference: number) => number): Resolving | undefined {
     if (!this.elements.points) return undefined;
-    return (bytes, count) => this.#tree.resolver(this.elements.dtype, bytes, count, pending);
+    return (bytes, count) => this.#tree.resolver(this.elements.dtype, bytes, count, pending, addressOf);
   }
 
   *#open(): Io<DataReader> {

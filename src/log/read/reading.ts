@@ -185,7 +185,8 @@ class ChangedBoxes implements FixedBoxes {
     this.#visible = Float64Array.from(dataset.committed.shape);
     const stages = dataset.posts.stagesOf(dataset);
     const heaps = stages.flatMap(({ owner }) => owner.heap ?? []);
-    this.resolver = dataset.committed.resolver(heaps.length > 0 ? pendingContents(heaps) : undefined);
+    const contents = heaps.length > 0 ? pendingContents(heaps) : undefined;
+    this.resolver = dataset.committed.resolver(contents, (reference) => dataset.addressOf(reference));
     for (const { extent } of stages)
       extent?.forEach((size, d) => {
         this.#visible[d] = Math.min(size, this.#visible[d] as number);

@@ -1,0 +1,64 @@
+// Object references in the raw data of ordinary datasets. Objects move when they change; data that refers to them is then written
+// anew, and gets the new addresses when the commit has assigned them.
+
+import { pointersOf, readAddress, visitPointers } from '../../dtype/heap-ids.ts';
+import type { DType } from '../../dtype/model.ts';
+import { putU64 } from '../../hdf5/format/byte-writer.ts';
+import { type AddressSlot, FileExtent, type ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { withReferrers } from '../../hdf5/graph/references.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
+
+/** Finds the object that a reference in element bytes stands for; undefined: none. */
+export type ObjectOf = (reference: number) => ObjectNode | undefined;
+
+/** The references in elements, with the objects they lead to. */
+export function referencesIn(dtype: DType, bytes: Uint8Array, count: number, objectOf: ObjectOf): AddressSlot[] {
+  const slots: AddressSlot[] = [];
+  if (pointersOf(dtype).length === 0) return slots;
+  visitPointers(dtype, bytes, count, (at, { kind }) => {
+    const reference = kind === 'object' ? readAddress(bytes, at) : 0;
+    const target = reference === 0 ? undefined : objectOf(reference);
+    if (target) slots.push({ at, target });
+  });
+  return slots;
+}
+
+/** Bytes that are appended with the commit, with the addresses that objects have then. An object that is gone gets a null reference. */
+export function referringExtent(bytes: Uint8Array, slots: readonly AddressSlot[]): FileExtent {
+  return new FileExtent(bytes.length, () => {
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    for (const { at, target } of slots) putU64(view, at, isGone(target as ObjectNode) ? 0 : target.address);
+    return [bytes];
+  });
+}
+
+function isGone({ linkCount }: ObjectNode): boolean {
+  return linkCount === 0;
+}
+
+/** Objects by the addresses that the last commit gave them. */
+export function objectsByAddress(structure: Structure): Map<number, ObjectNode> {
+  const objects = new Map<number, ObjectNode>();
+  const all = new Set([structure.root]);
+  for (const node of all) {
+    objects.set(node.address, node);
+    for (const { node: target } of node.links.values()) if (target) all.add(target);
+  }
+  return objects;
+}
+
+/** The datasets that refer to objects which a commit moves, and that it must write as well: `changed` are those it changes anyway. */
+export function movedHolders(structure: Structure, changed: readonly ObjectNode[]): ObjectNode[] {
+  const { holders, dirty, extents } = structure;
+  const found = new Set<ObjectNode>();
+  if (holders.size === 0) return [];
+  for (let before = -1; found.size > before; ) {
+    before = found.size;
+    const moving = withReferrers([...dirty, ...changed, ...found], extents);
+    for (const [holder, targets] of holders) {
+      if (found.has(holder) || holder.linkCount === 0) continue;
+      if ([...targets].some((target) => moving.has(target) || isGone(target))) found.add(holder);
+    }
+  }
+  return [...found].filter((holder) => !changed.includes(holder));
+}
