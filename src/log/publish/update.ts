@@ -42,7 +42,7 @@ export interface UpdatedLayout {
 }
 
 /** What is needed of the file to put posts into a layout. */
-export interface Updating {
+interface Updating {
   readonly to: Sink;
   /** The places of what elements point to; null if none does. */
   readonly heap: PlacedHeap | null;
