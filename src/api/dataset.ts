@@ -183,9 +183,11 @@ export class Dataset<D extends DType = DType> {
   }
 
   get shape(): readonly number[] {
-    const dataset = this.#posted;
-    if (dataset) return dataset.frozenShape;
+    const logged = this.#log;
+    if (logged) return logged.frozenShape;
     const { session, node } = this[handle];
+    const changed = session.changed(node, this.path);
+    if (changed) return changed.frozenShape;
     // That of a virtual dataset may depend on its sources.
     const isVirtual = this.#parts.layout?.kind === 'virtual';
     return ((isVirtual && session.ordinary(node, this.path)) || this.#shape).shape;

@@ -2,7 +2,9 @@ import { File } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { expect, test } from 'vitest';
 
-const CALLS = 100_000;
+const CALLS = 50_000;
+/** Many: on a busy machine most of them are interrupted. */
+const TURNS = 100;
 
 test('the shape of a dataset costs at most 50 ns, and is the one of now', () => {
   const file = File.createSync(memoryStorage());
@@ -10,12 +12,12 @@ test('the shape of a dataset costs at most 50 ns, and is the one of now', () => 
   dataset.attributes.set('units', 'K');
   let best = Infinity;
   let sum = 0;
-  for (let turn = 0; turn < 20; turn++) {
+  for (let turn = 0; turn < TURNS; turn++) {
     const begun = performance.now();
     for (let i = 0; i < CALLS; i++) sum += dataset.shape[0] as number;
     best = Math.min(best, ((performance.now() - begun) / CALLS) * 1e6);
   }
-  expect(sum).toBe(20 * CALLS * 3);
+  expect(sum).toBe(TURNS * CALLS * 3);
   process.stdout.write(`dataset.shape: ${best.toFixed(1)} ns\n`);
   expect(best).toBeLessThan(50);
   dataset.resize([5, 4]);
