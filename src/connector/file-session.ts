@@ -75,7 +75,7 @@ export interface FileSession {
   logDataset(node: ObjectNode, path: string): LogDataset | undefined;
   /** A dataset that is not in the log, for reads. */
   ordinary(node: ObjectNode, path: string): OrdinaryDataset;
-  /** The same for posts, and for reads that see them; undefined where it cannot be changed. */
+  /** A dataset that is not in the log, for posts and for reads that see them; undefined where the dataset cannot be changed. */
   changed(node: ObjectNode, path: string): WritableDataset | undefined;
   /** What was posted and not flushed yet. */
   readonly pending: { readonly requests: number; readonly bytes: number };

@@ -35,7 +35,7 @@ export interface HeapPlace {
 /** Heap objects by the address of their collection and their index in it. */
 export interface HeapObjects {
   (address: number, index: number): Uint8Array | undefined;
-  /** The same without a view of the bytes: most contents are short, and a view takes more than they do. */
+  /** Finds a heap object without making a view of its bytes: most objects are short, and a view takes more memory than they do. */
   readonly place?: (address: number, index: number) => HeapPlace | undefined;
 }
 

@@ -182,7 +182,7 @@ class RemoteFile {
     const changed = response.status === 416 || (response.ok && !sameVersion(version, versionOf(response, range?.size)));
     if (changed) throw await this.#error(response, 'the file has changed on the server');
     if (response.status === 200 && pin !== undefined) {
-      // The same version, and yet all of it: the server does not understand the condition.
+      // The server sent all of the version that was asked for instead of a range: it does not understand If-Range.
       this.#pins = false;
       await response.body?.cancel();
       return this.#fetchPart(into, offset, version);

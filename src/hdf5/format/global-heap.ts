@@ -99,7 +99,7 @@ class Collection {
   }
 }
 
-/** The same triples by index; of two objects with the same index the last counts. */
+/** Sorts triples of heap objects by index, for look-ups; of two objects with the same index the last counts. */
 function sorted(triples: readonly number[]): number[] {
   const byIndex = new Map<number, number>();
   for (let i = 0; i < triples.length; i += 3) byIndex.set(triples[i] as number, i);

@@ -28,7 +28,7 @@ import {
   ObjectNode,
 } from './object-node.ts';
 
-/** What is read ahead of a header: most are shorter. */
+/** So many bytes are read ahead for a header whose size is not known yet: most headers are shorter. */
 const HEADER_BYTES = 512;
 /** Nodes of a symbol table, of 4 to 8 links each, that are read without being asked for. */
 const FEW_NODES = 4;

@@ -20,7 +20,7 @@ export interface Mapping {
   readonly target: Hyperslab;
 }
 
-/** The same as a file stores it, with any selections and with names that may hold the number of a block. */
+/** A mapping as a file stores it: any selections, and names that may hold the number of a block. */
 export interface StoredMapping {
   readonly file: string;
   readonly dataset: string;

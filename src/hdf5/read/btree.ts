@@ -188,8 +188,37 @@ export function* findHash(file: FileBytes, address: number, hash: number): Io<Cu
   return null;
 }
 
-/** What is read ahead of a child whose size is not known yet: most are shorter. */
+/** So many bytes are read ahead for a child whose size is not known yet: most children are shorter. */
 const CHILD_BYTES = 1024;
+
+/** A node of a version 1 B-tree: `body` begins with the first key, and has a child behind each key but the last. */
+interface Btree1Node {
+  readonly level: number;
+  readonly count: number;
+  readonly body: Cursor;
+  /** Bytes of the node. */
+  readonly size: number;
+}
+
+/** Reads a node of a version 1 B-tree. `type` is 0 for groups, 1 for chunks; a level of -1 is not known yet. */
+export function* readBtree1Node(
+  file: FileBytes,
+  address: number,
+  type: 0 | 1,
+  keySize: number,
+  expectedLevel: number,
+): Io<Btree1Node> {
+  const head = yield* file.cursor(address, 8 + 2 * file.addressSize, 'B-tree node');
+  head.signature('TREE');
+  head.expect(type, 'type of the B-tree node');
+  const level = head.u8();
+  if (expectedLevel >= 0 && level !== expectedLevel)
+    head.fail(`B-tree node of level ${level}, expected ${expectedLevel}`);
+  const count = head.u16();
+  const size = count * (keySize + file.addressSize) + keySize;
+  const body = yield* file.cursor(address + head.bytes.length, size, 'B-tree node');
+  return { level, count, body, size: head.bytes.length + size };
+}
 
 /**
  * Visits the children of the leaves of a version 1 B-tree in key order. `type` is 0 for groups, 1 for chunks. The visitor gets
@@ -207,16 +236,8 @@ export function* walkBtree1(
 
   function* walkNode(address: number, expectedLevel: number): Io<void> {
     if (address === UNDEFINED) return;
-    const head = yield* file.cursor(address, 8 + 2 * file.addressSize, 'B-tree node');
-    head.signature('TREE');
-    head.expect(type, 'type of the B-tree node');
-    const level = head.u8();
-    if (expectedLevel >= 0 && level !== expectedLevel)
-      head.fail(`B-tree node of level ${level}, expected ${expectedLevel}`);
-    const count = head.u16();
-    const size = count * (keySize + file.addressSize) + keySize;
-    const body = yield* file.cursor(address + head.bytes.length, size, 'B-tree node');
-    budget.spend(head.bytes.length + size, address, 'B-tree nodes');
+    const { level, count, body, size } = yield* readBtree1Node(file, address, type, keySize, expectedLevel);
+    budget.spend(size, address, 'B-tree nodes');
     const children: number[] = [];
     for (let i = 0; i < count; i++) {
       body.need(keySize, 'B-tree key');

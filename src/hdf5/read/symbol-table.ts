@@ -6,7 +6,7 @@ import type { Io } from '../../storage/io.ts';
 import { type Cursor, UNDEFINED } from '../format/cursor.ts';
 import { Budget, type FileBytes } from '../format/file-bytes.ts';
 import type { LinkTarget } from '../messages/link.ts';
-import { walkBtree1 } from './btree.ts';
+import { readBtree1Node, walkBtree1 } from './btree.ts';
 
 interface OldLink {
   readonly name: string;
@@ -31,14 +31,7 @@ export function* findSymbol(file: FileBytes, btree: number, heap: number, name: 
   const { lengthSize, addressSize } = file;
   let address = btree;
   for (let expected = -1; address !== UNDEFINED; ) {
-    const head = yield* file.cursor(address, 8 + 2 * addressSize, 'B-tree node');
-    head.signature('TREE');
-    head.expect(0, 'type of the B-tree node');
-    const level = head.u8();
-    if (expected >= 0 && level !== expected) head.fail(`B-tree node of level ${level}, expected ${expected}`);
-    const count = head.u16();
-    const size = count * (lengthSize + addressSize) + lengthSize;
-    const body = yield* file.cursor(address + head.bytes.length, size, 'B-tree node');
+    const { level, count, body } = yield* readBtree1Node(file, address, 0, lengthSize, expected);
     // The key behind a child is the last name in it.
     let child = UNDEFINED;
     for (let i = 0; i < count && child === UNDEFINED; i++) {

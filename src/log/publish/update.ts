@@ -10,7 +10,7 @@ import { type ChunkEntry, type ChunkGrid, readChunkIndex } from '../../hdf5/layo
 import { ChunkTree } from '../../hdf5/layouts/chunks/chunk-tree.ts';
 import { chunkedByTree, compact, contiguous, type NewLayout } from '../../hdf5/layouts/new-dataset.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
-import { clip, rowBoxes } from '../../space/box.ts';
+import { clip, positionIn, rowBoxes } from '../../space/box.ts';
 import { copyBox, fillWith } from '../../space/copy.ts';
 import { cellOf, gridOf } from '../../space/grid.ts';
 import { sizeOf } from '../../space/shape.ts';
@@ -41,7 +41,7 @@ export interface UpdatedLayout {
   readonly targets: ReadonlySet<ObjectNode> | null;
 }
 
-/** What is needed of the file to put posts into a layout. */
+/** The parts of a flush that a dataset needs to get its posts into its layout: where data goes, and what its elements point to. */
 interface Updating {
   readonly to: Sink;
   /** The places of what elements point to; null if none does. */
@@ -56,8 +56,8 @@ export function* updateLayout(change: DatasetChange, { to, heap, objectOf }: Upd
   const { parts, elements } = dataset.committed;
   const { layout } = parts;
   const posts = new PostedBlocks(change, heap);
-  const tree = layout?.kind === 'chunked' ? yield* treeOf(dataset) : null;
-  if (tree && layout?.kind === 'chunked') return yield* updateChunks(change, posts, layout.chunk, tree, to, referring);
+  if (layout?.kind === 'chunked')
+    return yield* updateChunks(change, posts, layout.chunk, yield* treeOf(dataset), to, referring);
   const targets = referring?.targets ?? null;
   if (posts.length === 0 && !referring) return { layout: null, tree: null, targets };
   const bytes = elements.size * sizeOf(shape);
@@ -218,7 +218,7 @@ function* updateChunks(
       const isOutside = cell.some((c, d) => c * (chunk[d] as number) >= (visible[d] as number));
       const isCut = cell.some((c, d) => (c + 1) * (chunk[d] as number) > (visible[d] as number));
       if (isOutside) remove.push(cell);
-      else if (isCut || referring) touched.add(numberOf(cell, grid));
+      else if (isCut || referring) touched.add(positionIn(grid, cell));
     }
   }
   const put: ChunkEntry[] = [];
@@ -230,10 +230,6 @@ function* updateChunks(
   const next = yield* tree.edit({ put, remove });
   const data = put.flatMap(({ address }) => (address instanceof FileExtent ? [address] : []));
   return { layout: chunkedByTree(chunk, next, data), tree: next, targets: referring?.targets ?? null };
-}
-
-function numberOf(cell: readonly number[], grid: readonly number[]): number {
-  return cell.reduce((sum, c, d) => sum * (grid[d] as number) + c, 0);
 }
 
 /** Makes the new bytes of chunks and writes them. */

@@ -200,7 +200,7 @@ class CheckedChunks {
     this.problems.push({ object: this.#path, offset: this.#file.base + address, what });
   }
 
-  /** What is wrong with the place of a chunk, in the dataset or in the file. */
+  /** Says what is wrong with the place of a chunk, in the dataset or in the file; null: nothing is. */
   #why({ cell, address, size, mask }: StoredChunk): string | null {
     const { space, filters } = this.#parts;
     const maxShape = space.kind === 'simple' ? space.maxShape : [];

@@ -2,6 +2,7 @@
 // builds those that a log needs once it is published; arrays are in files of their own, B-trees of version 1 and 2 are here.
 
 import { formatError, H5LogError } from '../../../base/errors.ts';
+import { positionIn } from '../../../space/box.ts';
 import { cellOf, gridOf } from '../../../space/grid.ts';
 import { sizeOf } from '../../../space/shape.ts';
 import type { Io } from '../../../storage/io.ts';
@@ -186,7 +187,7 @@ export function buildChunkIndex(grid: NewChunkGrid, chunks: readonly ChunkEntry[
   const first = firstInSequence(grid, chunks, counts);
   if (first !== null) return { index: { kind: 'implicit', address: first }, extent: null };
   if (total > LARGE_ARRAY && total > ELEMENTS_PER_CHUNK * chunks.length) return buildBtree1(grid, chunks);
-  const numbers = chunks.map(({ cell }) => numberOf(cell, counts));
+  const numbers = chunks.map(({ cell }) => positionIn(counts, cell));
   const array = { total, filtered: grid.filtered, chunkBytes: chunkBytes(grid) };
   const extent = buildFixedArray(array, numbers, chunks);
   return { index: { kind: 'fixedArray', address: UNDEFINED, pageBits: PAGE_BITS }, extent };
@@ -207,13 +208,8 @@ function firstInSequence(grid: NewChunkGrid, chunks: readonly ChunkEntry[], coun
   const { cell, address } = first;
   if (typeof address !== 'number' || cell.some((c) => c !== 0)) return null;
   const size = chunkBytes(grid);
-  const inSequence = chunks.every((chunk) => chunk.address === address + numberOf(chunk.cell, counts) * size);
+  const inSequence = chunks.every((chunk) => chunk.address === address + positionIn(counts, chunk.cell) * size);
   return inSequence ? address : null;
-}
-
-/** Row-major number of a cell. */
-function numberOf(cell: readonly number[], counts: readonly number[]): number {
-  return cell.reduce((sum, c, d) => sum * (counts[d] as number) + c, 0);
 }
 
 function addressOf(address: number | Addressable): number {
