@@ -42,6 +42,7 @@ import { type Attributes, type AttributeValue, ObjectAttributes } from './attrib
 import type { File } from './file.ts';
 import { fileOf, handle, lineOf, ObjectHandle, sessionOf } from './handle.ts';
 import { batchesOf, type Conversion, checkPieces, convertedRead } from './reads.ts';
+import { attachScale, type Dimension, detachScale, dimensionsOf, labelDimension, makeScale } from './scales.ts';
 
 export type { Filter } from '../log/format/properties.ts';
 
@@ -239,6 +240,29 @@ export class Dataset<D extends DType = DType> {
 
   get filters(): readonly Filter[] {
     return this.#shape.filters;
+  }
+
+  /** The label and the scales of each dimension. */
+  get dimensions(): readonly Dimension[] {
+    return dimensionsOf(this);
+  }
+
+  /** Makes the dataset a dimension scale: the coordinates of a dimension of other datasets. */
+  makeScale(name?: string): void {
+    makeScale(this, name);
+  }
+
+  /** Attaches a scale to a dimension. A dataset that is no scale becomes one. */
+  attachScale(dimension: number, scale: Dataset): void {
+    attachScale(this, dimension, scale);
+  }
+
+  detachScale(dimension: number, scale: Dataset): void {
+    detachScale(this, dimension, scale);
+  }
+
+  labelDimension(dimension: number, label: string): void {
+    labelDimension(this, dimension, label);
   }
 
   /** Whether the elements are of a type; narrows the dataset's own type. */

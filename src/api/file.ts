@@ -12,8 +12,10 @@ import { renewStorage } from '../storage/http.ts';
 import { driveAsync, driveSync } from '../storage/io.ts';
 import { JobQueue } from '../storage/jobs.ts';
 import { type ByteStorage, isPath, statisticsOf } from '../storage/storage.ts';
+import { Dataset } from './dataset.ts';
 import { Group, membersIn } from './group.ts';
 import { fileOf, handleOf, lineOf } from './handle.ts';
+import { finishScales } from './scales.ts';
 
 /** An HDF5 file; the root group of what is in it. */
 export class File extends Group {
@@ -244,8 +246,15 @@ export class File extends Group {
     await this.#closing;
   }
 
+  #finishScales(): void {
+    finishScales(this, (path, node) => new Dataset(this.#session, this, path, node));
+  }
+
   async #finish(): Promise<void> {
-    if (this.mode === 'r+') await this.#flushAll();
+    if (this.mode === 'r+') {
+      this.#finishScales();
+      await this.#flushAll();
+    }
     if (this.#released) return;
     try {
       await driveAsync(this.#session.storage, this.#session.finish());
@@ -272,7 +281,10 @@ export class File extends Group {
   closeSync(): void {
     if (this.#released) return;
     this.#session.sameCall('close', () => ({}));
-    if (this.mode === 'r+' && !this.#session.closed) this.flushSync();
+    if (this.mode === 'r+' && !this.#session.closed) {
+      this.#finishScales();
+      this.flushSync();
+    }
     // When one rank's call returns the file has its size and the lock is gone, whichever rank had it.
     this.#session.collective(() => this.#end());
     this.#session.leave();

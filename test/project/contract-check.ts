@@ -31,6 +31,10 @@ type Narrower<Built, Contract> = {
 /** Compiles only if no name is left over. */
 type None<Names extends never> = Names;
 
+/** They take a dataset, and what is built knows its own only. */
+type TakeDatasets = 'attachScale' | 'detachScale';
+type NarrowerDataset<Built, Contract> = Exclude<Narrower<Built, Contract>, TakeDatasets>;
+
 type Compound = C.Described<{ a: number }, { a: number }[], { a: number | 'high' }>;
 
 export interface Checks {
@@ -60,11 +64,12 @@ export interface Checks {
   Dataset: [
     Fits<B.Dataset, C.Dataset>,
     Fits<B.Dataset<'float64'>, C.Dataset<'float64'>>,
-    None<Narrower<B.Dataset<'float64'>, C.Dataset<'float64'>>>,
+    None<NarrowerDataset<B.Dataset<'float64'>, C.Dataset<'float64'>>>,
     Fits<B.Dataset<'int64'>, C.Dataset<'int64'>>,
-    None<Narrower<B.Dataset<'int64'>, C.Dataset<'int64'>>>,
+    None<NarrowerDataset<B.Dataset<'int64'>, C.Dataset<'int64'>>>,
     Fits<B.Dataset<Compound>, C.Dataset<Compound>>,
-    None<Narrower<B.Dataset<Compound>, C.Dataset<Compound>>>,
+    None<NarrowerDataset<B.Dataset<Compound>, C.Dataset<Compound>>>,
+    Fits<[number, B.Dataset], Parameters<B.Dataset[TakeDatasets]>>,
   ];
   AttributeValue: [Fits<B.AttributeValue, C.AttributeValue>, Fits<C.AttributeValue, B.AttributeValue>];
   Attributes: [Fits<B.Attributes, C.Attributes>, None<Narrower<B.Attributes, C.Attributes>>];

@@ -12,12 +12,7 @@ export const notBuilt: readonly string[] = [
   'File.publish',
   'File.publishSync',
   'File.published',
-  // Dimension scales and netCDF.
-  'Dataset.makeScale',
-  'Dataset.attachScale',
-  'Dataset.detachScale',
-  'Dataset.labelDimension',
-  'Dataset.dimensions',
+  // netCDF.
   'NcDimension',
   'NcGroup',
   'NcVariable',

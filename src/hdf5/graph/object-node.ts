@@ -80,6 +80,8 @@ export class HeaderMessage implements Relocatable {
   changed = 0;
   /** Its heap objects are not in the file yet. */
   heapPending = false;
+  /** It keeps the addresses it has when its targets move: REFERENCE_LIST of a dimension scale, until the file is closed. */
+  lags = false;
   /** Of an attribute in dense storage, the address; -1 for messages in the header, and while it has to be written there. */
   denseAddress = -1;
 

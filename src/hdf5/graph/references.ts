@@ -70,7 +70,7 @@ function assignTemporaryHeapIds(item: Relocatable): void {
 export function withReferrers(changed: Iterable<ObjectNode>, extents: Iterable<FileExtent> = []): Set<ObjectNode> {
   const moving = new Set(changed);
   for (const extent of extents) for (const message of extent.referrers) moving.add(message.owner);
-  for (const node of moving) for (const message of node.referrers) moving.add(message.owner);
+  for (const node of moving) for (const message of node.referrers) if (!message.lags) moving.add(message.owner);
   return moving;
 }
 
@@ -182,6 +182,7 @@ function* trackAttribute({ loader, heap, contentOf, pinned }: Tracking, attribut
   }
   message.targets = targets;
   message.heap = slots;
+  message.lags = /^_?REFERENCE_LIST$/.test(attribute.name);
   addReferrer(message);
 }
 

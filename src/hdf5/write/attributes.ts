@@ -128,10 +128,7 @@ function putAttribute(
   if (old) remove(structure, old);
   const message = new HeaderMessage(node, MESSAGE.attribute, 0, order, body, true);
   message.changed = structure.commitNumber;
-  if (targets.length > 0) {
-    const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
-    for (const { at, target } of targets) putU64(view, at, target.address);
-  }
+  putAddresses({ bytes: body, targets, heap });
   setReferences(message, targets, heap);
   node.firstChunk.add(message);
   if (node.dense) node.dense.written = false;
@@ -139,6 +136,15 @@ function putAttribute(
   const sharedType = committed?.message(MESSAGE.datatype)?.content ?? null;
   node.attributes.set(name, { name, order, message, sharedType, sharedSpace: null, committed });
   if (committed) structure.countTypeUse(committed, 1);
+}
+
+/** Writes the addresses that objects have now, temporary ones included: an attribute can be read before it is committed. */
+function putAddresses({ bytes, targets, heap }: Omit<Relocatable, 'owned'>): void {
+  if (targets.length > 0) {
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    for (const { at, target } of targets) putU64(view, at, target.address);
+  }
+  for (const { content } of heap) putAddresses(content);
 }
 
 /** Turns the paths of references into objects and heap items into slots, also those inside heap items. */

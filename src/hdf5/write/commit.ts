@@ -185,7 +185,7 @@ function messagesToPatch(
 ): ReadonlySet<HeaderMessage> {
   const messages = new Set<HeaderMessage>();
   for (const extent of extents) for (const message of extent.referrers) messages.add(message);
-  for (const node of nodes) for (const message of node.referrers) messages.add(message);
+  for (const node of nodes) for (const message of node.referrers) if (!message.lags) messages.add(message);
   for (const node of nodes) for (const message of node.firstChunk) if (message.heapPending) messages.add(message);
   for (const message of messages) {
     moveToFirstChunk(message);

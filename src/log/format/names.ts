@@ -31,13 +31,15 @@ export const logNames: Names = {
   shown: (name) => (name.startsWith('__') ? name.slice(1) : name.startsWith('_') ? undefined : name),
   // The original leaves a name undoubled when it was created by a path that begins elsewhere: g/_x.
   shownInside: (name) => (name.startsWith('__') ? name.slice(1) : name),
-  storedAttribute(name, attributes) {
-    // h5log 0.1 stored these names as they are.
-    if (SCALE_ATTRIBUTES.has(name)) return attributes.has(ID) && !attributes.has(name) ? `_${name}` : name;
-    return logNames.stored(name);
-  },
+  storedAttribute: (name, attributes) =>
+    SCALE_ATTRIBUTES.has(name) ? storedScaleAttribute(name, attributes) : logNames.stored(name),
   shownAttribute: (name) => (isHidden(name) ? name.slice(1) : logNames.shown(name)),
 };
+
+/** The name in the file of an attribute of a dimension scale, or of what it is attached to, whatever the file is. h5log 0.1 stored these names as they are. */
+export function storedScaleAttribute(name: string, attributes: ReadonlyMap<string, unknown>): string {
+  return attributes.has(ID) && !attributes.has(name) ? `_${name}` : name;
+}
 
 function isHidden(name: string): boolean {
   return name.startsWith('_') && SCALE_ATTRIBUTES.has(name.slice(1));

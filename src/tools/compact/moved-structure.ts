@@ -12,6 +12,7 @@ import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { openStructure, prepareWriting } from '../../hdf5/open.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { logNames } from '../../log/format/names.ts';
+import { settleScales } from '../../log/format/scales.ts';
 import type { Io } from '../../storage/io.ts';
 
 /** An object of the structure, with a path that leads to it. */
@@ -47,6 +48,7 @@ export class MovedStructure {
     const moved = new MovedStructure(structure);
     moved.#findPaths();
     for (const [node, path] of moved.#pathOf) yield* moved.#detach(node, path);
+    settleScales(structure, [...moved.#pathOf.keys()]);
     return moved;
   }
 

@@ -18,6 +18,7 @@ import { parseShared } from '../../hdf5/read/shared-messages.ts';
 import { setEncodedAttribute } from '../../hdf5/write/attributes.ts';
 import { replaceMessage } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
+import { settleScales } from '../../log/format/scales.ts';
 import type { Io } from '../../storage/io.ts';
 import type { InputLink, InputObject } from './input-objects.ts';
 
@@ -45,6 +46,7 @@ export function* outputStructure(
     yield* builder.fill(object);
     yield* builder.attributes(object);
   }
+  settleScales(builder.structure, [...builder.made.values()]);
   return builder;
 }
 

@@ -13,6 +13,7 @@ import { Appender } from '../../hdf5/write/appender.ts';
 import { Committer } from '../../hdf5/write/commit.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { readCounts } from '../../log/format/log-group.ts';
+import { settleScales } from '../../log/format/scales.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { type Destination, type PublishedData, PublishedLayouts, type PublishWay } from '../../log/publish/layouts.ts';
@@ -223,6 +224,7 @@ class Sealing implements Destination {
       }
       report();
     }
+    settleScales(this.structure, [...this.structure.loader.nodes.values()]);
     return sealed;
   }
 

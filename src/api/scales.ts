@@ -1,0 +1,149 @@
+import { H5LogError, isH5LogError } from '../base/errors.ts';
+import { T } from '../dtype/construct.ts';
+import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+import { scaleUses, settleScales } from '../log/format/scales.ts';
+import type { Attributes } from './attributes.ts';
+import type { Dataset } from './dataset.ts';
+import type { File } from './file.ts';
+import { handleOf, sessionOf } from './handle.ts';
+
+/** A dimension of a dataset: its label, '' without one, and the scales attached to it. */
+export interface Dimension {
+  readonly label: string;
+  readonly scales: readonly Dataset[];
+}
+
+const LIST = 'DIMENSION_LIST';
+const LABELS = 'DIMENSION_LABELS';
+/** On every dimension scale of netCDF-4. */
+const NETCDF_ID = '_Netcdf4Dimid';
+
+/** Text as libhdf5 stores it in the attributes of scales. */
+const terminated = (text: string) => ({
+  dtype: T.string({ length: new TextEncoder().encode(text).length + 1, pad: 'terminated', charset: 'ascii' }),
+});
+
+function isScale({ attributes }: { readonly attributes: Attributes }): boolean {
+  return attributes.has('CLASS') && attributes.get('CLASS') === 'DIMENSION_SCALE';
+}
+
+function refuse(dataset: Dataset, why: string): never {
+  const details = { file: sessionOf(dataset).storage.name, object: dataset.path };
+  throw new H5LogError('OPTION', `${dataset.path} ${why}`, details);
+}
+
+export function makeScale(dataset: Dataset, name: string | undefined): void {
+  if (dataset.attributes.has(LIST)) refuse(dataset, 'has scales itself and cannot be a scale');
+  if (name !== undefined && (typeof name !== 'string' || name.includes('\0')))
+    refuse(dataset, `: ${JSON.stringify(name)} is not a name for a scale`);
+  const { attributes } = dataset;
+  attributes.set('CLASS', 'DIMENSION_SCALE', terminated('DIMENSION_SCALE'));
+  if (name !== undefined) attributes.set('NAME', name, terminated(name));
+}
+
+/** The paths of the scales of each dimension; '' for one that is gone. */
+function attached({ attributes, rank }: Dataset): string[][] {
+  const stored = attributes.has(LIST) ? (attributes.get(LIST) as unknown) : [];
+  const lists = Array.isArray(stored) ? (stored as unknown[]) : [];
+  return Array.from({ length: rank }, (_, d) => Array.from((lists[d] as ArrayLike<string> | undefined) ?? []));
+}
+
+function checkDimension(dataset: Dataset, dimension: number): void {
+  const { rank } = dataset;
+  if (Number.isInteger(dimension) && dimension >= 0 && dimension < rank) return;
+  refuse(dataset, `has ${rank} dimensions, and none with the number ${String(dimension)}`);
+}
+
+function attach(dataset: Dataset, lists: readonly (readonly string[])[]): void {
+  const { attributes } = dataset;
+  if (lists.some(({ length }) => length > 0))
+    attributes.set(LIST, lists, { dtype: T.vlen(T.reference), shape: [lists.length] });
+  else if (attributes.has(LIST)) attributes.delete(LIST);
+}
+
+/** REFERENCE_LIST of the scale is written when the file is closed: see {@link settleScales}. */
+export function attachScale(dataset: Dataset, dimension: number, scale: Dataset): void {
+  checkDimension(dataset, dimension);
+  if (sessionOf(scale) !== sessionOf(dataset)) refuse(scale, `is in another file than ${dataset.path}`);
+  if (isScale(dataset)) refuse(dataset, 'is a scale, and a scale has no scales');
+  if (!isScale(scale)) makeScale(scale, undefined);
+  const lists = attached(dataset);
+  const list = lists[dimension] as string[];
+  if (list.includes(scale.path)) return;
+  list.push(scale.path);
+  attach(dataset, lists);
+}
+
+export function detachScale(dataset: Dataset, dimension: number, scale: Dataset): void {
+  checkDimension(dataset, dimension);
+  const lists = attached(dataset);
+  const { node } = handleOf(scale);
+  // The scale may have other names.
+  const isOther = (path: string): boolean => handleOf(dataset.file.dataset(path)).node !== node;
+  const rest = (lists[dimension] as string[]).filter((path) => path !== '' && path !== scale.path && isOther(path));
+  if (rest.length === lists[dimension]?.length)
+    throw new H5LogError('NOT_FOUND', `${scale.path} is not attached to dimension ${dimension} of ${dataset.path}`, {
+      object: dataset.path,
+    });
+  lists[dimension] = rest;
+  attach(dataset, lists);
+}
+
+function labels({ attributes, rank }: Dataset): string[] {
+  const stored = attributes.has(LABELS) ? (attributes.get(LABELS) as unknown) : [];
+  return Array.from({ length: rank }, (_, d) =>
+    Array.isArray(stored) ? ((stored[d] as string | undefined) ?? '') : '',
+  );
+}
+
+export function labelDimension(dataset: Dataset, dimension: number, label: string): void {
+  checkDimension(dataset, dimension);
+  if (typeof label !== 'string') refuse(dataset, `: a label is a text, not ${String(label)}`);
+  const all = labels(dataset);
+  all[dimension] = label;
+  dataset.attributes.set(LABELS, all, { dtype: T.string({ charset: 'ascii' }), shape: [all.length] });
+}
+
+export function dimensionsOf(dataset: Dataset): Dimension[] {
+  const names = labels(dataset);
+  return attached(dataset).map((paths, d) => ({
+    label: names[d] as string,
+    scales: paths.flatMap((path) => (path === '' ? [] : [dataset.file.dataset(path)])),
+  }));
+}
+
+/**
+ * Before a file is closed, if it was changed: unlimited scales of netCDF grow to the length of their longest variable, and every scale
+ * gets its REFERENCE_LIST. `open` gives the dataset of a node.
+ */
+export function finishScales(file: File, open: (path: string, node: ObjectNode) => Dataset): void {
+  const session = sessionOf(file);
+  const { structure, log } = session;
+  const isChanged = structure.commitNumber > 1 || structure.dirty.size > 0 || session.pending.requests > 0;
+  if (!isChanged && !log?.resized.size) return;
+  const paths = new Map([[structure.root, '/']]);
+  for (const [group, path] of paths) {
+    for (const { name, node } of group.links.values()) {
+      const shown = node && !paths.has(node) ? session.shownIn(group, name) : undefined;
+      if (node && shown !== undefined) paths.set(node, `${path === '/' ? '' : path}/${shown}`);
+    }
+  }
+  const nodes = [...paths.keys()];
+  const uses = scaleUses(structure, nodes);
+  if (uses.size === 0) return;
+  const datasetOf = (node: ObjectNode): Dataset => open(paths.get(node) as string, node);
+  try {
+    for (const [node, list] of uses) {
+      const scale = paths.has(node) ? datasetOf(node) : undefined;
+      if (scale?.maxShape[0] !== null || !scale.attributes.has(NETCDF_ID)) continue;
+      const [length = 0, ...rest] = scale.shape;
+      const sizes = list.map(({ dataset, dimension }) => datasetOf(dataset).shape[dimension] ?? 0);
+      const longest = Math.max(...sizes);
+      if (longest > length) scale.resize([longest, ...rest]);
+    }
+    settleScales(structure, nodes, uses);
+  } catch (error) {
+    // What cannot be written again stays as it is: it only says again what other attributes and shapes say.
+    if (!isH5LogError(error, 'UNSUPPORTED')) throw error;
+  }
+}

@@ -1,0 +1,90 @@
+// Dimension scales (HDF5 Dimension Scale Specification): a scale is a dataset with CLASS and NAME, DIMENSION_LIST of another dataset
+// refers to the scales of each dimension, and REFERENCE_LIST of a scale refers back.
+
+import { T } from '../../dtype/construct.ts';
+import { putU64 } from '../../hdf5/format/byte-writer.ts';
+import { attributeParts } from '../../hdf5/graph/attribute-value.ts';
+import { type AddressSlot, type HeaderMessage, ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { encodeDatatype } from '../../hdf5/messages/datatype.ts';
+import { deleteAttribute, setEncodedAttribute } from '../../hdf5/write/attributes.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
+import { storedScaleAttribute } from './names.ts';
+
+/** The type of an element of REFERENCE_LIST, with the padding that libhdf5 gives it. */
+const BACK_REFERENCE = T.compound(
+  { dataset: T.reference, dimension: 'int32' },
+  { offsets: { dataset: 0, dimension: 8 }, size: 16 },
+);
+
+/** A dimension of a dataset that a scale is attached to. */
+interface ScaleUse {
+  readonly dataset: ObjectNode;
+  readonly dimension: number;
+}
+
+/** Which dimensions each scale is attached to, by the DIMENSION_LIST of all these datasets. References must be tracked. */
+export function scaleUses(structure: Structure, nodes: Iterable<ObjectNode>): Map<ObjectNode, ScaleUse[]> {
+  const uses = new Map<ObjectNode, ScaleUse[]>();
+  for (const dataset of nodes) {
+    if (dataset.kind !== 'dataset') continue;
+    const attribute = dataset.attributes.get(storedScaleAttribute('DIMENSION_LIST', dataset.attributes));
+    if (!attribute) continue;
+    const { dataAt } = attributeParts(attribute, structure.loader.file.lengthSize);
+    for (const { at, content } of attribute.message.heap) {
+      for (const { target } of content.targets) {
+        if (!(target instanceof ObjectNode) || target.linkCount === 0) continue;
+        const known = uses.get(target);
+        // An element has its length in 4 bytes, and then the heap ID.
+        const use = { dataset, dimension: (at - 4 - dataAt) / 16 };
+        if (known) known.push(use);
+        else uses.set(target, [use]);
+      }
+    }
+  }
+  return uses;
+}
+
+/**
+ * Brings REFERENCE_LIST of every scale up to date. Between closes it lags behind: scales and variables refer to one another, and one
+ * variable that grows would have all others written again. From here on it follows, until the file is opened again.
+ */
+export function settleScales(
+  structure: Structure,
+  nodes: readonly ObjectNode[],
+  uses = scaleUses(structure, nodes),
+): void {
+  for (const scale of nodes) {
+    const name = storedScaleAttribute('REFERENCE_LIST', scale.attributes);
+    const list = uses.get(scale) ?? [];
+    const message = scale.attributes.get(name)?.message;
+    if (message && isCurrent(message, list)) message.lags = false;
+    else if (list.length > 0) writeReferenceList(structure, scale, name, list);
+    else if (message?.lags) deleteAttribute(structure, scale, name);
+  }
+}
+
+/** Whether a REFERENCE_LIST names these uses, at the addresses where the datasets are. */
+function isCurrent({ targets, bytes }: HeaderMessage, uses: readonly ScaleUse[]): boolean {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return (
+    targets.length === uses.length &&
+    targets.every(({ at, target }, i) => {
+      const use = uses[i];
+      const address = view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32;
+      return use?.dataset === target && address === target.address && view.getUint32(at + 8, true) === use.dimension;
+    })
+  );
+}
+
+function writeReferenceList(structure: Structure, scale: ObjectNode, name: string, uses: readonly ScaleUse[]): void {
+  const bytes = new Uint8Array(16 * uses.length);
+  const view = new DataView(bytes.buffer);
+  const targets: AddressSlot[] = uses.map(({ dataset, dimension }, i) => {
+    putU64(view, 16 * i, dataset.address);
+    view.setUint32(16 * i + 8, dimension, true);
+    return { at: 16 * i, target: dataset };
+  });
+  const value = { bytes, owned: true, targets, heap: [] };
+  setEncodedAttribute(structure, scale, name, encodeDatatype(BACK_REFERENCE), simpleSpace([uses.length]), value);
+}
