@@ -3,6 +3,7 @@ import type { Command } from './command.ts';
 /** The modules of all commands, by name. A new command needs a file and a line here. */
 export const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = {
   bench: () => import('./commands/bench.ts') as Promise<{ default: Command }>,
+  browse: () => import('./commands/browse.ts') as Promise<{ default: Command }>,
   compact: () => import('./commands/compact.ts') as Promise<{ default: Command }>,
   completion: () => import('./commands/completion.ts') as Promise<{ default: Command }>,
   demo: () => import('./commands/demo.ts') as Promise<{ default: Command }>,

@@ -7,9 +7,9 @@ import { source } from './sources.ts';
 
 describe('exported names of src', () => {
   test('are all used by another file', () => {
-    const paths = ['src', 'test', 'bench', 'scripts', 'examples'].flatMap((folder) =>
+    const paths = ['src', 'test', 'bench', 'scripts', 'examples', 'packages/browse/src'].flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-        .filter((path) => path.endsWith('.ts'))
+        .filter((path) => /\.tsx?$/.test(path))
         .map((path) => `${folder}/${path.replaceAll('\\', '/')}`),
     );
     expect(unusedExports(paths.map(projectSource))).toEqual([]);

@@ -1,0 +1,102 @@
+import type { AttributeValues, ProvidedEntity } from '@h5web/app';
+import type { Commit } from 'h5log';
+import { BrowsedFile, type FileSource } from './browsed-file.ts';
+import { exported, type Format } from './export.ts';
+
+/** Earlier states that stay open. */
+const KEPT = 4;
+
+/** What a page shows of a file as a whole. */
+export interface FileSummary {
+  readonly name: string;
+  readonly connector: 'log' | 'native';
+  /** The newest commit. */
+  readonly sequence: number;
+  readonly commits: readonly Commit[];
+}
+
+/** How a call goes on: whether somebody still wants it, and how far it is. */
+export interface Going {
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (part: number) => void;
+}
+
+/** What a worker does for a page: a file in its newest state, which can be followed, and in earlier ones. */
+export class ReaderSession {
+  #source: FileSource | undefined;
+  #newest: BrowsedFile | undefined;
+  readonly #earlier = new Map<number, Promise<BrowsedFile>>();
+
+  async open(source: FileSource): Promise<FileSummary> {
+    await this.close();
+    const opened = await BrowsedFile.open(source);
+    this.#source = source;
+    this.#newest = opened;
+    return summary(opened);
+  }
+
+  async close(): Promise<void> {
+    const earlier = [...this.#earlier.values()];
+    this.#earlier.clear();
+    const newest = this.#newest;
+    this.#newest = undefined;
+    await newest?.close();
+    for (const opening of earlier) await opening.then((file) => file.close()).catch(() => undefined);
+  }
+
+  /** Moves to the newest commit; null if there is none newer. */
+  async refresh(): Promise<FileSummary | null> {
+    const newest = this.#open;
+    return (await newest.file.refresh()) ? summary(newest) : null;
+  }
+
+  async entity(path: string, asOf?: number): Promise<ProvidedEntity> {
+    return (await this.state(asOf)).entity(path);
+  }
+
+  async attributes(path: string, asOf?: number): Promise<AttributeValues> {
+    return (await this.state(asOf)).attributes(path);
+  }
+
+  async value(path: string, selection: string | undefined, asOf?: number, going: Going = {}): Promise<unknown> {
+    return (await this.state(asOf)).value(path, selection, going);
+  }
+
+  async paths(path: string, asOf?: number): Promise<string[]> {
+    return (await this.state(asOf)).paths(path);
+  }
+
+  async exported(path: string, selection: string | undefined, format: Format, asOf?: number): Promise<Blob> {
+    const { file } = await this.state(asOf);
+    await file.load(path, { depth: 0 });
+    return exported(file.dataset(path), selection, format);
+  }
+
+  get #open(): BrowsedFile {
+    if (!this.#newest) throw new Error('no file is open');
+    return this.#newest;
+  }
+
+  /** The newest state, or an earlier one. */
+  async state(asOf: number | undefined): Promise<BrowsedFile> {
+    const newest = this.#open;
+    if (asOf === undefined || asOf === newest.file.sequence) return newest;
+    let opening = this.#earlier.get(asOf);
+    // The one that was used last is closed last.
+    this.#earlier.delete(asOf);
+    opening ??= BrowsedFile.open(this.#source as FileSource, { asOf });
+    this.#earlier.set(asOf, opening);
+    for (const [sequence, old] of this.#earlier) {
+      if (this.#earlier.size <= KEPT) break;
+      this.#earlier.delete(sequence);
+      old.then((file) => file.close()).catch(() => undefined);
+    }
+    opening.catch(() => this.#earlier.delete(asOf));
+    return opening;
+  }
+}
+
+function summary({ file, name }: BrowsedFile): FileSummary {
+  const { connector, sequence } = file;
+  return { name, connector, sequence, commits: file.commits() };
+}
