@@ -11,6 +11,7 @@ export {
   type ObjectDifference,
   type ValueDifference,
 } from './tools/diff/diff.ts';
+export { type Blocks, type BlocksOptions, blocks } from './tools/dump/blocks.ts';
 export { type DatasetDumpOptions, datasetJson, datasetLines } from './tools/dump/contents.ts';
 export {
   type Dump,

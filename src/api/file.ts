@@ -8,7 +8,7 @@ import type { Commit, FileSession } from '../connector/file-session.ts';
 import { beginCreate, beginOpen, type Openable, type Opening } from '../connector/opening.ts';
 import { type CommonOptions, type CreateOptions, creating, type OpenOptions } from '../connector/options.ts';
 import { Session } from '../connector/session.ts';
-import { renewStorage } from '../storage/http.ts';
+import { letGrow, renewStorage } from '../storage/http.ts';
 import { driveAsync, driveSync } from '../storage/io.ts';
 import { JobQueue } from '../storage/jobs.ts';
 import { type ByteStorage, isPath, statisticsOf } from '../storage/storage.ts';
@@ -95,6 +95,7 @@ export class File extends Group {
     const opening = beginOpen(source, options);
     if (opening.isShared) return File.#openNow(opening, options);
     const session = await File.#settled(opening, driveAsync(opening.storage, Session.open(opening.session)));
+    if (session.log) letGrow(session.storage);
     return File.#of({ session, comm: opening.given }, options);
   }
 

@@ -34,16 +34,22 @@ export function httpStorage(url: string | URL, options: HttpOptions = {}): ByteS
     },
     close: async () => file.close(),
   };
-  renewals.set(storage, () => file.renew());
+  remote.set(storage, file);
   countsItself(storage, file.statistics);
   return storage;
 }
 
-const renewals = new WeakMap<ByteStorage, () => Promise<void>>();
+const remote = new WeakMap<ByteStorage, RemoteFile>();
 
 /** Before a reader looks for newer commits: asks the server again what the file is now. Other storages always tell. */
 export async function renewStorage(storage: ByteStorage): Promise<void> {
-  await renewals.get(storage)?.();
+  await remote.get(storage)?.renew();
+}
+
+/** From now on the file may grow between requests: it is a log, and what a commit made visible never changes. */
+export function letGrow(storage: ByteStorage): void {
+  const file = remote.get(storage);
+  if (file) file.grows = true;
 }
 
 interface Opened {
@@ -72,6 +78,7 @@ class RemoteFile {
   #cache: 'default' | 'no-store' = 'default';
   /** Whether requests name the version that they are for. */
   #pins: boolean;
+  grows = false;
   /** How many requests are under way, and those that wait for one of them to end. */
   #running = 0;
   readonly #waiting: (() => void)[] = [];
@@ -176,10 +183,13 @@ class RemoteFile {
   }
 
   async #fetchPart(into: Uint8Array, offset: number, version: Version): Promise<number> {
-    const pin = this.#pins ? pinOf(version) : undefined;
+    const pin = this.#pins && !this.grows ? pinOf(version) : undefined;
     const response = await this.#request(offset, into.byteLength, pin);
     const range = rangeOf(response);
-    const changed = response.status === 416 || (response.ok && !sameVersion(version, versionOf(response, range?.size)));
+    const isSame = this.grows
+      ? (range?.size ?? Infinity) >= (version.size ?? 0)
+      : sameVersion(version, versionOf(response, range?.size));
+    const changed = response.status === 416 || (response.ok && !isSame);
     if (changed) throw await this.#error(response, 'the file has changed on the server');
     if (response.status === 200 && pin !== undefined) {
       // The server sent all of the version that was asked for instead of a range: it does not understand If-Range.

@@ -33,8 +33,12 @@ import { Runner } from './run.ts';
 /** What can be opened for reading. */
 export type Source = string | URL | Blob | ByteStorage;
 
-/** Opens a file for reading, runs `work`, and closes the file even if `work` fails. */
-export async function reading<T>(source: Source, work: (file: File) => Promise<T>): Promise<T> {
+/** The same, or a file that is open. */
+export type Opened = Source | File;
+
+/** Opens a file for reading, runs `work`, and closes the file even if `work` fails. A file that is open stays so. */
+export async function reading<T>(source: Opened, work: (file: File) => Promise<T>): Promise<T> {
+  if (source instanceof File) return work(await source.load('/', { depth: Infinity }));
   const file = await File.open(source);
   try {
     return await work(file);
@@ -210,11 +214,11 @@ export function kindOf(file: File): FileKind {
 }
 
 /** Runs `work`; if the file is not HDF5 but of a known kind, the error names that kind. */
-export async function sayingKind<T>(source: Source, work: () => Promise<T>): Promise<T> {
+export async function sayingKind<T>(source: Opened, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (!isH5LogError(error, 'FORMAT')) throw error;
+    if (!isH5LogError(error, 'FORMAT') || source instanceof File) throw error;
     const kind = await signature(source);
     if (kind === 'HDF5' || kind === 'unknown') throw error;
     throw new H5LogError('UNSUPPORTED', `${error.file ?? 'the file'} is ${kind}, not HDF5`, { cause: error });

@@ -33,6 +33,29 @@ async function logOf(): Promise<{ storage: ReturnType<typeof memoryStorage>; fil
   return { storage, file };
 }
 
+describe('a log on a server', () => {
+  test('is read while it grows: what a commit made visible never changes', async () => {
+    const storage = memoryStorage();
+    const writer = await File.create(storage);
+    const x = writer.createDataset('x', { dtype: 'float64', shape: [100_000] });
+    x.write(new Float64Array(100_000).fill(1));
+    await writer.flush();
+    const { site, url } = serve({ bytes: storage.bytes(), etag: '"1"' });
+    const reader = await File.open(url, { lazy: true });
+    await reader.load('x');
+    x.write(new Float64Array(100_000).fill(2));
+    await writer.flush();
+    Object.assign(site, { bytes: storage.bytes(), etag: '"2"' });
+    const first = await reader.dataset('x', 'float64').read();
+    expect([first[0], first.at(-1)]).toEqual([1, 1]);
+    expect(await reader.refresh()).toBe(true);
+    const second = await reader.dataset('x', 'float64').read();
+    expect([second[0], second.at(-1)]).toEqual([2, 2]);
+    await reader.close();
+    await writer.close();
+  });
+});
+
 describe('a file that is opened with lazy', () => {
   test('shows what was loaded, and names the call for what was not', async () => {
     const { storage } = await logOf();

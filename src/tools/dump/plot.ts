@@ -1,12 +1,10 @@
 import type { File } from '../../api/file.ts';
-import { H5LogError } from '../../base/errors.ts';
 import { ANY, checkOptions, oneOf } from '../../base/options.ts';
-import type { Log } from '../../log/log.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
-import { drive, logDatasetOf, nameOf, reading, type Source, sayingKind } from '../inside.ts';
-import { type Origin, Origins, tablesOf, UNKNOWN } from '../log-tables.ts';
+import { nameOf, reading, type Source, sayingKind } from '../inside.ts';
 import { mustHaveLog } from '../stat/stat.ts';
 import { shownText } from '../value-text.ts';
+import { largest, writtenBlocks } from './blocks.ts';
 
 export interface PlotOptions {
   /** The one with most blocks unless it is said. */
@@ -34,60 +32,11 @@ export async function plotBlocks(source: Source, options: PlotOptions = {}): Pro
 async function plot(file: File, { dataset: wanted, by = 'rank' }: PlotOptions): Promise<BlockPlot> {
   const log = mustHaveLog(file);
   const path = wanted ?? (await largest(file, log));
-  const dataset = file.dataset(path);
-  const logged = logDatasetOf(dataset);
-  if (!logged) throw new H5LogError('UNSUPPORTED', `${path} is not a dataset of the log`, { object: path });
-  const index = await drive(file, log.tables.index(logged, null, log.tables.committed));
-  const entries = await originsOf(file, log, logged.id);
-  const group = new Int32Array(index.length);
-  for (let i = 0; i < index.length; i++) group[i] = originOf(entries, index, i)[by];
+  const { index, ranks, flushes } = await writtenBlocks(file, log, path);
+  const group = by === 'rank' ? ranks : flushes;
   const title = `${nameOf(file).replace(/^.*[\\/]/, '')} ${path}`;
-  return { dataset: path, blocks: index.length, svg: drawBlocks({ title, shape: dataset.shape, index, group, by }) };
-}
-
-async function largest(file: File, log: Log): Promise<string> {
-  const blocks = new Map<number, number>();
-  for await (const { table } of tablesOf(file, log))
-    for (const { id, count } of table.entries()) blocks.set(id, (blocks.get(id) ?? 0) + count);
-  let [best, most] = ['', -1];
-  for (const [id, { path }] of await drive(file, log.everyDataset())) {
-    const count = blocks.get(id) ?? 0;
-    if (count > most) [best, most] = [path, count];
-  }
-  if (most < 0) throw new H5LogError('NOT_FOUND', `${nameOf(file)} has no dataset to draw`, { file: nameOf(file) });
-  return best;
-}
-
-interface Entries {
-  readonly offsets: number[];
-  readonly origins: Origin[];
-}
-
-/** By store, where entries of a dataset have their data and who wrote it, in ascending file offset. */
-async function originsOf(file: File, log: Log, wanted: number): Promise<readonly Entries[]> {
-  const origins = new Origins(log);
-  const found = log.stores.map((): [number, Origin][] => []);
-  for await (const read of tablesOf(file, log)) {
-    origins.meet(read);
-    for (const { id, offset, section } of read.table.entries())
-      if (id === wanted) found[read.store.index]?.push([offset, origins.of(read, offset, section)]);
-  }
-  return found.map((list) => {
-    list.sort(([a], [b]) => a - b);
-    return { offsets: list.map(([offset]) => offset), origins: list.map(([, origin]) => origin) };
-  });
-}
-
-function originOf(entries: readonly Entries[], index: BlockIndex, i: number): Origin {
-  const { offsets, origins } = entries[index.stores?.[i] ?? 0] as Entries;
-  const at = index.offsets[i] as number;
-  let [low, high] = [0, offsets.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((offsets[middle] as number) <= at) low = middle + 1;
-    else high = middle;
-  }
-  return origins[low - 1] ?? UNKNOWN;
+  const { shape } = file.dataset(path);
+  return { dataset: path, blocks: index.length, svg: drawBlocks({ title, shape, index, group, by }) };
 }
 
 interface Picture {

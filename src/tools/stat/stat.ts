@@ -23,8 +23,8 @@ import {
   kindOf,
   logOf,
   nameOf,
+  type Opened,
   reading,
-  type Source,
   sayingKind,
   storagesOf,
 } from '../inside.ts';
@@ -80,6 +80,8 @@ export interface FlushStat {
   /** ISO 8601; missing for flushes of the original, which are counted by their log datasets. */
   readonly time?: string;
   readonly requests?: number;
+  /** How many ranks wrote data; missing where nobody recorded it. */
+  readonly ranks?: number;
   /** Data, and everything that the flush added to the file. */
   readonly data: number;
   readonly bytes: number;
@@ -118,7 +120,7 @@ export interface Stat {
  *
  * @example const { data } = await stat('run.h5'); console.log(`${data.dead} of ${data.bytes} bytes are dead`);
  */
-export async function stat(source: Source, options: StatOptions = {}): Promise<Stat> {
+export async function stat(source: Opened, options: StatOptions = {}): Promise<Stat> {
   checkOptions('stat', options, { dataset: ANY });
   return sayingKind(source, () => reading(source, (file) => statOf(file, options)));
 }
@@ -314,17 +316,22 @@ class Count {
         .sort(([a], [b]) => a - b)
         .map(([sequence, data]) => ({ sequence, data, bytes: data }));
     }
-    const added = new Map<number, { data: number; bytes: number }>();
+    const added = new Map<number, { data: number; bytes: number; ranks: number }>();
     for (const store of stores) {
       for (const { sequence, start, end, ranks } of store.history()) {
-        const known = added.get(sequence) ?? { data: 0, bytes: 0 };
+        const known = added.get(sequence) ?? { data: 0, bytes: 0, ranks: 0 };
         const data = ranks.length === 0 ? 0 : (ranks.at(-1)?.end ?? start) - start;
-        added.set(sequence, { data: known.data + data, bytes: known.bytes + (hasSubfiles ? end - start : 0) });
+        added.set(sequence, {
+          data: known.data + data,
+          bytes: known.bytes + (hasSubfiles ? end - start : 0),
+          // The ends of ranks that wrote nothing are those of the rank before.
+          ranks: known.ranks + ranks.filter(({ end: to }, r) => to > (ranks[r - 1]?.end ?? start)).length,
+        });
       }
     }
     return history.map(({ sequence, time, requests, start, end }) => {
-      const { data, bytes } = added.get(sequence) ?? { data: 0, bytes: 0 };
-      return { sequence, time: new Date(time).toISOString(), requests, data, bytes: bytes + end - start };
+      const { data, bytes, ranks } = added.get(sequence) ?? { data: 0, bytes: 0, ranks: 0 };
+      return { sequence, time: new Date(time).toISOString(), requests, ranks, data, bytes: bytes + end - start };
     });
   }
 }
