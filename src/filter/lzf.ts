@@ -3,6 +3,7 @@
 // the byte behind it the distance, less 1, in 13 bits.
 
 import { formatError } from '../base/errors.ts';
+import { newRoom, type Room } from './shuffle.ts';
 
 const MOST_LITERALS = 32;
 const MOST_LENGTH = 264;
@@ -14,10 +15,10 @@ const HASH_BITS = 14;
 const SLACK = 4;
 
 /** Decompresses into at most `limit` bytes. */
-export function decodeLzf(bytes: Uint8Array, limit: number): Uint8Array {
+export function decodeLzf(bytes: Uint8Array, limit: number, room: Room = newRoom): Uint8Array {
   // Short runs are copied four bytes at a time, up to three more than they have.
-  const out = new Uint8Array(limit + SLACK);
-  const target = new DataView(out.buffer);
+  const out = room(limit + SLACK);
+  const target = new DataView(out.buffer, out.byteOffset, out.length);
   const source = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const end = bytes.length;
   let at = 0;

@@ -49,15 +49,19 @@ export function withoutWaiting(bytes: Uint8Array | PendingBytes): Uint8Array {
   return bytes;
 }
 
-/** Undoes the filters of a chunk, the last one first. Bit i of `mask` says that filter i was skipped. */
+/**
+ * Undoes the filters of a chunk, the last one first. Bit i of `mask` says that filter i was skipped. The result may lie in a buffer of
+ * `room`.
+ */
 export function unfilter(
   bytes: Uint8Array,
   filters: readonly FilterStep[],
   mask: number,
   chunk: FilteredChunk,
   codecs?: Codecs,
+  room?: Room,
 ): Uint8Array | PendingBytes {
-  return undo(bytes, filters, filters.length - 1, mask, chunk, codecs);
+  return undo(bytes, filters, filters.length - 1, mask, chunk, codecs, room);
 }
 
 function undo(
@@ -67,6 +71,7 @@ function undo(
   mask: number,
   chunk: FilteredChunk,
   codecs: Codecs | undefined,
+  room: Room | undefined,
 ): Uint8Array | PendingBytes {
   let data = bytes;
   for (let i = last; i >= 0; i--) {
@@ -74,13 +79,13 @@ function undo(
     const filter = filters[i] as FilterStep;
     const codec = findCodec(filter.id, codecs);
     if (!codec) {
-      data = decode(data, filter, boundOf(filters, i, chunk.size));
+      data = decode(data, filter, boundOf(filters, i, chunk.size), room);
       continue;
     }
     const decoded = runCodec('decode', filter, codec, data, chunk);
     if (decoded instanceof PendingBytes) {
       const rest = decoded.promise.then((result) => {
-        const next = undo(result, filters, i - 1, mask, chunk, codecs);
+        const next = undo(result, filters, i - 1, mask, chunk, codecs, room);
         return next instanceof PendingBytes ? next.promise : next;
       });
       return new PendingBytes(rest, decoded.blocked().message);
@@ -92,12 +97,12 @@ function undo(
   return data;
 }
 
-function decode(bytes: Uint8Array, filter: FilterStep, limit: number): Uint8Array {
+function decode(bytes: Uint8Array, filter: FilterStep, limit: number, room: Room | undefined): Uint8Array {
   switch (filter.id) {
     case 1:
       return inflate(bytes, limit);
     case 2:
-      return unshuffle(bytes, filter.values[0] ?? 1);
+      return unshuffle(bytes, filter.values[0] ?? 1, room);
     case 3:
       return checkFletcher32(bytes);
     case 4:
@@ -105,9 +110,9 @@ function decode(bytes: Uint8Array, filter: FilterStep, limit: number): Uint8Arra
     case 5:
       return decodeNbit(bytes, filter.values, limit);
     case 6:
-      return decodeScaleOffset(bytes, filter.values, limit);
+      return decodeScaleOffset(bytes, filter.values, limit, room);
     case LZF:
-      return decodeLzf(bytes, limit);
+      return decodeLzf(bytes, limit, room);
     default:
       throw unknownFilter(filter);
   }

@@ -4,7 +4,18 @@
 // bits is stored as it is, in the byte order of the writer: little-endian.
 
 import { formatError, H5LogError } from '../base/errors.ts';
-import { BLOCK, type NumberBlock, numberBlock, packBits, swapBytes, unpackBits } from './nbit.ts';
+import {
+  BLOCK,
+  isLoadable,
+  NARROW,
+  type NumberBlock,
+  numberBlock,
+  packBits,
+  swapBytes,
+  unpackBits,
+  unpackNarrow,
+} from './nbit.ts';
+import { newRoom, type Room } from './shuffle.ts';
 
 const HEADER = 21;
 
@@ -35,7 +46,12 @@ function parse(values: readonly number[]): Parameters {
 }
 
 /** Undoes the filter; the result has at most `limit` bytes. */
-export function decodeScaleOffset(bytes: Uint8Array, values: readonly number[], limit: number): Uint8Array {
+export function decodeScaleOffset(
+  bytes: Uint8Array,
+  values: readonly number[],
+  limit: number,
+  room: Room = newRoom,
+): Uint8Array {
   const parameters = parse(values);
   const { count, size, big, float } = parameters;
   if (isPassed(parameters)) return bytes;
@@ -48,15 +64,12 @@ export function decodeScaleOffset(bytes: Uint8Array, values: readonly number[], 
   const needed = HEADER + Math.ceil((count * bits) / 8);
   if (bits > size * 8 || needed > bytes.length)
     throw formatError(`scale-offset data of ${bytes.length} bytes for ${count} numbers of ${bits} bits`);
-  let out: Uint8Array;
-  if (full) {
-    // Not slice: that of a Buffer does not copy.
-    out = new Uint8Array(bytes.subarray(HEADER, needed));
-  } else {
+  const out = room(count * size);
+  if (full) out.set(bytes.subarray(HEADER, needed));
+  else {
     const width = Math.min(8, bytes[4] as number);
     const least = new DataView(new ArrayBuffer(8));
     for (let i = 0; i < width; i++) least.setUint8(i, bytes[5 + i] as number);
-    out = new Uint8Array(count * size);
     if (float) restoreFloats(view, bits, parameters, least, out);
     else restoreIntegers(view, bits, parameters, least.getUint32(0, true), least.getUint32(4, true), out);
   }
@@ -78,12 +91,17 @@ function restoreIntegers(
   out: Uint8Array,
 ): void {
   const fillLow = fill ? lowCode(bits) : NEVER;
-  const words = size > 2 ? new Uint32Array(out.buffer) : null;
-  const shorts = size === 2 ? new Uint16Array(out.buffer) : null;
+  const words = size > 2 ? new Uint32Array(out.buffer, out.byteOffset, out.length >> 2) : null;
+  const shorts = size === 2 ? new Uint16Array(out.buffer, out.byteOffset, count) : null;
   const block = numberBlock();
   for (let first = 0; first < count; first += BLOCK) {
     const n = Math.min(BLOCK, count - first);
-    if (bits > 0) unpackBits(bytes, HEADER + (first / 8) * bits, bits, n, block);
+    const at = HEADER + (first / 8) * bits;
+    if (words && size === 4 && bits > 0 && bits <= NARROW && n === BLOCK && isLoadable(bytes, at, bits, n)) {
+      unpackNarrow(bytes, at, bits, n, least, fillLow, fill?.low ?? 0, words, first);
+      continue;
+    }
+    if (bits > 0) unpackBits(bytes, at, bits, n, block);
     if (!words) addNarrow(block.low, n, least, fillLow, fill?.low ?? 0, shorts ?? out, first);
     else if (size === 4) addWords(block.low, n, least, fillLow, fill?.low ?? 0, words, first);
     // Without a carry the upper words are all the same.
@@ -187,8 +205,8 @@ function restoreFloats(
   const scale = Number(`1e${factor}`);
   const block = numberBlock();
   const { low, high } = block;
-  const singles = size === 4 ? new Float32Array(out.buffer) : null;
-  const doubles = size === 8 ? new Float64Array(out.buffer) : null;
+  const singles = size === 4 ? new Float32Array(out.buffer, out.byteOffset, count) : null;
+  const doubles = size === 8 ? new Float64Array(out.buffer, out.byteOffset, count) : null;
   const least = size === 4 ? leastBytes.getFloat32(0, true) : leastBytes.getFloat64(0, true);
   const unit = Math.fround(scale);
   for (let first = 0; first < count; first += BLOCK) {

@@ -27,10 +27,10 @@ export function shuffle(bytes: Uint8Array, size: number, room: Room = newRoom): 
 }
 
 /** Undoes {@link shuffle}. */
-export function unshuffle(bytes: Uint8Array, size: number): Uint8Array {
+export function unshuffle(bytes: Uint8Array, size: number, room: Room = newRoom): Uint8Array {
   const count = size > 1 ? Math.floor(bytes.length / size) : 0;
   if (count < 2) return bytes;
-  const out = new Uint8Array(bytes.length);
+  const out = room(bytes.length);
   const done = hasWords(bytes, size, count) ? joinWords(words(bytes), words(out), size, count) : 0;
   for (let b = 0; b < size; b++) {
     const from = b * count;

@@ -1,10 +1,17 @@
 import { H5LogError } from '../base/errors.ts';
-import { type BlockingStorage, type ByteStorage, countRequest, readOnlyError, storageFailure } from './storage.ts';
+import {
+  type BlockingStorage,
+  type ByteStorage,
+  countRequest,
+  readOnlyError,
+  scatteredReadsOf,
+  storageFailure,
+} from './storage.ts';
 
 /**
  * An operation on a storage. Its result is always a number: the bytes read, the size, else 0. That of `readMany`, whose reads may
- * be under way together, is the number of the first read that got too few bytes, or -1. `flip` is the write of the
- * superblock that makes a commit visible.
+ * be under way together, is the number of the first read that got too few bytes, or -1. `scatters` asks whether a read may fill a
+ * list of buffers: 1 or 0. `flip` is the write of the superblock that makes a commit visible.
  *
  * `flip`, `truncate`, `size` and reads marked `now` use the blocking half of the storage if it has one, also under
  * {@link driveAsync}: an asynchronous write of an older superblock, or a change of size, could land after a newer one.
@@ -22,15 +29,16 @@ export type Operation = (
       readonly meanwhile?: () => void;
     }
   | { readonly op: 'truncate'; readonly size: number }
-  | { readonly op: 'size' | 'sync' }
+  | { readonly op: 'size' | 'sync' | 'scatters' }
   | { readonly op: 'wait'; readonly pending: Pending<unknown> }
 ) & {
   /** The storage to use instead of the one that the driver was given: a subfile. */
   readonly on?: ByteStorage | undefined;
 };
 
+/** A read into one buffer, or into several that are filled one after the other, where the storage `scatters`. */
 interface PlannedRead {
-  readonly into: Uint8Array;
+  readonly into: Uint8Array | readonly Uint8Array[];
   readonly offset: number;
 }
 
@@ -124,9 +132,13 @@ function performSync(storage: ByteStorage, blocking: BlockingStorage, operation:
     case 'read':
       return countRequest(storage, blocking.read(operation.into, operation.offset));
     case 'readMany':
-      return operation.reads.findIndex(
-        ({ into, offset }) => countRequest(storage, blocking.read(into, offset)) < into.length,
-      );
+      return operation.reads.findIndex(({ into, offset }) => {
+        const count =
+          'byteLength' in into ? blocking.read(into, offset) : scatteredReadsOf(storage)?.readSync(into, offset);
+        return countRequest(storage, count ?? 0) < bytesOf(into);
+      });
+    case 'scatters':
+      return scatteredReadsOf(storage) ? 1 : 0;
     case 'size':
       return blocking.size();
     case 'write':
@@ -161,6 +173,8 @@ async function performAsync(storage: ByteStorage, operation: Operation): Promise
       );
     case 'readMany':
       return readTogether(storage, operation.reads);
+    case 'scatters':
+      return scatteredReadsOf(storage) ? 1 : 0;
     case 'size':
       return blocking ? blocking.size() : storage.size();
     case 'write':
@@ -190,12 +204,17 @@ async function readTogether(storage: ByteStorage, reads: readonly PlannedRead[])
     while (next < reads.length) {
       const i = next++;
       const { into, offset } = reads[i] as PlannedRead;
-      const count = countRequest(storage, await storage.read(into, offset));
-      if (count < into.length && (short < 0 || i < short)) short = i;
+      const read = 'byteLength' in into ? storage.read(into, offset) : scatteredReadsOf(storage)?.read(into, offset);
+      const count = countRequest(storage, (await read) ?? 0);
+      if (count < bytesOf(into) && (short < 0 || i < short)) short = i;
     }
   };
   await Promise.all(Array.from({ length: Math.min(TOGETHER, reads.length) }, work));
   return short;
+}
+
+function bytesOf(into: PlannedRead['into']): number {
+  return 'byteLength' in into ? into.byteLength : bytesIn(into);
 }
 
 function bytesIn(parts: readonly Uint8Array[]): number {

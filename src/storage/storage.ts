@@ -64,6 +64,24 @@ export function countRequest(storage: ByteStorage, bytes: number): number {
   return bytes;
 }
 
+/** Fills buffers one after the other from `offset` on, as readv does; the result is the number of bytes. */
+export interface ScatteredReads {
+  read(parts: readonly Uint8Array[], offset: number): Promise<number>;
+  readSync(parts: readonly Uint8Array[], offset: number): number;
+}
+
+/** Not methods of a storage: a copy of one with a `read` of its own must see all reads. */
+const scattered = new WeakMap<ByteStorage, ScatteredReads>();
+
+export function readsScattered(storage: ByteStorage, reads: ScatteredReads): void {
+  scattered.set(storage, reads);
+}
+
+/** undefined: the storage has only `read`. */
+export function scatteredReadsOf(storage: ByteStorage): ScatteredReads | undefined {
+  return scattered.get(storage);
+}
+
 /** The subfiles that hold a file's data. Each is created under a temporary name and renamed when the file itself is published. */
 export interface Subfiles {
   /** The path of subfile number `g`, for messages. */

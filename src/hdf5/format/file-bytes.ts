@@ -148,18 +148,29 @@ export class FileBytes {
     yield* this.#direct(into, address);
   }
 
-  /** Fills several buffers from places of the file; an asynchronous storage may read them together. */
-  *readMany(reads: readonly { into: Uint8Array; address: number }[], what: string): Io<void> {
-    for (const { into, address } of reads) this.mustHold(address, into.length, what);
-    if (reads.length === 1) {
-      const { into, address } = reads[0] as (typeof reads)[number];
-      yield* this.#direct(into, address);
+  /**
+   * Fills several buffers from places of the file; an asynchronous storage may read them together. A list of buffers is filled from one
+   * place, where the file {@link scatters}; whoever gives it has checked that the file holds so much.
+   */
+  *readMany(
+    reads: readonly { readonly into: Uint8Array | readonly Uint8Array[]; readonly address: number }[],
+    what: string,
+  ): Io<void> {
+    for (const { into, address } of reads) if ('byteLength' in into) this.mustHold(address, into.length, what);
+    const [only] = reads;
+    if (reads.length === 1 && only && 'byteLength' in only.into) {
+      yield* this.#direct(only.into, only.address);
       return;
     }
     if (reads.length === 0) return;
     const wanted = reads.map(({ into, address }) => ({ into, offset: this.base + address }));
     const short = yield { op: 'readMany', reads: wanted, on: this.#storage };
     if (short >= 0) throw formatError('the file is shorter than its superblock says', wanted[short]?.offset);
+  }
+
+  /** Whether one read can fill a list of buffers. */
+  *scatters(): Io<boolean> {
+    return (yield { op: 'scatters', on: this.#storage }) === 1;
   }
 
   /** Throws unless [address, address + length) lies inside the file; to be called before room is made for it. */
@@ -253,6 +264,11 @@ export class ChunkCache {
 
   constructor(limit = 32 * 2 ** 20) {
     this.#limit = limit;
+  }
+
+  /** Whether chunks of so many bytes would all stay. */
+  holds(bytes: number): boolean {
+    return bytes <= this.#limit;
   }
 
   get(address: number): Uint8Array | undefined {

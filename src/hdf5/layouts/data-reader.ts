@@ -15,8 +15,8 @@ import { RowMajorReader } from './row-major.ts';
 
 /** Reads boxes of a dataset. */
 export interface DataReader {
-  /** Reads boxes one after the other into `out`, each row-major, in the file's type. */
-  read(boxes: Boxes, out: Uint8Array): Io<void>;
+  /** Reads boxes one after the other into `out`, each row-major, in the file's type. `isZero`: `out` is known to hold zeros. */
+  read(boxes: Boxes, out: Uint8Array, isZero?: boolean): Io<void>;
 }
 
 /** What reading needs besides the file. */
@@ -66,9 +66,9 @@ class FillReader implements DataReader {
   }
 
   // biome-ignore lint/correctness/useYield: other layouts read from the file
-  *read(boxes: Boxes, out: Uint8Array): Io<void> {
+  *read(boxes: Boxes, out: Uint8Array, isZero = false): Io<void> {
     const total = totalSize(boxes);
-    if (total > 0) fillWith(out, 0, total, this.#size, this.#fill);
+    if (total > 0 && (this.#fill || !isZero)) fillWith(out, 0, total, this.#size, this.#fill);
   }
 }
 

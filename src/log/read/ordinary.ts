@@ -56,8 +56,11 @@ export class OrdinaryDataset {
     return this.#tree.loader.file.base + this.node.address;
   }
 
-  boxes(blocks: Blocks): { read(packed: Uint8Array): Io<void>; resolver?: Resolving | undefined } {
-    return { read: (packed) => this.#read(blocks, packed), resolver: this.resolver() };
+  boxes(blocks: Blocks): {
+    read(packed: Uint8Array, isZero?: boolean): Io<void>;
+    resolver?: Resolving | undefined;
+  } {
+    return { read: (packed, isZero) => this.#read(blocks, packed, isZero), resolver: this.resolver() };
   }
 
   /** Finds what elements point to, those of posts through `pending` and `addressOf`; undefined if they do not point. */
@@ -74,10 +77,10 @@ export class OrdinaryDataset {
     return new ContiguousReader(files, 0, this.shape, this.elements.size);
   }
 
-  *#read(blocks: Blocks, packed: Uint8Array): Io<void> {
+  *#read(blocks: Blocks, packed: Uint8Array, isZero: boolean | undefined): Io<void> {
     try {
       this.#reader ??= yield* this.#open();
-      yield* this.#reader.read(blocks, packed);
+      yield* this.#reader.read(blocks, packed, isZero);
     } catch (error) {
       throw inObject(atOffset(error, this.headerAt), this.path);
     }

@@ -27,8 +27,8 @@ export interface ReadRequest {
 
 /** Boxes of a dataset as they were when the read was asked for. */
 export interface FixedBoxes {
-  /** Reads them one after the other into packed bytes. */
-  read(packed: Uint8Array): Io<void>;
+  /** Reads them one after the other into packed bytes, which may be known to be zero. */
+  read(packed: Uint8Array, isZero?: boolean): Io<void>;
   /** Finds what elements refer to outside of themselves; not needed for most types. */
   resolver?: ((bytes: Uint8Array, count: number) => Io<Resolver>) | undefined;
 }
@@ -101,7 +101,7 @@ export class Reading {
 
   *run(): Io<void> {
     const boxes = this.#boxes;
-    yield* boxes.read(this.#packed);
+    yield* boxes.read(this.#packed, this.#packed.buffer !== this.#request.into?.buffer);
     if (!boxes.resolver || this.#request.raw) return;
     try {
       this.#resolver = yield* boxes.resolver(this.#packed, this.#blocks.size);

@@ -1,5 +1,11 @@
 import { H5LogError } from '../../base/errors.ts';
-import type { BlockingStorage, ByteStorage } from '../storage.ts';
+import {
+  type BlockingStorage,
+  type ByteStorage,
+  readsScattered,
+  type ScatteredReads,
+  scatteredReadsOf,
+} from '../storage.ts';
 import { identityOf, nodeStorage } from './file.ts';
 
 /** A storage with a blocking half. */
@@ -32,17 +38,18 @@ export function readableAfterClose(open: Blocking, path: string): Blocking {
       await storage.close();
     }
   };
-  const useSync = <T>(work: (storage: BlockingStorage) => T): T => {
-    if (!closed) return work(open.blocking);
-    const { blocking } = reopen();
+  const useSync = <T>(work: (storage: Blocking) => T): T => {
+    if (!closed) return work(open);
+    const storage = reopen();
     try {
-      return work(blocking);
+      return work(storage);
     } finally {
-      blocking.close();
+      storage.blocking.close();
     }
   };
+  const scattered = (storage: Blocking): ScatteredReads => scatteredReadsOf(storage) as ScatteredReads;
 
-  return {
+  const readable: Blocking = {
     ...open,
     size: () => use((storage) => storage.size()),
     read: (into, offset) => use((storage) => storage.read(into, offset)),
@@ -52,12 +59,17 @@ export function readableAfterClose(open: Blocking, path: string): Blocking {
     },
     blocking: {
       ...open.blocking,
-      size: () => useSync((storage) => storage.size()),
-      read: (into, offset) => useSync((storage) => storage.read(into, offset)),
+      size: () => useSync(({ blocking }) => blocking.size()),
+      read: (into, offset) => useSync(({ blocking }) => blocking.read(into, offset)),
       close: () => {
         close();
         open.blocking.close();
       },
     },
   };
+  readsScattered(readable, {
+    read: (parts, offset) => use((storage) => scattered(storage).read(parts, offset)),
+    readSync: (parts, offset) => useSync((storage) => scattered(storage).readSync(parts, offset)),
+  });
+  return readable;
 }

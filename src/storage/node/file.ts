@@ -7,6 +7,7 @@ import {
   checkPosition,
   closedError,
   readOnlyError,
+  readsScattered,
   storageFailure,
 } from '../storage.ts';
 import { errno, pathOf } from './path.ts';
@@ -16,6 +17,7 @@ export type NodeMode = 'r' | 'r+' | 'w+' | 'wx+';
 
 const fstat = promisify(fs.fstat);
 const read = promisify(fs.read);
+const readv = promisify(fs.readv);
 const writev = promisify(fs.writev);
 const ftruncate = promisify(fs.ftruncate);
 // fdatasync and not fsync: it makes data and size durable and leaves out the timestamps. (On macOS libuv uses F_FULLFSYNC.)
@@ -47,13 +49,20 @@ export function nodeStorage(
     close: () => file.close(),
     blocking,
   };
-  if (mode === 'r') return reading;
+  const storage = mode === 'r' ? reading : { ...reading, ...writing(file) };
+  readsScattered(storage, {
+    read: (parts, offset) => file.run('read', offset, () => fillParts(file, parts, offset)),
+    readSync: (parts, offset) => file.runSync('read', offset, () => fillPartsSync(file, parts, offset)),
+  });
+  return storage;
+}
+
+function writing(file: Descriptor): Required<Pick<ByteStorage, 'write' | 'truncate' | 'sync'>> {
   return {
-    ...reading,
     write: (parts, offset) => file.run('write', offset, () => put(file, parts, offset)),
     truncate: (size) =>
       file.run('truncate', undefined, async () => {
-        checkPosition(name, size);
+        checkPosition(file.name, size);
         await ftruncate(file.fd, size);
       }),
     sync: () => file.run('sync', undefined, () => fdatasync(file.fd)),
@@ -144,8 +153,40 @@ function fillSync(file: Descriptor, into: Uint8Array, offset: number): number {
   return filled;
 }
 
+/** A large read is done by several threads side by side: most of its time goes into pages of memory that are used for the first time. */
+const LANES = 4;
+const LARGE_READ = 8 * 2 ** 20;
+
 async function fill(file: Descriptor, into: Uint8Array, offset: number): Promise<number> {
   checkPosition(file.name, offset);
+  if (into.byteLength < LARGE_READ) return fillPiece(file, into, offset);
+  const step = Math.ceil(into.byteLength / LANES);
+  return sideBySide(LANES, (i) => {
+    const piece = into.subarray(i * step, (i + 1) * step);
+    return { length: piece.byteLength, read: () => fillPiece(file, piece, offset + i * step) };
+  });
+}
+
+/**
+ * Runs reads of pieces that follow one another. The sum of what they got, up to the first that got too little; all have ended by
+ * then, so that the file may be closed.
+ */
+async function sideBySide(
+  lanes: number,
+  pieceOf: (i: number) => { readonly length: number; read(): Promise<number> },
+): Promise<number> {
+  const pieces = Array.from({ length: lanes }, (_, i) => pieceOf(i));
+  const results = await Promise.allSettled(pieces.map((piece) => piece.read()));
+  let filled = 0;
+  for (const [i, result] of results.entries()) {
+    if (result.status === 'rejected') throw result.reason;
+    filled += result.value;
+    if (result.value < (pieces[i]?.length ?? 0)) break;
+  }
+  return filled;
+}
+
+async function fillPiece(file: Descriptor, into: Uint8Array, offset: number): Promise<number> {
   let filled = 0;
   while (filled < into.byteLength) {
     const length = Math.min(into.byteLength - filled, MAX_BYTES);
@@ -154,6 +195,38 @@ async function fill(file: Descriptor, into: Uint8Array, offset: number): Promise
     filled += bytesRead;
   }
   return filled;
+}
+
+function fillPartsSync(file: Descriptor, parts: readonly Uint8Array[], offset: number): number {
+  checkPosition(file.name, offset);
+  const batches = new Batches(parts, offset);
+  while (batches.left > 0) {
+    const count = fs.readvSync(file.fd, batches.next(), batches.position);
+    if (count === 0) break;
+    batches.advance(count);
+  }
+  return batches.position - offset;
+}
+
+async function fillParts(file: Descriptor, parts: readonly Uint8Array[], offset: number): Promise<number> {
+  checkPosition(file.name, offset);
+  const step = Math.ceil(parts.length / LANES);
+  let at = offset;
+  return sideBySide(LANES, (i) => {
+    const some = parts.slice(i * step, (i + 1) * step);
+    const batches = new Batches(some, at);
+    const { left: length, position } = batches;
+    at += length;
+    const read = async (): Promise<number> => {
+      while (batches.left > 0) {
+        const { bytesRead } = await readv(file.fd, batches.next(), batches.position);
+        if (bytesRead === 0) break;
+        batches.advance(bytesRead);
+      }
+      return batches.position - position;
+    };
+    return { length, read };
+  });
 }
 
 function putSync(file: Descriptor, parts: readonly Uint8Array[], offset: number): void {

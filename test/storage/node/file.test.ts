@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { nodeStorage } from '../../../src/storage/node/file.ts';
 import { realFile } from '../../../src/storage/node/path.ts';
+import { scatteredReadsOf } from '../../../src/storage/storage.ts';
 import { storageConformance } from '../conformance.ts';
 import { canDropRights, errorOf, expectBytes, pattern, scratchDirectory, withoutRights } from '../scratch.ts';
 
@@ -29,6 +30,50 @@ storageConformance('a file opened wx+', (bytes) => {
   return storage;
 });
 storageConformance('a file opened r', (bytes) => nodeStorage(fileWith(bytes), 'r'), { readOnly: true });
+
+describe('reading a file into several buffers', () => {
+  const bytes = pattern(3_000_000);
+  const parts = (): Uint8Array[] => Array.from({ length: 2500 }, (_, i) => new Uint8Array(1000 + (i % 7)).fill(9));
+  const joined = (filled: readonly Uint8Array[]): Uint8Array => Buffer.concat(filled);
+
+  test('fills one after the other, also more than the system takes in one call', async () => {
+    const storage = nodeStorage(fileWith(bytes), 'r');
+    const reads = scatteredReadsOf(storage);
+    const [blocking, asynchronous] = [parts(), parts()];
+    const length = joined(blocking).length;
+    expect(reads?.readSync(blocking, 77)).toBe(length);
+    expect(await reads?.read(asynchronous, 77)).toBe(length);
+    expectBytes(joined(blocking), bytes.subarray(77, 77 + length));
+    expectBytes(joined(asynchronous), bytes.subarray(77, 77 + length));
+    await storage.close();
+    expect(await errorOf(() => reads?.readSync(blocking, 0))).toMatchObject({ code: 'CLOSED' });
+    expect(await errorOf(() => reads?.read(blocking, 0))).toMatchObject({ code: 'CLOSED' });
+  });
+
+  test('ends with the file', async () => {
+    const storage = nodeStorage(fileWith(bytes.subarray(0, 10_500)), 'r');
+    const reads = scatteredReadsOf(storage);
+    for (const read of ['readSync', 'read'] as const) {
+      const into = parts();
+      expect(await reads?.[read](into, 500)).toBe(10_000);
+      const all = joined(into);
+      expectBytes(all.subarray(0, 10_000), bytes.subarray(500, 10_500));
+      expect(all.subarray(10_000).every((byte) => byte === 9)).toBe(true);
+    }
+    await storage.close();
+  });
+});
+
+test('large reads, which several threads share, end with the file', async () => {
+  const bytes = pattern(20_000_000);
+  const storage = nodeStorage(fileWith(bytes), 'r');
+  const into = new Uint8Array(30_000_000);
+  expect(await storage.read(into, 0)).toBe(20_000_000);
+  expectBytes(into.subarray(0, 20_000_000), bytes);
+  expect(await storage.read(into.subarray(0, 12_000_000), 7_000_001)).toBe(12_000_000);
+  expectBytes(into.subarray(0, 12_000_000), bytes.subarray(7_000_001, 19_000_001));
+  await storage.close();
+});
 
 describe('opening a file', () => {
   test('that is missing gives NOT_FOUND', async () => {

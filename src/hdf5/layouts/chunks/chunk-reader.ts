@@ -3,8 +3,9 @@
 
 import { atOffset, formatError } from '../../../base/errors.ts';
 import { type Codecs, type FilterStep, PendingBytes, unfilter } from '../../../filter/pipeline.ts';
-import { type Boxes, boxSize, isContiguous } from '../../../space/box.ts';
-import { copyBox, fillWith } from '../../../space/copy.ts';
+import type { Room } from '../../../filter/shuffle.ts';
+import { type Boxes, boxSize, isContiguous, positionIn, totalSize } from '../../../space/box.ts';
+import { copyBox, fillWith, rowsOf } from '../../../space/copy.ts';
 import { ChunkWalk, gridOf } from '../../../space/grid.ts';
 import { sizeOf } from '../../../space/shape.ts';
 import { type Io, settle } from '../../../storage/io.ts';
@@ -18,6 +19,10 @@ import { type ChunkFinder, chunkFinder, WantedChunks } from './chunk-finder.ts';
 const BATCH = 16 * 2 ** 20;
 /** Chunks closer together than this are read in one request. */
 const REMOTE_GAP = 64 * 1024;
+/** Parts of boxes that one round handles: a grid of tiny chunks may have more than there is memory for. */
+const ROUND = 2 ** 20;
+/** Rows of at least so many bytes are read straight to their places: making room for them twice costs more than a view of each. */
+const LONG_ROW = 1024;
 /** A chunk of more bytes than this is refused if so few are stored that no filter can have made it of them. */
 const LARGE_CHUNK = 64 * 2 ** 20;
 const MOST_DEFLATED = 1100;
@@ -42,7 +47,7 @@ interface Parts {
   readonly length: number;
 }
 
-/** One call of `read`. Several may be under way, so nothing of it is kept in the reader. */
+/** One round of a read. Several may be under way, so nothing of it is kept in the reader. */
 interface Task {
   readonly boxes: Boxes;
   readonly out: Uint8Array;
@@ -53,6 +58,18 @@ interface Task {
   readonly plain: RowMajorReader;
   /** A buffer for chunks, which batches share. */
   batch: ArrayBuffer | null;
+  /** Buffers for chunks without their filters, if they are too many to stay in the cache. */
+  readonly room: Room | undefined;
+}
+
+/** Two buffers, in turn: a filter needs another one than that of its input. */
+function sharedRoom(): Room {
+  let [one, other] = [new Uint8Array(0), new Uint8Array(0)];
+  return (length) => {
+    [one, other] = [other, one];
+    if (one.length < length) one = new Uint8Array(length);
+    return one.subarray(0, length);
+  };
 }
 
 export class ChunkReader {
@@ -90,73 +107,125 @@ export class ChunkReader {
     this.#finder = chunkFinder(file, layout.index, grid, shape);
   }
 
-  /** Reads boxes one after the other into `out`. Chunks are visited in the order of their numbers, each once. */
-  *read(boxes: Boxes, out: Uint8Array): Io<void> {
-    const { numbers, owners } = this.#touched(boxes);
-    const { wanted, ...parts } = partsOf(numbers, owners);
-    const chunks = new WantedChunks(wanted, this.#grid);
-    if (this.#finder) yield* this.#finder.find(chunks);
-    const task: Task = {
-      boxes,
-      out,
-      chunks,
-      parts: existing(parts, chunks),
-      places: this.#places(boxes, out, parts, chunks),
-      plain: new RowMajorReader('chunk'),
-      batch: null,
-    };
-    for (let i = 0; i < task.parts.length; )
-      i = this.#isReadAlone(task, i) ? yield* this.#readAlone(task, i) : yield* this.#readBatch(task, i);
-  }
-
-  /** The numbers of chunks that boxes touch, with the number of the box, in the order of the chunks. */
-  #touched({ starts, counts, rank, length }: Boxes): { numbers: Float64Array; owners: Uint32Array } {
-    const walk = new ChunkWalk(this.#data.shape, this.#chunkShape);
-    let numbers = new Float64Array(Math.max(16, length));
-    let owners = new Uint32Array(numbers.length);
-    let found = 0;
-    let sorted = true;
-    for (let box = 0; box < length; box++) {
-      for (let left = walk.begin(starts, counts, box * rank); left > 0; left--, walk.next()) {
-        if (found === numbers.length) {
-          numbers = grown(numbers, Float64Array);
-          owners = grown(owners, Uint32Array);
-        }
-        if (found > 0 && walk.number < (numbers[found - 1] as number)) sorted = false;
-        numbers[found] = walk.number;
-        owners[found++] = box;
-      }
-    }
-    numbers = numbers.subarray(0, found);
-    owners = owners.subarray(0, found);
-    if (!sorted) sortParts(numbers, owners, sizeOf(this.#grid), length);
-    return { numbers, owners };
-  }
-
-  /** Where each box begins in the result. Boxes in which chunks are missing are filled. */
-  #places({ counts, rank, length }: Boxes, out: Uint8Array, parts: Parts, { addresses }: WantedChunks): Float64Array {
+  /**
+   * Reads boxes one after the other into `out`, which may be known to hold zeros. Chunks are visited in the order of their numbers, each
+   * once in a round.
+   */
+  *read(boxes: Boxes, out: Uint8Array, isZero = false): Io<void> {
     const { size, fill } = this.#data;
-    const incomplete = new Uint8Array(length);
-    for (let i = 0; i < parts.length; i++)
-      if (addresses[parts.chunks[i] as number] === UNDEFINED) incomplete[parts.boxes[i] as number] = 1;
-    const places = new Float64Array(length);
-    for (let i = 0, at = 0; i < length; i++) {
-      places[i] = at;
-      const bytes = boxSize(counts, i * rank, rank, size);
-      if (incomplete[i] && bytes > 0) fillWith(out, at, bytes / size, size, fill);
-      at += bytes;
+    const places = placesOf(boxes, size);
+    const touched = new TouchedChunks(boxes, new ChunkWalk(this.#data.shape, this.#chunkShape), sizeOf(this.#grid));
+    for (let first = true; touched.next(); first = false) {
+      const { wanted, ...parts } = partsOf(touched.numbers, touched.owners);
+      const chunks = new WantedChunks(wanted, this.#grid);
+      if (this.#finder) yield* this.#finder.find(chunks);
+      if (first && (fill || !isZero)) {
+        // A later round must not fill what this one reads.
+        if (touched.isLast) this.#fillIncomplete(boxes, places, out, parts, chunks);
+        else fillWith(out, 0, totalSize(boxes), size, fill);
+      }
+      const plain = new RowMajorReader('chunk');
+      const found = existing(parts, chunks);
+      const room = this.#cache.holds(found.length * this.#whole) ? undefined : sharedRoom();
+      const task = yield* this.#readRows({ boxes, out, chunks, parts: found, places, plain, batch: null, room });
+      for (let i = 0; i < task.parts.length; )
+        i = this.#isReadAlone(task, i) ? yield* this.#readAlone(task, i) : yield* this.#readBatch(task, i);
     }
-    return places;
+  }
+
+  /** Fills boxes in which chunks are missing. */
+  #fillIncomplete(
+    boxes: Boxes,
+    places: Float64Array,
+    out: Uint8Array,
+    parts: Parts,
+    { addresses }: WantedChunks,
+  ): void {
+    const { size, fill } = this.#data;
+    const filled = new Uint8Array(boxes.length);
+    for (let i = 0; i < parts.length; i++) {
+      const box = parts.boxes[i] as number;
+      if (addresses[parts.chunks[i] as number] !== UNDEFINED || filled[box]) continue;
+      filled[box] = 1;
+      fillWith(out, places[box] as number, boxSize(boxes.counts, box * boxes.rank, boxes.rank), size, fill);
+    }
+  }
+
+  /** Reads those parts that are runs of bytes in the file and long rows in their boxes, straight into place. Leaves the other ones. */
+  *#readRows(task: Task): Io<Task> {
+    if (this.#whole <= CACHED || !(yield* this.#file.scatters())) return task;
+    const { chunks, parts, boxes, places, out } = task;
+    const { rank } = boxes;
+    const { size } = this.#data;
+    const others: number[] = [];
+    let reads: { readonly into: Uint8Array[]; readonly address: number; end: number }[] = [];
+    let bytes = 0;
+    for (let i = 0; i < parts.length; i++) {
+      const chunk = parts.chunks[i] as number;
+      const box = parts.boxes[i] as number;
+      if (!this.#isOnlyPart(task, i) || !this.#isLongRows(boxes.counts, box * rank)) {
+        others.push(i);
+        continue;
+      }
+      this.#mustBeWhole(chunks, chunk);
+      const begin = (chunks.addresses[chunk] as number) + positionIn(this.#chunkShape, this.#inChunk) * size;
+      const length = size * sizeOf(this.#count);
+      this.#file.mustHold(begin, length, 'chunk');
+      let read = reads[reads.length - 1];
+      if (read?.end !== begin) {
+        read = { into: [], address: begin, end: begin };
+        reads.push(read);
+      }
+      const shape = boxes.counts.subarray(box * rank, (box + 1) * rank);
+      rowsOf(out, places[box] as number, shape, this.#inBox, this.#count, size, read.into);
+      read.end += length;
+      bytes += length;
+      if (bytes < BATCH) continue;
+      yield* this.#file.readMany(reads, 'chunk');
+      reads = [];
+      bytes = 0;
+    }
+    yield* this.#file.readMany(reads, 'chunk');
+    if (others.length === parts.length) return task;
+    const some = Uint32Array.from(others);
+    const rest: Parts = {
+      chunks: some.map((i) => parts.chunks[i] as number),
+      boxes: some.map((i) => parts.boxes[i] as number),
+      length: some.length,
+    };
+    return { ...task, parts: rest };
+  }
+
+  /** Whether part `i` is the only one of its chunk, which lies in the file as it is. Leaves it in the scratch. */
+  #isOnlyPart({ chunks, parts, boxes }: Task, i: number): boolean {
+    const chunk = parts.chunks[i] as number;
+    if (parts.chunks[i + 1] === chunk && i + 1 < parts.length) return false;
+    if (parts.chunks[i - 1] === chunk && i > 0) return false;
+    if (!this.#isPlain(chunks, chunk)) return false;
+    this.#cut(chunks, chunk, boxes, (parts.boxes[i] as number) * boxes.rank);
+    return true;
+  }
+
+  /** Whether the part in the scratch is a run of bytes in its chunk, and rows of some length in its box. */
+  #isLongRows(counts: Float64Array, k: number): boolean {
+    if (!isContiguous(this.#chunkShape, this.#count)) return false;
+    if (this.#data.size * sizeOf(this.#count) <= CACHED) return false;
+    // The last dimensions that the part fills, and the one before them, are a row.
+    let row = this.#data.size;
+    for (let d = this.#count.length - 1; d >= 0; d--) {
+      row *= this.#count[d] as number;
+      if (this.#count[d] !== counts[k + d]) break;
+    }
+    return row >= LONG_ROW;
   }
 
   /** Whether part `i` is the only one of its chunk and better read by itself. Leaves it in the scratch. */
-  #isReadAlone({ chunks, parts, boxes }: Task, i: number): boolean {
-    const chunk = parts.chunks[i] as number;
-    if (parts.chunks[i + 1] === chunk && i + 1 < parts.length) return false;
-    if (!this.#isPlain(chunks, chunk)) return false;
-    const k = (parts.boxes[i] as number) * boxes.rank;
-    this.#cut(chunks, chunk, boxes, k);
-    return this.#isBestAlone(boxes.counts.subarray(k, k + boxes.rank));
+  #isReadAlone(task: Task, i: number): boolean {
+    if (!this.#isOnlyPart(task, i)) return false;
+    // A little of a chunk, or a large chunk, which would be in memory twice.
+    const bytes = this.#data.size * sizeOf(this.#count);
+    const times = isContiguous(this.#chunkShape, this.#count) ? 2 : 4;
+    return bytes * times < this.#whole || this.#whole > BATCH / 4;
   }
 
   /** Reads the part in the scratch. Gives the number of the next one. */
@@ -192,15 +261,16 @@ export class ChunkReader {
     task.batch ??= new ArrayBuffer(end < parts.length ? Math.min(bytes, this.#file.end) : 0);
     const ready = yield* this.#load(chunks, wanted, task.batch);
     const shape = counts.slice(0, rank);
-    for (let at = i, k = 0; at < end; at++) {
-      const chunk = parts.chunks[at] as number;
-      while (wanted[k] !== chunk) k++;
-      const box = parts.boxes[at] as number;
-      this.#cut(chunks, chunk, boxes, box * rank);
-      for (let d = 0; d < rank; d++) shape[d] = counts[box * rank + d] as number;
-      const data = ready[k] as Uint8Array;
-      const place = places[box] as number;
-      copyBox(data, 0, this.#chunkShape, this.#inChunk, out, place, shape, this.#inBox, this.#count, this.#data.size);
+    for (let at = i, k = 0; at < end; k++) {
+      const chunk = wanted[k] as number;
+      const data = yield* this.#unfiltered(task, chunk, ready[k] as Uint8Array);
+      for (; at < end && parts.chunks[at] === chunk; at++) {
+        const box = parts.boxes[at] as number;
+        this.#cut(chunks, chunk, boxes, box * rank);
+        for (let d = 0; d < rank; d++) shape[d] = counts[box * rank + d] as number;
+        const place = places[box] as number;
+        copyBox(data, 0, this.#chunkShape, this.#inChunk, out, place, shape, this.#inBox, this.#count, this.#data.size);
+      }
     }
     return end;
   }
@@ -231,14 +301,6 @@ export class ChunkReader {
     return ((masks[chunk] as number) & all) === all;
   }
 
-  /** Whether the part in the scratch is read by itself: a run of bytes, or a little of a large chunk. */
-  #isBestAlone(box: Float64Array): boolean {
-    const bytes = this.#data.size * sizeOf(this.#count);
-    if (isContiguous(this.#chunkShape, this.#count) && isContiguous(box, this.#count))
-      return bytes > CACHED || bytes * 2 < this.#whole;
-    return bytes * 4 < this.#whole || this.#whole > BATCH / 4;
-  }
-
   #mustBeWhole({ sizes, addresses }: WantedChunks, chunk: number): void {
     const stored = sizes[chunk] as number;
     if (stored >= this.#whole) return;
@@ -246,33 +308,12 @@ export class ChunkReader {
     throw formatError(`a chunk of ${stored} bytes where ${this.#whole} were expected`, offset);
   }
 
-  /** Whole chunks without filters. Those that are as they lie in the file are in `batch`, and valid until it is used again. */
+  /** Chunks as they are in the cache, without filters, or else as they are stored: in `batch`, and valid until it is used again. */
   *#load(index: WantedChunks, wanted: readonly number[], batch: ArrayBuffer): Io<Uint8Array[]> {
-    const ready: Uint8Array[] = new Array(wanted.length);
-    const missing: number[] = [];
-    wanted.forEach((chunk, k) => {
-      const known = this.#cache.get(index.addresses[chunk] as number);
-      if (known) ready[k] = known;
-      else missing.push(k);
-    });
-    const stored = yield* this.#fetch(
-      index,
-      missing.map((k) => wanted[k] as number),
-      batch,
-    );
-    for (const [i, k] of missing.entries()) {
-      const chunk = wanted[k] as number;
-      const raw = stored[i] as Uint8Array;
-      if (this.#isPlain(index, chunk)) {
-        this.#mustBeWhole(index, chunk);
-        ready[k] = raw;
-        continue;
-      }
-      const data = yield* this.#unfiltered(index, chunk, raw);
-      ready[k] = data;
-      this.#cache.add(index.addresses[chunk] as number, data.buffer === batch ? data.slice() : data);
-    }
-    return ready;
+    const known = wanted.map((chunk) => this.#cache.get(index.addresses[chunk] as number));
+    const missing = wanted.filter((_, k) => !known[k]);
+    const stored = (yield* this.#fetch(index, missing, batch)).values();
+    return known.map((data) => data ?? (stored.next().value as Uint8Array));
   }
 
   /** The stored bytes of chunks, those that lie together in the file in one read. */
@@ -307,18 +348,89 @@ export class ChunkReader {
     return stored;
   }
 
-  *#unfiltered(index: WantedChunks, chunk: number, stored: Uint8Array): Io<Uint8Array> {
+  /** A chunk that was loaded, without its filters: valid until the next one. */
+  *#unfiltered(task: Task, chunk: number, bytes: Uint8Array): Io<Uint8Array> {
+    const { chunks, batch, room } = task;
+    const address = chunks.addresses[chunk] as number;
+    if (this.#cache.get(address) === bytes) return bytes;
+    if (this.#isPlain(chunks, chunk)) {
+      this.#mustBeWhole(chunks, chunk);
+      return bytes;
+    }
     const { filters, size, layout } = this.#data;
-    const offset = this.#file.base + (index.addresses[chunk] as number);
-    if (this.#whole > LARGE_CHUNK && this.#whole > stored.length * MOST_DEFLATED)
-      throw formatError(`a chunk of ${this.#whole} bytes, of which ${stored.length} are stored`, offset);
+    const offset = this.#file.base + address;
+    if (this.#whole > LARGE_CHUNK && this.#whole > bytes.length * MOST_DEFLATED)
+      throw formatError(`a chunk of ${this.#whole} bytes, of which ${bytes.length} are stored`, offset);
+    let data: Uint8Array;
     try {
       const whole = { size: this.#whole, elementSize: size, shape: layout.chunk };
-      const data = unfilter(stored, filters, index.masks[chunk] as number, whole, this.#codecs);
-      return data instanceof PendingBytes ? yield* settle(data) : data;
+      const result = unfilter(bytes, filters, chunks.masks[chunk] as number, whole, this.#codecs, room);
+      data = result instanceof PendingBytes ? yield* settle(result) : result;
     } catch (error) {
       throw atOffset(error, offset);
     }
+    if (!room) this.#cache.add(address, data.buffer === batch ? data.slice() : data);
+    return data;
+  }
+}
+
+/** Where each box begins in the result. */
+function placesOf({ counts, rank, length }: Boxes, size: number): Float64Array {
+  const places = new Float64Array(length);
+  for (let i = 0, at = 0; i < length; i++) {
+    places[i] = at;
+    at += boxSize(counts, i * rank, rank, size);
+  }
+  return places;
+}
+
+/** The chunks that boxes touch, in rounds of at most {@link ROUND}. */
+class TouchedChunks {
+  /** The numbers of the chunks, ascending, and for each the number of the box. */
+  numbers = new Float64Array(0);
+  owners = new Uint32Array(0);
+  isLast = false;
+  readonly #boxes: Boxes;
+  readonly #walk: ChunkWalk;
+  /** How many chunks the dataset has. */
+  readonly #chunks: number;
+  #box = 0;
+  /** Chunks of this box that are still to come. */
+  #left: number;
+
+  constructor(boxes: Boxes, walk: ChunkWalk, chunks: number) {
+    this.#boxes = boxes;
+    this.#walk = walk;
+    this.#chunks = chunks;
+    this.#left = boxes.length > 0 ? walk.begin(boxes.starts, boxes.counts, 0) : 0;
+  }
+
+  /** Goes to the next round; false if there is none. */
+  next(): boolean {
+    if (this.isLast) return false;
+    const { starts, counts, rank, length } = this.#boxes;
+    const walk = this.#walk;
+    let numbers = new Float64Array(Math.max(16, Math.min(length, ROUND)));
+    let owners = new Uint32Array(numbers.length);
+    let found = 0;
+    let sorted = true;
+    while (this.#box < length && found < ROUND) {
+      for (; this.#left > 0 && found < ROUND; this.#left--, walk.next()) {
+        if (found === numbers.length) {
+          numbers = grown(numbers, Float64Array);
+          owners = grown(owners, Uint32Array);
+        }
+        if (found > 0 && walk.number < (numbers[found - 1] as number)) sorted = false;
+        numbers[found] = walk.number;
+        owners[found++] = this.#box;
+      }
+      if (this.#left === 0 && ++this.#box < length) this.#left = walk.begin(starts, counts, this.#box * rank);
+    }
+    this.isLast = this.#box >= length;
+    this.numbers = numbers.subarray(0, found);
+    this.owners = owners.subarray(0, found);
+    if (!sorted) sortParts(this.numbers, this.owners, this.#chunks, length);
+    return true;
   }
 }
 
