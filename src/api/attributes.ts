@@ -86,12 +86,17 @@ export class ObjectAttributes implements Attributes {
   set(name: string, value: AttributeValue, options: { dtype?: DType; shape?: readonly number[] } = {}): void {
     const { session, path } = this.#owner;
     session.writable();
-    session.sameCall('attributes.set', () => ({ path, name, value, ...options }));
-    checkNames('attributes.set', options, { dtype: true, shape: true });
-    this.put(name, value, options);
+    session.change(
+      'attributes.set',
+      () => ({ path, name, value, ...options }),
+      () => {
+        checkNames('attributes.set', options, { dtype: true, shape: true });
+        this.put(name, value, options);
+      },
+    );
   }
 
-  /** Sets it on ranks that have agreed to do so. */
+  /** Sets it as a part of another call. */
   put(name: string, value: AttributeValue, options: { dtype?: DType; shape?: readonly number[] } = {}): void {
     const { session, path } = this.#owner;
     const dtype = options.dtype === undefined ? typeOf(name, value) : checkType(options.dtype);
@@ -107,13 +112,18 @@ export class ObjectAttributes implements Attributes {
   delete(name: string): void {
     const { session, path } = this.#owner;
     session.writable();
-    session.sameCall('attributes.delete', () => ({ path, name }));
-    if (!this.has(name))
-      throw new H5LogError('NOT_FOUND', `${path} has no attribute ${name}`, {
-        file: session.storage.name,
-        object: path,
-      });
-    deleteAttribute(session.structure, this.#owner.node, this.#stored(name));
+    session.change(
+      'attributes.delete',
+      () => ({ path, name }),
+      () => {
+        if (!this.has(name))
+          throw new H5LogError('NOT_FOUND', `${path} has no attribute ${name}`, {
+            file: session.storage.name,
+            object: path,
+          });
+        deleteAttribute(session.structure, this.#owner.node, this.#stored(name));
+      },
+    );
   }
 
   /** @internal For printing. */

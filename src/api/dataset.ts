@@ -274,20 +274,22 @@ export class Dataset<D extends DType = DType> {
   resize(shape: readonly number[]): void {
     const session = this.#session;
     session.writable();
-    session.sameCall('resize', () => ({ path: this.path, shape }));
-    const dataset = this.#writable();
-    const sizes = checkShape(shape);
-    checkMaxShape(dataset.maxShape, sizes);
-    if (dataset instanceof WritableDataset) {
-      dataset.resize(sizes);
-      return;
-    }
-    const leads = session.comm.rank === 0;
-    const resize = session.collective(() => {
-      if (leads) session.catchUp();
-      return session.now(planResize(dataset, sizes, leads));
-    });
-    resize();
+    session.change(
+      'resize',
+      () => ({ path: this.path, shape }),
+      () => {
+        const dataset = this.#writable();
+        const sizes = checkShape(shape);
+        checkMaxShape(dataset.maxShape, sizes);
+        if (dataset instanceof WritableDataset) {
+          dataset.resize(sizes);
+          return;
+        }
+        const leads = session.comm.rank === 0;
+        if (leads) session.catchUp();
+        session.now(planResize(dataset, sizes, leads))();
+      },
+    );
   }
 
   /** Posts. With copy: false keep the buffer untouched until a flush that covers it has resolved. */

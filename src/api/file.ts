@@ -198,7 +198,6 @@ export class File extends Group {
 
   refreshSync(): boolean {
     if (this.mode === 'r+') return false;
-    this.#session.sameCall('refresh', () => ({}));
     return driveSync(this.#session.storage, this.#session.refresh());
   }
 
@@ -208,7 +207,7 @@ export class File extends Group {
     const { signal, interval = 100 } = options;
     let seen = this.sequence;
     // On several ranks it ends for all of them when one has had enough: the others would wait for it.
-    while (!this.#session.onAnyRank(this.closed || signal?.aborted === true)) {
+    while (!this.#session.stopsOnAnyRank(this.closed || signal?.aborted === true)) {
       if (await this.refresh()) {
         for (const commit of this.commits()) if (commit.sequence > seen) yield commit;
         seen = this.sequence;
@@ -227,10 +226,13 @@ export class File extends Group {
 
   /** The same, done when it returns. Takes over flushes that are still being written. */
   flushSync(): Commit {
+    return this.#commitNow('flush');
+  }
+
+  #commitNow(kind: 'flush' | 'close'): Commit {
     this.#session.writable();
-    this.#session.sameCall('flush', () => ({}));
     this.#jobs.finishSync();
-    const job = this.#session.commit();
+    const job = this.#session.commit(kind);
     return job ? this.#jobs.runSync(job) : this.#session.last;
   }
 
@@ -281,11 +283,10 @@ export class File extends Group {
 
   closeSync(): void {
     if (this.#released) return;
-    this.#session.sameCall('close', () => ({}));
     if (this.mode === 'r+' && !this.#session.closed) {
-      this.#finishScales();
-      this.flushSync();
-    }
+      this.#session.onOneRank('close', () => this.#finishScales());
+      this.#commitNow('close');
+    } else this.#session.agree('close');
     // When one rank's call returns the file has its size and the lock is gone, whichever rank had it.
     this.#session.collective(() => this.#end());
     this.#session.leave();

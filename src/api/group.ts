@@ -219,15 +219,19 @@ export class Group {
 
   /** Makes a group; groups on the way to it are made as well. */
   createGroup(path: string): Group {
-    this.#collective('createGroup', path);
-    const { parent, name } = this.#place(path);
-    const node = this.#session.structure.createGroup(parent, name);
-    return new Group(this.#session, this.file, this.#absolute(path), node);
+    return this.#change('createGroup', path, {}, () => {
+      const { parent, name } = this.#place(path);
+      const node = this.#session.structure.createGroup(parent, name);
+      return new Group(this.#session, this.file, this.#absolute(path), node);
+    });
   }
 
   /** Makes a dataset; groups on the way to it are made as well. */
   createDataset<const D extends DType>(path: string, options: DatasetOptions<D>): Dataset<D> {
-    this.#collective('createDataset', path, { ...options });
+    return this.#change('createDataset', path, options, () => this.#createDataset(path, options));
+  }
+
+  #createDataset<const D extends DType>(path: string, options: DatasetOptions<D>): Dataset<D> {
     const definition = defineDataset(this.#absolute(checkedPath(path)), options, this.#session.log !== null);
     const { attributes } = options;
     const { parent, name } = this.#place(path);
@@ -267,31 +271,36 @@ export class Group {
 
   /** Makes a committed datatype; groups on the way to it are made as well. */
   createDatatype(path: string, dtype: DType): void {
-    this.#collective('createDatatype', path, { dtype });
-    checkType(dtype);
-    const { parent, name } = this.#place(path);
-    this.#session.structure.createDatatype(parent, name, dtype);
+    this.#change('createDatatype', path, { dtype }, () => {
+      checkType(dtype);
+      const { parent, name } = this.#place(path);
+      this.#session.structure.createDatatype(parent, name, dtype);
+    });
   }
 
   createSoftLink(path: string, target: string): void {
-    this.#collective('createSoftLink', path, { target });
-    if (typeof target !== 'string' || target === '') throw new H5LogError('OPTION', 'a soft link needs a target path');
-    this.#link(path, { kind: 'soft', path: this.#session.storedPath(target) }, null);
+    this.#change('createSoftLink', path, { target }, () => {
+      if (typeof target !== 'string' || target === '')
+        throw new H5LogError('OPTION', 'a soft link needs a target path');
+      this.#link(path, { kind: 'soft', path: this.#session.storedPath(target) }, null);
+    });
   }
 
   createHardLink(path: string, target: string): void {
-    this.#collective('createHardLink', path, { target });
-    const node = this.#own(this.#session.find(this.#node, checkedPath(target)));
-    if (!node) throw this.#error('NOT_FOUND', `there is no ${this.#absolute(target)} to link to`, target);
-    this.#link(path, { kind: 'hard', address: node.address }, node);
+    this.#change('createHardLink', path, { target }, () => {
+      const node = this.#own(this.#session.find(this.#node, checkedPath(target)));
+      if (!node) throw this.#error('NOT_FOUND', `there is no ${this.#absolute(target)} to link to`, target);
+      this.#link(path, { kind: 'hard', address: node.address }, node);
+    });
   }
 
   createExternalLink(path: string, file: string, target: string): void {
-    this.#collective('createExternalLink', path, { file, target });
-    if (typeof file !== 'string' || file === '' || typeof target !== 'string' || target === '') {
-      throw new H5LogError('OPTION', 'an external link needs a file and a path in it');
-    }
-    this.#link(path, { kind: 'external', file, path: target }, null);
+    this.#change('createExternalLink', path, { file, target }, () => {
+      if (typeof file !== 'string' || file === '' || typeof target !== 'string' || target === '') {
+        throw new H5LogError('OPTION', 'an external link needs a file and a path in it');
+      }
+      this.#link(path, { kind: 'external', file, path: target }, null);
+    });
   }
 
   #link(path: string, target: LinkTarget, node: ObjectNode | null): void {
@@ -301,30 +310,32 @@ export class Group {
 
   /** Gives what is at `from` the name `to`; data stays where it is. */
   move(from: string, to: string): void {
-    this.#collective('move', from, { to });
-    const { structure } = this.#session;
-    const source = this.#existing(from);
-    const inside = this.#absolute(to).startsWith(`${this.#absolute(from)}/`);
-    if (inside)
-      throw new H5LogError('OPTION', `${this.#absolute(from)} cannot be moved into itself`, {
-        object: this.#absolute(from),
-      });
-    const { parent, name } = this.#place(to);
-    structure.moveLink(source.parent, source.name, parent, name);
+    this.#change('move', from, { to }, () => {
+      const { structure } = this.#session;
+      const source = this.#existing(from);
+      const inside = this.#absolute(to).startsWith(`${this.#absolute(from)}/`);
+      if (inside)
+        throw new H5LogError('OPTION', `${this.#absolute(from)} cannot be moved into itself`, {
+          object: this.#absolute(from),
+        });
+      const { parent, name } = this.#place(to);
+      structure.moveLink(source.parent, source.name, parent, name);
+    });
   }
 
   /** Removes a name; an object goes when its last name does. */
   delete(path: string): void {
-    this.#collective('delete', path);
-    const { parent, name } = this.#existing(path);
-    this.#session.structure.removeLink(parent, name);
-    this.#session.dropped();
+    this.#change('delete', path, {}, () => {
+      const { parent, name } = this.#existing(path);
+      this.#session.structure.removeLink(parent, name);
+      this.#session.dropped();
+    });
   }
 
-  /** Of several ranks all make the same call. */
-  #collective(call: string, path: string, details: Readonly<Record<string, unknown>> = {}): void {
+  /** Changes the structure; of several ranks all make the same call. */
+  #change<T>(call: string, path: string, details: object, work: () => T): T {
     this.#session.writable();
-    this.#session.sameCall(call, () => ({ path: this.#absolute(checkedPath(path)), ...details }));
+    return this.#session.change(call, () => ({ path: this.#absolute(checkedPath(path)), ...details }), work);
   }
 
   #existing(path: string): { parent: ObjectNode; name: string } {

@@ -13,7 +13,7 @@ export function sameCall(comm: Communicator, call: string, details: () => Readon
     digest = digestOf(call, given);
     describe = () => describeCall(call, given);
   } catch (error) {
-    const bad = { arguments: `that cannot be used (${(error as Error).message})` };
+    const bad = unusable(error);
     digest = digestOf('', bad);
     describe = () => bad;
   }
@@ -32,7 +32,13 @@ export function sameCall(comm: Communicator, call: string, details: () => Readon
   throw new H5LogError('MISMATCH', `the ranks do not make the same call: ${difference(first, other, rank)}`, { rank });
 }
 
-function difference(first: CallDescription, other: CallDescription, rank: number): string {
+/** Stands for the arguments of a call that cannot even be looked at. */
+export function unusable(error: unknown): { readonly arguments: string } {
+  return { arguments: `that cannot be used (${(error as Error).message})` };
+}
+
+/** Says how a call of rank 0 and the call of another rank differ. */
+export function difference(first: CallDescription, other: CallDescription, rank: number): string {
   if (first.call !== other.call) return `rank 0 ${whatCalls(first)}, rank ${rank} ${whatCalls(other)}`;
   const names = [...new Set([...Object.keys(first), ...Object.keys(other)])].filter(
     (name) => first[name] !== other[name],
@@ -43,8 +49,12 @@ function difference(first: CallDescription, other: CallDescription, rank: number
   return `${first.call ?? 'the call'}: ${parts.join('; ')}`;
 }
 
-const whatCalls = ({ call, arguments: bad, path }: CallDescription): string =>
-  call ? `calls ${call}${path ? ` (${path})` : ''}` : `passes arguments ${bad ?? ''}`;
+/** What a rank does, in words. */
+export const whatCalls = (call: CallDescription): string =>
+  call.call ? `calls ${named(call)}` : `passes arguments ${call.arguments ?? ''}`;
+
+/** A call by its name and its path. */
+export const named = ({ call, path }: CallDescription): string => `${call}${path ? ` (${path})` : ''}`;
 
 /**
  * A 64-bit hash of a call and its arguments, as two 32-bit numbers. The order of an object's entries does not matter; entries that
@@ -140,7 +150,7 @@ function addEntries(entries: Readonly<Record<string, unknown>>): void {
 }
 
 /** The arguments of a collective call as text, by name. They must be the same on all ranks. */
-type CallDescription = Readonly<Record<string, string>>;
+export type CallDescription = Readonly<Record<string, string>>;
 
 /** Describes a call and its arguments in a form that can be compared between ranks. */
 export function describeCall(call: string, details: Readonly<Record<string, unknown>>): CallDescription {

@@ -1,3 +1,4 @@
+import type { CollectiveKind } from '../comm/calls.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import type { Codecs } from '../filter/pipeline.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
@@ -62,14 +63,18 @@ export interface FileSession {
   /** Runs code that should find everything in memory, or a storage that can block. */
   now<T>(io: Io<T>): T;
   writable(): void;
-  /** Whether something holds on any rank. */
-  onAnyRank(holds: boolean): boolean;
+  /** For readers that watch: whether any rank has had enough. */
+  stopsOnAnyRank(stops: boolean): boolean;
   /** Gives the communicators up that were made for this file. */
   leave(): void;
   /** Does something on every rank; when it fails on one, the same error is thrown on all. */
   collective<T>(work: () => T): T;
-  /** Throws MISMATCH on all ranks unless all of them make this call. */
-  sameCall(call: string, details: () => Readonly<Record<string, unknown>>): void;
+  /** Makes a change that all ranks make, each by itself. What they did is compared when the next collective begins. */
+  change<T>(call: string, details: () => Readonly<Record<string, unknown>>, work: () => T): T;
+  /** Changes what rank 0 alone writes, as a part of a collective that follows. An error is thrown there, on all ranks. */
+  onOneRank(call: string, work: () => void): void;
+  /** Begins a collective of this kind. Throws the same error on all ranks if they do not make the same one, or did not do the same before. */
+  agree(kind: CollectiveKind): void;
   catchUp(): void;
   dropped(): void;
   logDataset(node: ObjectNode, path: string): LogDataset | undefined;
@@ -80,8 +85,11 @@ export interface FileSession {
   /** What was posted and not flushed yet. */
   readonly pending: { readonly requests: number; readonly bytes: number };
 
-  /** The commit of everything that changed, planned and ready to be written; undefined if nothing changed. */
-  commit(): Job<Commit> | undefined;
+  /**
+   * The commit of everything that changed, planned and ready to be written; undefined if nothing changed. Collective: it begins like
+   * {@link agree}, with the kind of call that commits.
+   */
+  commit(kind?: CollectiveKind): Job<Commit> | undefined;
   commits(): Commit[];
   refresh(): Io<boolean>;
   /** Ends the work on the file; its storages are closed by the caller. */

@@ -37,12 +37,13 @@ export interface StoreOptions {
 export class OpenLog {
   readonly log: Log;
   /** Some stores have to be looked at, or looked at again, before anything is read. */
-  isBehind = false;
+  isBehind: boolean;
   readonly #isWriting: boolean;
 
-  constructor(log: Log, { writing }: StoreOptions) {
+  constructor(log: Log, { writing }: Pick<StoreOptions, 'writing'>, isBehind = false) {
     this.log = log;
     this.#isWriting = writing;
+    this.isBehind = isBehind;
   }
 
   /** A log in the file itself. */
@@ -57,6 +58,18 @@ export class OpenLog {
 
   /** For ranks that write data into a file which another has made. */
   *join(): Io<void> {}
+
+  /** The same log with the structure of its last commit. */
+  restored(structure: Structure, main: LogStore): OpenLog {
+    return new OpenLog(this.again(structure, main, [main]), { writing: this.#isWriting }, true);
+  }
+
+  protected again(structure: Structure, main: LogStore, stores: readonly LogStore[]): Log {
+    const { own, options, states } = this.log;
+    const log = new Log(structure, main, stores, own.index, options);
+    log.states = states;
+    return log;
+  }
 
   /** Looks at what others have committed. */
   *catchUp(): Io<void> {
@@ -191,12 +204,11 @@ export function* openSubfiled(
 
 /** A log in subfiles, which are opened as far as this rank needs them. */
 class SubfiledLog extends OpenLog {
-  override isBehind = true;
   readonly #options: SubfileOptions;
   readonly #token: Token | null;
 
   constructor(log: Log, options: SubfileOptions, token: Token | null) {
-    super(log, options);
+    super(log, options, true);
     this.#options = options;
     this.#token = token;
   }
@@ -206,6 +218,10 @@ class SubfiledLog extends OpenLog {
     const opening = this.#opening(own.index);
     if (own.comm.rank === 0) yield* openSubfile(own, opening, this.#options.power);
     else own.storage = yield* findSubfile(own.index, opening, true);
+  }
+
+  override restored(structure: Structure, main: LogStore): OpenLog {
+    return new SubfiledLog(this.again(structure, main, this.log.stores), this.#options, this.#token);
   }
 
   #opening(g: number): SubfileOpening {

@@ -17,6 +17,8 @@ export interface CommonOptions {
   storage?: 'node' | 'mpi-io';
   timeout?: number;
   commitOnSignal?: boolean;
+  /** Several ranks: compare every call that changes the structure, instead of all of them at the next flush. For debugging. */
+  checkCalls?: boolean;
   /** false: files that this one names (external data) are never opened. For files that nobody trusts. */
   external?: boolean;
   /** Filters of this file, by number. They win over those of `registerFilter`. */
@@ -49,6 +51,7 @@ const COMMON: Kinds<CommonOptions> = {
   storage: oneOf('node', 'mpi-io'),
   timeout: ['a number of milliseconds above 0', (value) => typeof value === 'number' && value > 0],
   commitOnSignal: FLAG,
+  checkCalls: FLAG,
   external: FLAG,
   codecs: ANY,
 };

@@ -1,13 +1,15 @@
 import { environment } from '#platform';
 import { H5LogError } from '../base/errors.ts';
-import { type Attempt, agreedError, agreeOn, onAllRanks } from '../comm/agreement.ts';
+import { agreedError, agreeOn, onAllRanks, withRank } from '../comm/agreement.ts';
+import { type Agreement, Calls, type CollectiveKind } from '../comm/calls.ts';
 import { type CollectiveFile, type Communicator, canOpenFiles, hasTimeout } from '../comm/communicator.ts';
+import { decodeError, encodeError } from '../comm/error.ts';
 import { findLauncher } from '../comm/launcher.ts';
 import { sameCall } from '../comm/same-call.ts';
 import { solo } from '../comm/solo.ts';
 import type { Log } from '../log/log.ts';
 import { groupingOf } from '../log/subfiles.ts';
-import type { Io } from '../storage/io.ts';
+import { attemptIo, type Io } from '../storage/io.ts';
 import type { Source } from '../storage/storage.ts';
 import type { CommonOptions } from './options.ts';
 
@@ -31,8 +33,16 @@ export interface Ranks {
   begin<T extends { giveUp(): void }>(call: string, source: unknown, settings: Settings, work: () => T): T;
   /** Throws for sources that only one rank can reach. */
   mustBeAlone(): void;
-  /** Throws MISMATCH on all of them if they do not make the same call. */
-  sameCall(call: string, details: () => Readonly<Record<string, unknown>>): void;
+  /** Makes a change that all of them make, each by itself; the next collective of the file compares what they did. */
+  change<T>(call: string, details: () => Readonly<Record<string, unknown>>, work: () => T): T;
+  /** Makes changes on one rank alone, which are not compared; if they fail, the next collective throws that on all. */
+  alone(call: string, work: () => void): void;
+  /** Begins a collective of the file: compares what all ranks did since the last one, and exchanges a message. */
+  agree(kind: CollectiveKind, message: Uint8Array): Agreement;
+  /** Whether the file has changed for any rank. Begins a refresh, like {@link agree}. */
+  isNewOnAny(io: Io<boolean>): Io<boolean>;
+  /** All ranks have returned to the last commit. */
+  forgetCalls(): void;
   /** Does something on every rank; when it fails on one, the same error is thrown on all. */
   collective<T>(work: () => T): T;
   collectiveIo<T>(io: Io<T>): Io<T>;
@@ -61,7 +71,24 @@ export class OneRank implements Ranks {
   }
 
   mustBeAlone(): void {}
-  sameCall(): void {}
+
+  change<T>(_call: string, _details: () => unknown, work: () => T): T {
+    return work();
+  }
+
+  alone(_call: string, work: () => void): void {
+    work();
+  }
+
+  agree(_kind: CollectiveKind, message: Uint8Array): Agreement {
+    return { messages: [message], error: null, hasSameCalls: true };
+  }
+
+  isNewOnAny(io: Io<boolean>): Io<boolean> {
+    return io;
+  }
+
+  forgetCalls(): void {}
 
   collective<T>(work: () => T): T {
     return work();
@@ -105,7 +132,7 @@ export function mustMeanOneRank(): void {
 }
 
 export function severalRanks(given: Communicator, options: CommonOptions): Ranks {
-  return new SeveralRanks(given, ownComm(given, options));
+  return new SeveralRanks(given, ownComm(given, options), options.checkCalls === true);
 }
 
 /** Bounded from here on: that all ranks come to open the file is waited for no longer than for what they do with it. */
@@ -132,10 +159,13 @@ function checkForSeveral({ onBufferFull, commitOnSignal }: CommonOptions): void 
 class SeveralRanks implements Ranks {
   readonly given: Communicator;
   readonly comm: Communicator;
+  readonly #checksCalls: boolean;
+  readonly #calls = new Calls();
 
-  constructor(given: Communicator, comm: Communicator) {
+  constructor(given: Communicator, comm: Communicator, checksCalls: boolean) {
     this.given = given;
     this.comm = comm;
+    this.#checksCalls = checksCalls;
   }
 
   get leads(): boolean {
@@ -149,7 +179,7 @@ class SeveralRanks implements Ranks {
     try {
       // Codecs are functions, which cannot be compared.
       const codecs = options?.codecs && Object.keys(options.codecs);
-      this.sameCall(call, () => ({ path: where, ...options, comm: undefined, codecs, ...effective() }));
+      sameCall(comm, call, () => ({ path: where, ...options, comm: undefined, codecs, ...effective() }));
     } catch (error) {
       comm.close();
       throw error;
@@ -174,8 +204,32 @@ class SeveralRanks implements Ranks {
     throw new H5LogError('UNSUPPORTED', 'several ranks can only write a file that they all reach by its path');
   }
 
-  sameCall(call: string, details: () => Readonly<Record<string, unknown>>): void {
-    sameCall(this.comm, call, details);
+  change<T>(call: string, details: () => Readonly<Record<string, unknown>>, work: () => T): T {
+    if (this.#checksCalls && !this.#calls.isAlone) sameCall(this.comm, call, details);
+    return this.#calls.run(call, details, work);
+  }
+
+  alone(call: string, work: () => void): void {
+    this.#calls.alone(call, work);
+  }
+
+  agree(kind: CollectiveKind, message: Uint8Array): Agreement {
+    if (this.#checksCalls) sameCall(this.comm, kind, () => ({}));
+    return this.#calls.agree(this.comm, kind, message);
+  }
+
+  *isNewOnAny(io: Io<boolean>): Io<boolean> {
+    const outcome = yield* attemptIo(io);
+    const message =
+      'error' in outcome ? encodeError(outcome.error, this.comm.rank) : Uint8Array.of(outcome.result ? 1 : 0);
+    const { messages, error } = this.agree('refresh', message);
+    if (error) throw error;
+    for (const [rank, bytes] of messages.entries()) if (bytes.length > 1) throw withRank(decodeError(bytes), rank);
+    return messages.some(([isNew]) => isNew === 1);
+  }
+
+  forgetCalls(): void {
+    this.#calls.clear();
   }
 
   collective<T>(work: () => T): T {
@@ -183,13 +237,7 @@ class SeveralRanks implements Ranks {
   }
 
   *collectiveIo<T>(io: Io<T>): Io<T> {
-    let outcome: Attempt<T>;
-    try {
-      outcome = { result: yield* io };
-    } catch (error) {
-      outcome = { error };
-    }
-    return agreeOn(this.comm, outcome);
+    return agreeOn(this.comm, yield* attemptIo(io));
   }
 
   onAny(holds: boolean): boolean {

@@ -1,5 +1,6 @@
 import { openBeside } from '#platform';
 import { atOffset, formatError, H5LogError, inObject } from '../base/errors.ts';
+import type { CollectiveKind } from '../comm/calls.ts';
 import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
 import type { Codecs } from '../filter/pipeline.ts';
 import { readSuperblock } from '../hdf5/format/superblock.ts';
@@ -22,6 +23,7 @@ import type { Commit, Found } from './file-session.ts';
 import { behind, findIn, LinkedFiles, type LinkedSession, reach, refuse, storedIn, storedPath } from './find.ts';
 import { mixedJob, ordinaryJob } from './ordinary-jobs.ts';
 import type { Ranks } from './ranks.ts';
+import { restore } from './restore.ts';
 import { commitsOf, createState, type FileState, newestState, openState, type SessionOptions } from './state.ts';
 
 /** Virtual datasets whose shapes depend on one another. */
@@ -146,23 +148,43 @@ export class Session implements LinkedSession {
     return this.#options.log.codecs;
   }
 
+  // ---------------------------------------------------------------- ranks
+
   get #ranks(): Ranks {
     return this.#options.ranks;
   }
 
-  // ---------------------------------------------------------------- ranks
+  change<T>(call: string, details: () => Readonly<Record<string, unknown>>, work: () => T): T {
+    return this.comm.size === 1 ? work() : this.#ranks.change(call, details, work);
+  }
 
-  /** Throws MISMATCH on all ranks unless all of them make this call. */
-  sameCall(call: string, details: () => Readonly<Record<string, unknown>>): void {
-    if (this.comm.size > 1) this.#ranks.sameCall(call, details);
+  onOneRank(call: string, work: () => void): void {
+    if (this.#ranks.leads) this.#ranks.alone(call, work);
+  }
+
+  agree(kind: CollectiveKind): void {
+    if (this.comm.size > 1) this.#agree(kind, new Uint8Array(0));
+  }
+
+  /** The messages of all ranks. If their calls differ, their structure is that of the last commit again. */
+  #agree(kind: CollectiveKind, message: Uint8Array): readonly Uint8Array[] {
+    const { messages, error, hasSameCalls } = this.#ranks.agree(kind, message);
+    if (!error) return messages;
+    if (hasSameCalls) throw error;
+    const known = { ...this.#state, last: this.last, next: this.#next };
+    const restored = this.now(restore(this.#options, known, error));
+    this.#use(restored.state);
+    this.generation++;
+    throw restored.error;
   }
 
   collective<T>(work: () => T): T {
     return this.#ranks.collective(work);
   }
 
-  onAnyRank(holds: boolean): boolean {
-    return this.#ranks.onAny(holds);
+  stopsOnAnyRank(stops: boolean): boolean {
+    if (this.comm.size === 1) return stops;
+    return this.#agree('watch', Uint8Array.of(stops ? 1 : 0)).some(([stopping]) => stopping === 1);
   }
 
   /** Reads what other ranks have committed, before something else is read. */
@@ -241,10 +263,7 @@ export class Session implements LinkedSession {
   /** A dataset may have been deleted: the next flush then rewrites the tables in which others refer to its entries. */
   dropped(): void {
     const { log } = this;
-    if (!log?.rewrite || log.hasSubfiles) return;
-    this.collective(() => {
-      if (log.main.committer) this.now(log.main.loadTables());
-    });
+    if (log?.rewrite && !log.hasSubfiles && log.main.committer) this.now(log.main.loadTables());
   }
 
   ordinary(node: ObjectNode, path: string): OrdinaryDataset {
@@ -324,13 +343,14 @@ export class Session implements LinkedSession {
   }
 
   /** The commit of everything that changed, ready to be written; undefined if nothing changed. */
-  commit(): Job<Commit> | undefined {
+  commit(kind: CollectiveKind = 'flush'): Job<Commit> | undefined {
     this.writable();
     const { log, comm } = this;
     if (!log) return this.#ordinaryJob();
     const taken = this.posts.isEmpty ? null : takePosts(this.posts);
     if (taken) return this.#mixedJob(log, taken);
-    const plan = planFlush(log, comm, this.#next, Date.now());
+    const agree = (message: Uint8Array) => this.#agree(kind, message);
+    const plan = planFlush(log, comm, this.#next, Date.now(), { agree, now: (io) => this.now(io) });
     if (plan) return this.#flushJob(log, plan, this.#next++);
     // The caller gets the last commit, whose bytes in subfiles are not counted yet if an earlier session made it.
     if (log.hasSubfiles) this.commits();
@@ -427,8 +447,7 @@ export class Session implements LinkedSession {
   /** For readers: moves to the newest state; false if there is none newer. */
   *refresh(): Io<boolean> {
     const others = this.#isLinked || this.comm.size > 1 ? false : yield* this.#refreshLinked();
-    const isNew = yield* this.#ranks.collectiveIo(this.#hasChanged());
-    if (!this.onAnyRank(isNew)) return others;
+    if (!(yield* this.#ranks.isNewOnAny(this.#hasChanged()))) return others;
     this.#use(yield* newestState(this.#options, this.#state));
     for (const [path, depth] of this.#loaded) yield* this.load(path, depth);
     if (!this.log) this.last = { sequence: this.last.sequence + 1, time: new Date(), bytes: 0, requests: 0 };

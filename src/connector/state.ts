@@ -337,7 +337,7 @@ function storeOptions({ ranks, power, log, subfiles, openSubfiles, target }: Ses
   return { ranks, power, log, subfiles, openSubfiles, writing: target !== null };
 }
 
-function mainStore(
+export function mainStore(
   { ranks }: SessionOptions,
   structure: Structure,
   committer: Committer | null,

@@ -12,6 +12,7 @@ import type { TableOptions } from './format/table.ts';
 import { Pointers } from './pointers.ts';
 import { type KnownBlocks, LogDataset } from './post/dataset.ts';
 import { type PostLimits, Posts } from './post/posts.ts';
+import { type DatasetStage, Stage } from './post/stage.ts';
 import type { LogData } from './read/boxes.ts';
 import { Tables } from './read/tables.ts';
 import { WriteOrder } from './read/write-order.ts';
@@ -46,6 +47,9 @@ export class Log extends Posts<LogDataset> {
   rewrite = false;
   /** Datasets resized since the last flush, on ranks other than the one that posts fill. */
   readonly resized = new Set<LogDataset>();
+  /** Several ranks, since the last commit: what resizes cut posts from, as it was, and the fill that they posted. */
+  readonly clipped: DatasetStage[] = [];
+  readonly fills: Stage[] = [];
   /** Datasets that rows were appended to since the last flush, which writes their new shape. */
   readonly grown = new Set<LogDataset>();
   readonly #datasets = new Map<ObjectNode, LogDataset>();
@@ -232,6 +236,33 @@ export class Log extends Posts<LogDataset> {
   writeShapes(): void {
     for (const dataset of this.grown) if (!dataset.deleted) resizeAnchor(this.structure, dataset.node, dataset.shape);
     this.grown.clear();
+  }
+
+  /** Begins a new stage; what was posted until now is pending as before. Returns the stage of it. */
+  setAside(): Stage {
+    const { current } = this;
+    if (current.isUntouched) return current;
+    this.returned.push(current);
+    this.current = new Stage();
+    return current;
+  }
+
+  /** Undoes what resizes since the last commit did to posts. */
+  undoResizes(): void {
+    for (const part of this.clipped.splice(0).reverse()) part.owner.set(part);
+    const fills = new Set(this.fills.splice(0));
+    this.returned = this.returned.filter((stage) => !fills.has(stage));
+  }
+
+  /** The resizes since the last commit are in the file. */
+  forgetResizes(): void {
+    for (const { arena } of this.clipped.splice(0)) {
+      this.exchange(arena.held, 0);
+      arena.release();
+    }
+    this.fills.length = 0;
+    for (const dataset of this.resized) dataset.validExtent = null;
+    this.resized.clear();
   }
 
   override reference(path: string): number {

@@ -27,8 +27,8 @@ interface PointingLog {
 /** What elements of logged datasets point to: contents in heaps, and objects. */
 export class Pointers {
   readonly #log: PointingLog;
-  /** Objects that posts refer to. A reference that waits for a commit is PENDING plus the place in this list. */
-  readonly #objects: ObjectNode[] = [];
+  /** Objects that posts refer to; null: there no longer. A reference that waits for a commit is PENDING plus the place in this list. */
+  readonly #objects: (ObjectNode | null)[] = [];
   readonly #places = new Map<ObjectNode, number>();
   /** Those of them that had no number when they were first referred to, until a flush gives them one. */
   readonly #unnumbered = new Set<ObjectNode>();
@@ -54,6 +54,23 @@ export class Pointers {
       this.#places.set(node, place);
     }
     return PENDING + place;
+  }
+
+  /** Refers to the same objects as the posts of another state of the file: those at the same paths. */
+  takeOver(other: Pointers): void {
+    if (other.#objects.length === 0) return;
+    const { structure } = this.#log;
+    const places = new Set(other.#objects.keys());
+    const paths = runInMemory(other.#log.structure.pathsOf(places, (node) => other.#places.get(node) ?? -1));
+    for (const place of places) {
+      const path = paths.get(place);
+      const node = path === undefined ? undefined : runInMemory(structure.lookup(structure.root, path));
+      // An object that is gone keeps its place: a null reference.
+      this.#objects.push(node ?? null);
+      if (!node) continue;
+      this.#places.set(node, place);
+      if (!node.attributes.has(NUMBER)) this.#unnumbered.add(node);
+    }
   }
 
   /** Objects that posts refer to and that have no number yet. */

@@ -45,6 +45,15 @@ interface PlannedRead {
 /** Code written once for blocking and asynchronous callers: a generator that yields operations and receives their results. */
 export type Io<T> = Generator<Operation, T, number>;
 
+/** Runs code that may fail; gives its result or its error. */
+export function* attemptIo<T>(io: Io<T>): Io<{ readonly result: T } | { readonly error: unknown }> {
+  try {
+    return { result: yield* io };
+  } catch (error) {
+    return { error };
+  }
+}
+
 /** A result that is on its way; `blocked` is the error of calls that cannot wait for it. */
 interface Pending<T> {
   readonly promise: Promise<T>;

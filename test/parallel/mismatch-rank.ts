@@ -112,7 +112,7 @@ const looks = (file: File): string =>
 
 /** All cases on one file, one after the other; then it is used and closed. */
 export function differentCalls(comm: Communicator, path: string, odd: number): { before: string; told: Told[] } {
-  const file = File.createSync(path, { comm });
+  const file = File.createSync(path, { comm, checkCalls: true });
   const t = file.createDataset('/t', { dtype: 'int32', shape: [6], maxShape: [null] });
   file.createDataset('/u', { dtype: 'int32', shape: [6], maxShape: [null] });
   file.attributes.set('kept', 1);

@@ -68,9 +68,13 @@ export class Appender {
     yield* this.#grow(this.committedEnd);
   }
 
-  /** Grows the file to hold what other ranks will write up to `end`, before it is committed. */
-  *reserve(end: number): Io<void> {
+  /** Throws if another program has changed the file: before other ranks write what this one will commit. */
+  *check(): Io<void> {
     yield* this.#fence();
+  }
+
+  /** Grows the file to hold what other ranks write up to `end`, while they do so. */
+  *reserve(end: number): Io<void> {
     yield* this.#grow(end);
   }
 
@@ -164,7 +168,9 @@ export class Appender {
   /** Throws if the size or the superblock is not as we left it: another program has opened the file for writing. */
   *#fence(): Io<void> {
     const size = yield { op: 'size' };
-    if (this.#size === undefined || size === this.#resizing) this.#size = size;
+    // If the file could not be grown, other ranks may have written up to there all the same.
+    const { size: known, resizing } = { size: this.#size, resizing: this.#resizing ?? -1 };
+    if (known === undefined || size === resizing || (size > known && size < resizing)) this.#size = size;
     if (this.#found.length !== this.#superblock.length) this.#found = new Uint8Array(this.#superblock.length);
     const found = this.#found;
     const count = yield { op: 'read', into: found, offset: this.base, now: true };

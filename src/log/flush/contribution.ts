@@ -42,7 +42,15 @@ export interface Contributed {
   readonly offset: number;
   readonly size: number;
   readonly lent: ReadonlyMap<Uint8Array, Lent>;
-  readonly section: { readonly bytes: Uint8Array; readonly offset: number } | null;
+  readonly section: Section | null;
+}
+
+/** A rank's section of a table. */
+interface Section {
+  readonly bytes: Uint8Array;
+  readonly offset: number;
+  /** Rank 0 gets it and writes it, with those of the others. */
+  readonly isSent: boolean;
 }
 
 /** What this rank adds to a flush: the posted data, one block after the other, and the section of the table that describes it. */
@@ -61,8 +69,8 @@ export class Contribution implements Contributed {
   size = 0;
   /** File offset of the first byte of data; of several ranks each learns its own after its data is laid out. */
   offset: number;
-  /** The table section that this rank writes itself, where the table is large and the ranks are several. */
-  section: { readonly bytes: Uint8Array; readonly offset: number } | null = null;
+  /** Of several ranks: this rank's section of the table. */
+  section: Section | null = null;
 
   constructor(log: Log, offset: number) {
     this.#log = log;

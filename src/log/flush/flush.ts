@@ -1,4 +1,3 @@
-import { attempt, type Failure } from '../../comm/agreement.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { boxSize } from '../../space/box.ts';
 import type { Io } from '../../storage/io.ts';
@@ -6,10 +5,11 @@ import type { SubfileState } from '../format/commit-record.ts';
 import type { Log } from '../log.ts';
 import { clipReturned } from '../post/resize.ts';
 import { Stage } from '../post/stage.ts';
+import type { LogStore } from '../store.ts';
 import { Contribution } from './contribution.ts';
-import { agreeOnPending, layOutRanks, type Pending, placeRanks, type RankOptions, writeRanks } from './ranks.ts';
+import { layOutRanks, type Pending, type RankOptions, type Together, writeRanks } from './ranks.ts';
 import { type Addition, commitDone, commitFailed, nextOffset, planStore, type StoreCommit } from './store-commit.ts';
-import { type FlushPlan, statesAfter, writeAlone } from './write.ts';
+import { type FlushPlan, type RankLayout, statesAfter, writeAlone } from './write.ts';
 
 /*
  * A flush, top to bottom: everything that was posted is laid out as one append (data, table, commit record, structure), the
@@ -18,7 +18,13 @@ import { type FlushPlan, statesAfter, writeAlone } from './write.ts';
  */
 
 /** Plans the flush of everything that is pending; undefined if there is nothing to commit. Collective if `comm` has several ranks. */
-export function planFlush(log: Log, comm: Communicator, sequence: number, now: number): FlushPlan | undefined {
+export function planFlush(
+  log: Log,
+  comm: Communicator,
+  sequence: number,
+  now: number,
+  together?: Together,
+): FlushPlan | undefined {
   log.writeShapes();
   const stages = [...log.returned, log.current].filter((stage) => !stage.isEmpty);
   const pending = {
@@ -41,27 +47,15 @@ export function planFlush(log: Log, comm: Communicator, sequence: number, now: n
     const isSingleWriter = log.stores.length === 1;
     return flushPlan(log, sequence, pending, stages, contribution, addition, commits, null, isSingleWriter);
   }
-  const contribution = new Contribution(log, 0);
-  const points = stages.some(({ heap }) => heap);
-  const laidOut = attempt(() => (points ? undefined : contribution.add(stages)));
-  const { pointing, ...all } = agreeOnPending(comm, pending, laidOut, points);
-  if (all.requests === 0 && !all.isDirty) return undefined;
-  if (pointing) {
-    // Elements hold the addresses of what they point to, and filters work on elements: heaps have their places first.
-    placeRanks(log, comm, contribution, stages);
-    agreeOnPending(
-      comm,
-      pending,
-      attempt(() => (points ? contribution.add(stages) : undefined)),
-      points,
-    );
-  }
-  const addition = layOutRanks(log.own, contribution);
-  const planned = attempt(() => planCommits(log, addition));
-  const commits = 'error' in planned ? { store: null, main: null } : planned.result;
-  const failure: Failure | null = 'error' in planned ? planned : null;
-  return flushPlan(log, sequence, all, stages, contribution, addition, commits, failure, false);
+  if (!together) throw new TypeError('several ranks flush together');
+  const laidOut = layOutRanks(log, comm, stages, pending, together);
+  if (!laidOut) return undefined;
+  const { contribution, layout } = laidOut;
+  // Only when all have written their data, the first rank of each store plans its commit.
+  return flushPlan(log, sequence, laidOut.pending, stages, contribution, layout, NO_COMMITS, layout, false);
 }
+
+const NO_COMMITS: PlannedCommits = { store: null, main: null };
 
 /** Takes the stages and puts the plan together. Field by field: in a flush of 1 KiB, spreading five objects would show. */
 function flushPlan(
@@ -70,15 +64,15 @@ function flushPlan(
   { requests, time }: Pending,
   stages: readonly Stage[],
   contribution: Contribution,
-  { dataSize }: Addition,
+  { dataSize }: { readonly dataSize: number },
   { store, main }: PlannedCommits,
-  failure: Failure | null,
+  layout: RankLayout | null,
   isSingleWriter: boolean,
 ): FlushPlan {
   const rewrote = takeStages(log, stages);
   log.exchange(0, contribution.filtered.size);
   const hasData = dataSize > 0;
-  return { sequence, time, requests, stages, contribution, hasData, store, main, failure, isSingleWriter, rewrote };
+  return { sequence, time, requests, stages, contribution, hasData, store, main, layout, isSingleWriter, rewrote };
 }
 
 interface PlannedCommits {
@@ -147,8 +141,7 @@ export function flushDone(log: Log, plan: FlushPlan, { states }: Flushed, overta
       at += boxSize(blocks.counts, i * rank, rank, dataset.elements.size);
     }
   }
-  for (const dataset of log.resized) dataset.validExtent = null;
-  log.resized.clear();
+  log.forgetResizes();
   const complete = new Set(indexed.map(({ dataset }) => dataset));
   log.committed(plan.isSingleWriter);
   releaseFiltered(log, plan, !overtaken);
@@ -171,6 +164,7 @@ function releaseFiltered(log: Log, { contribution }: FlushPlan, reuse: boolean):
 export function flushFailed(log: Log, plan: FlushPlan, reuse: boolean): void {
   if (plan.main) commitFailed(plan.main, reuse);
   if (plan.store) commitFailed(plan.store, reuse);
+  else if (plan.layout && !reuse) skipData(log.own, plan.layout);
   log.rewrite ||= plan.rewrote;
   releaseFiltered(log, plan, false);
   for (const stage of plan.stages) {
@@ -178,4 +172,9 @@ export function flushFailed(log: Log, plan: FlushPlan, reuse: boolean): void {
     clipReturned(stage);
   }
   log.returned = [...plan.stages, ...log.returned];
+}
+
+/** Data that ranks have written, and whose sync may have failed, is not written again to the same place. */
+function skipData({ committer }: LogStore, { start, dataSize, tableSize }: RankLayout): void {
+  if (committer) committer.appender.position = start - committer.appender.base + dataSize + tableSize;
 }

@@ -1,5 +1,4 @@
 import { checksummer } from '#platform';
-import type { Failure } from '../../comm/agreement.ts';
 import type { Append } from '../../hdf5/write/appender.ts';
 import type { Io } from '../../storage/io.ts';
 import {
@@ -15,6 +14,19 @@ import type { Stage } from '../post/stage.ts';
 import type { Contributed, Contribution, Lent } from './contribution.ts';
 import { type StoreCommit, stateOf } from './store-commit.ts';
 
+/** What the ranks of a store add to it, known to all of them. */
+export interface RankLayout {
+  /** Bytes of heaps and data, and of the table. */
+  readonly dataSize: number;
+  readonly tableSize: number;
+  /** The length of each rank's section of the table. */
+  readonly sections: readonly number[];
+  /** The heaps of all ranks come before their data. */
+  readonly heapsFirst: boolean;
+  /** File offset of the first byte of data. */
+  readonly start: number;
+}
+
 /** A flush whose bytes and offsets are fixed. */
 export interface FlushPlan {
   readonly sequence: number;
@@ -25,12 +37,15 @@ export interface FlushPlan {
   readonly contribution: Contribution;
   /** Whether any rank of this rank's store has data. */
   readonly hasData: boolean;
-  /** The commit of the store that takes this rank's data, on the rank that writes the structure of that store. */
-  readonly store: StoreCommit | null;
+  /**
+   * The commit of the store that takes this rank's data, on the rank that writes the structure of that store. Of several ranks it plans
+   * the commit when all have written their data.
+   */
+  store: StoreCommit | null;
   /** With subfiles: the commit of the main file, on the rank that writes it. */
-  readonly main: StoreCommit | null;
-  /** Why this rank could not plan its commit; the others learn it in the next collective. */
-  readonly failure: Failure | null;
+  main: StoreCommit | null;
+  /** Of several ranks: what they add to this rank's store. */
+  readonly layout: RankLayout | null;
   /** No other rank and no other store: the indexes in memory can follow without reading tables. */
   readonly isSingleWriter: boolean;
   /** Tables with references to deleted datasets are written again by this flush. */
@@ -74,7 +89,7 @@ export function* writeContribution(
     at += size;
   }
   if (sum) for (const part of parts) sum.update(part);
-  if (contribution.section) {
+  if (contribution.section && !contribution.section.isSent) {
     const { bytes, offset } = contribution.section;
     yield { op: 'write', parts: [bytes], offset, meanwhile: () => sum?.update(bytes) };
   }

@@ -25,12 +25,16 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
   const clippings = shrinks ? clippedPending(dataset, shape) : [];
   const returned = reach && grows ? comingBack(dataset, shape, reach) : [];
   const filled = postsFill ? yield* written(dataset, returned) : [];
+  const isShared = log.main.comm.size > 1;
   return () => {
+    // Posts before and after it are kept apart, so that it can be undone.
+    if (isShared && clippings.length + filled.length > 0) log.setAside();
     for (const { stage, part, kept } of clippings) {
-      log.exchange(part.arena.held, kept.arena.held);
       stage.set(kept);
-      part.arena.release();
       dataset.forgetStage(part);
+      if (isShared) log.clipped.push(part);
+      log.exchange(isShared ? 0 : part.arena.held, kept.arena.held);
+      if (!isShared) part.arena.release();
     }
     if (shrinks) {
       dataset.wasShrunk = true;
@@ -47,6 +51,7 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
     resizeAnchor(log.structure, node, shape);
     dataset.shape = shape;
     for (const box of filled) dataset.postFill(box);
+    if (isShared && filled.length > 0) log.fills.push(log.setAside());
   };
 }
 
@@ -210,6 +215,11 @@ function isOutside(part: DatasetStage): boolean {
   });
 }
 
+/** What was posted to a dataset, as posts of another stage to the same dataset in another state. */
+export function clippedTo(part: DatasetStage, stage: Stage, dataset: LogDataset): DatasetStage {
+  return clipped(part, stage, dataset.shape, dataset);
+}
+
 /** Cuts what was posted to a dataset since the last flush to a smaller shape; gives the stage that takes the place of the old one. */
 export function clipStage<D extends PostedDataset>(part: DatasetStage<D>, shape: readonly number[]): DatasetStage<D> {
   const kept = clipped(part, part.owner, shape);
@@ -224,31 +234,30 @@ function clipped<D extends PostedDataset>(
   part: DatasetStage<D>,
   stage: Stage<D>,
   shape: readonly number[],
+  dataset = part.dataset,
 ): DatasetStage<D> {
-  const { dataset } = part;
   const rank = shape.length;
   const { size } = dataset.elements;
   const out = new DatasetStage(dataset, stage, dataset.posts.pool);
   const inside = new Float64Array(rank);
-  let at = 0;
+  const next = part.arena.reader();
   for (const run of part.runs) {
     const { starts, counts } = run.shared ?? part;
     for (let i = run.from; i < run.to; i++) {
       const start = starts.slice(i * rank, (i + 1) * rank);
       const count = counts.slice(i * rank, (i + 1) * rank);
-      const bytes = size * sizeOf(count);
+      const bytes = next(size * sizeOf(count));
       const kept = clip({ rank, length: 1, starts: start, counts: count }, shape);
       if (kept.length > 0) {
         const keptBytes = kept.size * size;
         out.arena.reserve(keptBytes);
-        gather(part.arena.slice(at, bytes), 0, count, inside, kept.counts, size, out.arena.chunk, out.arena.used);
+        gather(bytes, 0, count, inside, kept.counts, size, out.arena.chunk, out.arena.used);
         out.arena.advance(keptBytes);
         out.reserve(1);
         out.starts.set(kept.starts.subarray(0, rank), out.length * rank);
         out.counts.set(kept.counts.subarray(0, rank), out.length * rank);
         out.accept(keptBytes);
       }
-      at += bytes;
     }
   }
   out.requests = part.requests;

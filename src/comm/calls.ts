@@ -1,0 +1,235 @@
+import { H5LogError, isH5LogError } from '../base/errors.ts';
+import type { Communicator } from './communicator.ts';
+import { type ErrorRecord, recordError, restoreError } from './error.ts';
+import { type CallDescription, describeCall, difference, digestOf, named, unusable, whatCalls } from './same-call.ts';
+
+type Details = Readonly<Record<string, unknown>>;
+
+/** A call that all ranks have to make, as this rank made it. */
+interface MadeCall {
+  readonly call: string;
+  readonly details: Details;
+  /** Hash of the call and its arguments. */
+  readonly digest: readonly [number, number];
+  /** Why it failed; null if it did not. */
+  failure: { readonly error: unknown } | null;
+}
+
+/** A call for the other ranks to compare with theirs. */
+interface SentCall {
+  readonly description: CallDescription;
+  readonly error: ErrorRecord | undefined;
+}
+
+/** The collectives of a file that begin with a comparison of all calls before them. */
+const COLLECTIVES = ['flush', 'publish', 'close', 'refresh', 'watch'] as const;
+export type CollectiveKind = (typeof COLLECTIVES)[number];
+
+/** What came of a comparison, the same on all ranks. */
+export interface Agreement {
+  /** One of each rank, in their order. */
+  readonly messages: readonly Uint8Array[];
+  /** For all ranks to throw, if calls or collectives differ. */
+  readonly error: Error | null;
+  /** Whether the ranks made the same calls before this one, so that all have the same structure. */
+  readonly hasSameCalls: boolean;
+}
+
+/**
+ * The calls that this rank has made since all ranks last agreed. They are local: each adds its arguments and its outcome to a running
+ * digest, and the next collective of the file compares the digests.
+ */
+export class Calls {
+  #low = 0;
+  #high = 0;
+  #made: MadeCall[] = [];
+  /** While this rank does something for all of them. */
+  isAlone = false;
+
+  /** Makes a call and notes how it ended. */
+  run<T>(call: string, details: () => Details, work: () => T): T {
+    if (this.isAlone) return work();
+    const made = begin(call, details);
+    try {
+      return work();
+    } catch (error) {
+      made.failure = { error };
+      throw error;
+    } finally {
+      this.#add(made);
+    }
+  }
+
+  /** Makes calls that the other ranks do not make; only a failure is noted. */
+  alone(call: string, work: () => void): void {
+    this.isAlone = true;
+    try {
+      work();
+    } catch (error) {
+      this.#add({ ...begin(call, () => ({})), failure: { error } });
+    } finally {
+      this.isAlone = false;
+    }
+  }
+
+  #add(made: MadeCall): void {
+    const [low, high] = made.digest;
+    const outcome = made.failure ? digestOf(outcomeOf(made.failure.error), {})[0] : 0;
+    this.#low = mixed(mixed(this.#low, low), outcome);
+    this.#high = mixed(mixed(this.#high, high), outcome);
+    this.#made.push(made);
+  }
+
+  /** All ranks agree, or have returned to what they agreed on. */
+  clear(): void {
+    this.#low = 0;
+    this.#high = 0;
+    this.#made = [];
+  }
+
+  /**
+   * Collective, and the beginning of every collective of a file: compares the kind of call and the digest of all calls since the last time,
+   * and exchanges a message. It has the same form whatever the call is, so that ranks with different calls find out instead of waiting
+   * for one another.
+   */
+  agree(comm: Communicator, kind: CollectiveKind, message: Uint8Array): Agreement {
+    const head = Float64Array.of(COLLECTIVES.indexOf(kind), this.#made.length, this.#low, this.#high);
+    const mine = new Uint8Array(head.byteLength + message.length);
+    mine.set(new Uint8Array(head.buffer));
+    mine.set(message, head.byteLength);
+    const all = comm.allgather(mine);
+    const first = all[0] as Uint8Array;
+    const isSame = (from: number, to: number): boolean =>
+      all.every((other) => {
+        for (let i = from; i < to; i++) if (other[i] !== first[i]) return false;
+        return true;
+      });
+    const hasSameCalls = isSame(8, head.byteLength);
+    const error = hasSameCalls && isSame(0, 8) ? null : this.#firstDifference(comm, kind);
+    if (hasSameCalls) this.clear();
+    return { messages: all.map((bytes) => bytes.subarray(head.byteLength)), error, hasSameCalls };
+  }
+
+  /**
+   * Collective, when the digests or the collectives of the ranks differ: finds the first call that differs, and gives the error for all
+   * of them to throw. `collective` is the call that found it out, which follows on all others.
+   */
+  #firstDifference(comm: Communicator, collective: string): Error {
+    const lists = comm.allgather(this.#digests(collective)).map((bytes) => new Float64Array(bytes.slice().buffer));
+    const at = firstDifferent(lists);
+    const mine = this.#made[at] ?? begin(at === this.#made.length ? collective : 'nothing more', () => ({}));
+    const { failure } = mine;
+    const sent: SentCall = {
+      description: describe(mine),
+      error: failure ? recordError(failure.error, comm.rank) : undefined,
+    };
+    const all = comm.allgather(encode(sent)).map(decode);
+    return disagreement(
+      all,
+      lists.map((list) => list.subarray(at * WORDS, (at + 1) * WORDS)),
+    );
+  }
+
+  /** Digests of all calls and of the collective, {@link WORDS} numbers each. */
+  #digests(collective: string): Uint8Array {
+    const calls = [...this.#made, begin(collective, () => ({}))];
+    const numbers = new Float64Array(calls.length * WORDS);
+    calls.forEach(({ digest: [low, high], failure }, i) => {
+      numbers.set([low, high, failure ? digestOf(outcomeOf(failure.error), {})[0] : 0], i * WORDS);
+    });
+    return new Uint8Array(numbers.buffer);
+  }
+}
+
+/** Numbers that stand for a call: its digest and its outcome. */
+const WORDS = 3;
+
+function firstDifferent(lists: readonly Float64Array[]): number {
+  const [first] = lists as [Float64Array];
+  for (let i = 0; ; i++) {
+    const isEnd = lists.some((list) => i >= list.length);
+    if (isEnd || lists.some((list) => list[i] !== first[i])) return Math.floor(i / WORDS);
+  }
+}
+
+function begin(call: string, details: () => Details): MadeCall {
+  try {
+    const given = details();
+    const digest = digestOf(call, given);
+    const kept: Record<string, unknown> = {};
+    for (const name in given) kept[name] = snapshot(given[name]);
+    return { call, details: kept, digest, failure: null };
+  } catch (error) {
+    const bad = unusable(error);
+    return { call, details: bad, digest: digestOf(call, bad), failure: null };
+  }
+}
+
+/** Numbers in a list that is kept as it was; programs use short ones, shapes above all, again for the next call. */
+const SHORT = 64;
+
+function snapshot(value: unknown): unknown {
+  const isList = Array.isArray(value) || (ArrayBuffer.isView(value) && 'slice' in value);
+  if (!isList) return value;
+  const list = value as unknown[];
+  return list.length <= SHORT ? list.slice() : list;
+}
+
+function describe({ call, details, digest, failure }: MadeCall): CallDescription {
+  const description = { ...describeCall(call, details) };
+  const [low, high] = digestOf(call, details);
+  if (low !== digest[0] || high !== digest[1])
+    description.arguments = 'other ones then: they were changed after the call';
+  if (failure) description.outcome = outcomeOf(failure.error);
+  return description;
+}
+
+const mixed = (state: number, word: number): number => {
+  const next = Math.imul(state ^ word, 0x85ebca6b);
+  return (next ^ (next >>> 13)) >>> 0;
+};
+
+/** What the other ranks compare of an error. Messages may differ in what does not matter. */
+function outcomeOf(error: unknown): string {
+  if (isH5LogError(error)) return error.code;
+  return error instanceof Error ? error.name : 'an error';
+}
+
+function encode(sent: SentCall): Uint8Array {
+  const text = JSON.stringify(sent, (_key, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
+  return new TextEncoder().encode(text);
+}
+
+const decode = (bytes: Uint8Array): SentCall => JSON.parse(new TextDecoder().decode(bytes)) as SentCall;
+
+/** The error of all ranks, of the first call that differs: that of the rank that failed, if others did not, else MISMATCH. */
+function disagreement(all: readonly SentCall[], digests: readonly Float64Array[]): Error {
+  const failed = all.findIndex(({ error }) => error);
+  const fine = all.findIndex(({ error }) => !error);
+  if (failed >= 0 && fine >= 0) {
+    const { description, error } = all[failed] as SentCall;
+    const other = (all[fine] as SentCall).description;
+    const isSame = description.call === other.call;
+    const beside = isSame ? `on rank ${fine} it did not fail` : `rank ${fine} ${whatCalls(other)} there`;
+    const thrown = restoreError(error as ErrorRecord);
+    return extended(thrown, `rank ${failed}: ${named(description)}: `, `; ${beside}`, failed);
+  }
+  const [mine, ...others] = digests.map((words) => words.join());
+  const rank =
+    1 +
+    Math.max(
+      0,
+      others.findIndex((words) => words !== mine),
+    );
+  const [first, other] = [all[0], all[rank]] as [SentCall, SentCall];
+  const text = `the ranks do not make the same calls: ${difference(first.description, other.description, rank)}`;
+  return new H5LogError('MISMATCH', text, { rank });
+}
+
+/** A copy of an error with more text around its message. */
+export function extended(error: Error, before: string, behind: string, rank?: number): Error {
+  const text = `${before}${error.message}${behind}`;
+  const whose = rank ?? (error as { rank?: number }).rank;
+  if (isH5LogError(error)) return new H5LogError(error.code, text, { ...error, cause: error.cause, rank: whose });
+  return Object.assign(new Error(text, { cause: error }), { name: error.name, rank: whose });
+}
