@@ -128,6 +128,118 @@ export function differentCalls(comm: Communicator, path: string, odd: number): {
   return { before, told };
 }
 
+export interface Flushed extends Told {
+  /** What came of the call itself, on this rank. */
+  readonly call: string;
+}
+
+/** All cases without a comparison of every call: what differs is found at the next flush. */
+export function differentFlushes(
+  comm: Communicator,
+  { path, odd, subfiles = 0 }: { path: string; odd: number; subfiles?: number },
+): { before: string; told: Flushed[] } {
+  const file = File.createSync(path, { comm, subfiles });
+  const t = file.createDataset('/t', { dtype: 'int32', shape: [6], maxShape: [null] });
+  file.createDataset('/u', { dtype: 'int32', shape: [6], maxShape: [null] });
+  file.attributes.set('kept', 1);
+  file.attributes.set('other', 1);
+  file.flushSync();
+  t.write(Int32Array.of(comm.rank + 1), { start: [comm.rank], count: [1] });
+  const before = looks(file);
+  const told = cases.map(({ name, others, odd: different }) => {
+    const mine = comm.rank === odd ? different : others;
+    let call = 'collective';
+    const outcome = outcomeOf(() => {
+      if (/\b(flush|close)Sync/.test(String(mine))) return mine(file);
+      call = outcomeOf(() => mine(file)).code;
+      return file.flushSync();
+    });
+    return { name, call, outcome, after: looks(file) };
+  });
+  file.createDataset('/last', { dtype: 'int8', shape: [1] });
+  file.closeSync();
+  return { before, told };
+}
+
+/** Programs in which rank `odd` differs; each ends with a flush that fails. */
+export function lostPosts(
+  comm: Communicator,
+  { path, odd, subfiles = 0 }: { path: string; odd: number; subfiles?: number },
+): { outcomes: Outcome[]; values: number[][]; pending: number[]; kept: unknown } {
+  const isOdd = comm.rank === odd;
+  const { rank, size } = comm;
+  const file = File.createSync(path, { comm, subfiles });
+  const t = file.createDataset('/t', { dtype: 'int32', shape: [8], maxShape: [null], fill: -1 });
+  const links = file.createDataset('/links', { dtype: T.reference, shape: [size] });
+  t.write(new Int32Array(8).fill(5));
+  file.flushSync();
+  const outcomes: Outcome[] = [];
+  const values: number[][] = [];
+  const pending: number[] = [];
+  const fails = (end: () => unknown = () => file.flushSync()): void => {
+    outcomes.push(outcomeOf(end));
+    pending.push(file.pending.requests);
+    values.push([...(t.readSync() as Int32Array)]);
+  };
+  const post = (value: number, at: number): void => t.write(Int32Array.of(value), { start: [at], count: [1] });
+
+  // A call that one rank leaves out. What it posted stays pending.
+  post(10 + rank, rank);
+  if (!isOdd) file.createGroup('/left-out');
+  fails();
+  // The second of three calls, and posts to a dataset that is gone then.
+  const fresh = file.createDataset('/fresh', { dtype: 'int32', shape: [4] });
+  file.createGroup(isOdd ? '/b' : '/a');
+  file.attributes.set('third', 1);
+  fresh.write(new Int32Array(4));
+  fails();
+  const gone = outcomeOf(() => fresh.write(new Int32Array(4)));
+  // Posts in what a resize has cut off or added.
+  post(20 + rank, 4 + rank);
+  t.resize([4]);
+  t.resize([10]);
+  post(30 + rank, 9);
+  if (isOdd) file.createGroup('/c');
+  fails();
+  // A reference to an object that is gone then; and a close that fails.
+  file.createGroup('/target');
+  links.write(['/target'], { start: [rank], count: [1] });
+  links.write([rank === 0 ? '/t' : '/links'], { start: [rank], count: [1] });
+  if (isOdd) file.createGroup('/d');
+  fails(() => file.closeSync());
+  // An error of one rank alone, which it does not handle.
+  const bad = {
+    get shape(): number[] {
+      if (isOdd) throw new RangeError('Array buffer allocation failed');
+      return [1];
+    },
+  };
+  outcomeOf(() => file.attributes.set('large', [1], bad));
+  fails();
+  // A call that one rank makes alone, and that fails.
+  if (isOdd) outcomeOf(() => file.delete('/nothing'));
+  fails();
+  // The same list, used again: what is told is what the call was given.
+  const shape = [8];
+  shape[0] = isOdd ? 12 : 11;
+  t.resize(shape);
+  shape[0] = 0;
+  fails();
+  file.createGroup('/end');
+  file.closeSync();
+  const again = File.openSync(path);
+  const kept = {
+    keys: [...again.keys()],
+    attributes: [...again.attributes.keys()],
+    values: [...(again.dataset('/t').readSync() as Int32Array)],
+    links: again.dataset('/links').readSync(),
+    gone: gone.code,
+    sequence: file.sequence,
+  };
+  again.closeSync();
+  return { outcomes, values, pending, kept };
+}
+
 const creates: readonly [string, CreateOptions, CreateOptions][] = [
   ['exclusive', {}, { exclusive: true }],
   ['durability', { durability: 'power' }, { durability: 'process' }],
@@ -192,7 +304,16 @@ export function otherOrder(comm: Communicator, path: string): number {
   return file.sequence;
 }
 
-export default (comm: Communicator, { work, path, odd }: { work: string; path: string; odd: number }): unknown => {
+export interface Work {
+  readonly work: string;
+  readonly path: string;
+  readonly odd: number;
+  readonly subfiles?: number;
+}
+
+export default (comm: Communicator, { work, path, odd, subfiles = 0 }: Work): unknown => {
   if (work === 'calls') return differentCalls(comm, path, odd);
+  if (work === 'flushes') return differentFlushes(comm, { path, odd, subfiles });
+  if (work === 'posts') return lostPosts(comm, { path, odd, subfiles });
   return work === 'beginnings' ? differentBeginnings(comm, path, odd) : otherOrder(comm, path);
 };

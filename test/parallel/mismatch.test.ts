@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
+import { runMpi, withEachMpi } from '../comm/mpi/job.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import type { differentBeginnings, differentCalls, Told } from './mismatch-rank.ts';
+import type { differentBeginnings, differentCalls, differentFlushes, lostPosts, Told } from './mismatch-rank.ts';
 import { runRanks } from './run-ranks.ts';
 
 const program = new URL('./mismatch-rank.ts', import.meta.url);
@@ -39,6 +40,100 @@ describe.each([
     file.closeSync();
   });
 
+  test.each([0, 2])(
+    'before a flush, with %i subfiles: the flush fails on all of them, the file is that of the last commit',
+    async (subfiles) => {
+      const path = join(temporaryDirectory(), 'a.h5');
+      const data = { work: 'flushes', path, odd, subfiles };
+      const results = await runRanks<ReturnType<typeof differentFlushes>>(ranks, program, data);
+      const alone: Record<string, string> = {
+        'dataset bad shape on one': 'SHAPE',
+        'dataset no options on one': 'DTYPE',
+        'bad name': 'OPTION',
+      };
+      const isFailure = ({ name }: Told): boolean => name in alone;
+      expectMismatch(
+        results.map(({ told }) => told.filter((one) => !isFailure(one))),
+        odd,
+      );
+      for (const { told, before } of results) {
+        for (const { name, after } of told) expect({ name, after }).toEqual({ name, after: before });
+        const failed = told.filter(isFailure).map(({ name, outcome: { code, rank } }) => [name, code, rank]);
+        expect(failed).toEqual(Object.entries(alone).map(([name, code]) => [name, code, odd]));
+      }
+      const file = File.openSync(path);
+      expect([...file.keys()]).toEqual(['t', 'u', 'last']);
+      expect([...(file.dataset('/t').readSync() as Int32Array)]).toEqual([1, 2, ranks > 2 ? 3 : 0, 0, 0, 0]);
+      expect(file.sequence).toBe(2);
+      file.closeSync();
+    },
+  );
+
+  test.each([0, 2])(
+    'before a flush, with %i subfiles: posts stay pending, and are dropped where their dataset is not in the last commit',
+    async (subfiles) => {
+      const path = join(temporaryDirectory(), 'a.h5');
+      const data = { work: 'posts', path, odd, subfiles };
+      const results = await runRanks<ReturnType<typeof lostPosts>>(ranks, program, data);
+      const named = odd === 0 ? 1 : odd;
+      const commit = '; the structure is again that of commit 1';
+      const mismatch = `the ranks do not make the same calls: `;
+      const calls = (first: string, other: string): string =>
+        odd === 0
+          ? `rank 0 calls ${other}, rank ${named} calls ${first}`
+          : `rank 0 calls ${first}, rank ${named} calls ${other}`;
+      const differs = (what: string, first: string, other: string): string =>
+        odd === 0
+          ? `${what} is ${other} on rank 0, ${first} on rank ${named}`
+          : `${what} is ${first} on rank 0, ${other} on rank ${named}`;
+      for (const { outcomes } of results) {
+        expect(outcomes.map(({ code, rank, message }) => [code, rank, message])).toEqual([
+          ['MISMATCH', named, `${mismatch}${calls('createGroup ("/left-out")', 'flush')}${commit}`],
+          [
+            'MISMATCH',
+            named,
+            `${mismatch}createGroup: ${differs('path', '"/a"', '"/b"')}${commit}; posts were dropped: all to /fresh`,
+          ],
+          [
+            'MISMATCH',
+            named,
+            `${mismatch}${calls('flush', 'createGroup ("/c")')}${commit}; posts were dropped: those to /t outside of its shape`,
+          ],
+          ['MISMATCH', named, `${mismatch}${calls('close', 'createGroup ("/d")')}${commit}`],
+          [
+            'foreign RangeError',
+            undefined,
+            `rank ${odd}: attributes.set: Array buffer allocation failed; on rank ${odd === 0 ? 1 : 0} it did not fail${commit}`,
+          ],
+          [
+            'NOT_FOUND',
+            odd,
+            `rank ${odd}: delete ("/nothing"): there is no /nothing; rank ${odd === 0 ? 1 : 0} calls flush there${commit}`,
+          ],
+          ['MISMATCH', named, `${mismatch}resize: ${differs('shape', '[11]', '[12]')}${commit}`],
+        ]);
+      }
+      results.forEach(({ values, pending }, rank) => {
+        const first = new Array<number>(8).fill(5);
+        first[rank] = 10 + rank;
+        const second = first.slice();
+        second[4 + rank] = 20 + rank;
+        expect(values).toEqual([first, first, second, second, second, second, second]);
+        expect(pending).toEqual([1, 1, 2, 4, 4, 4, 4]);
+      });
+      const end = Array.from({ length: 8 }, (_, i) => (i < ranks ? 10 + i : i >= 4 && i < 4 + ranks ? 16 + i : 5));
+      for (const { kept } of results)
+        expect(kept).toEqual({
+          keys: ['t', 'links', 'end'],
+          attributes: [],
+          values: end,
+          links: ['/t', ...new Array<string>(ranks - 1).fill('/links')],
+          gone: 'NOT_FOUND',
+          sequence: 2,
+        });
+    },
+  );
+
   test('with options: MISMATCH on all of them, and the file is as it was', async () => {
     const path = join(temporaryDirectory(), 'a.h5');
     const results = await runRanks<ReturnType<typeof differentBeginnings>>(ranks, program, {
@@ -58,4 +153,17 @@ describe.each([
 test('the order in which options stand is no difference', async () => {
   const path = join(temporaryDirectory(), 'a.h5');
   expect(await runRanks(2, program, { work: 'order', path })).toEqual([1, 1]);
+});
+
+withEachMpi('ranks of MPI that differ', (mpi) => {
+  test.each(['flushes', 'posts'])(`on ${mpi}, %s: as on threads`, { timeout: 120_000 }, async (work) => {
+    const folder = temporaryDirectory();
+    const expected = await runRanks(2, program, { work, path: join(folder, 'threads.h5'), odd: 1 });
+    const args = [JSON.stringify({ work, path: join(folder, 'mpi.h5'), odd: 1 })];
+    const script = new URL('./programs/mismatch.ts', import.meta.url);
+    const { code, stdout, stderr } = await runMpi({ mpi, ranks: 2, program: script, args, timeout: 100_000 });
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual(JSON.parse(JSON.stringify(expected).replaceAll("threads.h5", "mpi.h5")));
+  });
 });

@@ -33,6 +33,7 @@ export const WEIGHTS = {
   reopen: 6,
   detach: 3,
   failing: 6,
+  differ: 5,
   burst: 1,
 };
 export type StepKind = keyof typeof WEIGHTS;
@@ -374,6 +375,59 @@ export class Machine extends Session {
     if (chance(random, 0.3)) this.resize(random);
     if (chance(random, 0.5)) this.post(random);
     if (chance(random, 0.7)) this.mustLand(await this.flushed(chance(random, 0.5)));
+  }
+
+  /** One rank does something else than the others: the next flush fails on all, and the structure is that of the last commit again. */
+  async differ(random: Random): Promise<void> {
+    if (this.members.length === 1) return;
+    this.mustLand(await this.flushed(true));
+    this.post(random);
+    const before = this.#account();
+    for (let left = below(random, 5); left > 0; left--) this.#inVain(random);
+    const odd = below(random, this.members.length);
+    const [kind, now] = [below(random, 4), chance(random, 0.5)];
+    const isOdd = this.rank === odd;
+    if (kind === 0) this.file?.attributes.set('differs', isOdd ? 1 : 2);
+    else if (kind === 1 && isOdd) this.file?.createGroup('/alone');
+    else if (kind === 2 && !isOdd) this.file?.createGroup('/without');
+    else if (kind === 3 && isOdd) this.refused(() => this.file?.delete('/nothing there'), 'NOT_FOUND');
+    if (chance(random, 0.5)) this.#inVain(random);
+    const { error } = await this.flushed(now);
+    this.same('the code of a flush of ranks that differ', error?.code, kind === 3 ? 'NOT_FOUND' : 'MISMATCH');
+    this.same('the rank that differs', error?.rank, kind === 3 ? odd : Math.max(odd, 1));
+    figures.failures++;
+    // Objects are found by the paths that they had in the last commit.
+    this.handles.clear();
+    this.same('pending and sequence after a flush of ranks that differ', this.#account(), before);
+    await this.look();
+    await this.#afterFailure(random);
+  }
+
+  /** A change by all members that does not last. */
+  #inVain(random: Random): void {
+    const found = this.#choose(random);
+    const shape = found && randomShape(random, found.shared.base);
+    const path = this.#anyPath(random);
+    const to = this.#freePath(random);
+    const name = `vain${below(random, 1000)}`;
+    const kind = below(random, 6);
+    const { file } = this;
+    if (!file) return;
+    try {
+      if (kind === 0) {
+        const size = 3 + this.rank;
+        file
+          .createDataset(name, { dtype: 'int8', shape: [9] })
+          .write(new Int8Array(size), { start: [0], count: [size] });
+      } else if (kind === 1 && found && shape) file.dataset(found.path).resize(shape);
+      else if (kind === 2 && path !== undefined) file.delete(path);
+      else if (kind === 3 && path !== undefined && to !== undefined) file.move(path, to);
+      else if (kind === 4 && path !== undefined) file.get(path)?.attributes.set(name, 1);
+      else file.attributes.set(name, 'x');
+    } catch (error) {
+      // What was deleted before, on all ranks alike; or there is no room for the post.
+      if (!isH5LogError(error)) throw error;
+    }
   }
 
   /** A lent buffer of one rank is gone when it is needed. */

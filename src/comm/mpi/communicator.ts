@@ -25,7 +25,7 @@ const firstCheck = 50;
 const reportDelay = 250;
 /** Every collective begins with a block of fixed size that holds the length and, if they fit, the data. Sizes in bytes; of reduceBlock in numbers. */
 const bcastBlock = 256;
-const gatherBlock = 64;
+const gatherBlock = 192;
 const reduceBlock = 16;
 /** Fewer numbers than this fit into the first block of a reduction, after the two that check the lengths. */
 const inlineLimit = 15;
@@ -340,7 +340,7 @@ export class MpiCommunicator implements TimeoutCommunicator, FileCommunicator, M
     this.#complete(code, 'exscan', send.byteLength);
   }
 
-  /** Fills the first block of a gather: the length and up to 56 bytes. */
+  /** Fills the first block of a gather: the length and the data, if it fits. */
   #fillBlock(bytes: Uint8Array): Uint8Array {
     const block = this.#bytes.subarray(0, gatherBlock);
     this.#length.setFloat64(0, bytes.length);

@@ -240,24 +240,25 @@ function clipped<D extends PostedDataset>(
   const { size } = dataset.elements;
   const out = new DatasetStage(dataset, stage, dataset.posts.pool);
   const inside = new Float64Array(rank);
-  const next = part.arena.reader();
+  let at = 0;
   for (const run of part.runs) {
     const { starts, counts } = run.shared ?? part;
     for (let i = run.from; i < run.to; i++) {
       const start = starts.slice(i * rank, (i + 1) * rank);
       const count = counts.slice(i * rank, (i + 1) * rank);
-      const bytes = next(size * sizeOf(count));
+      const bytes = size * sizeOf(count);
       const kept = clip({ rank, length: 1, starts: start, counts: count }, shape);
       if (kept.length > 0) {
         const keptBytes = kept.size * size;
         out.arena.reserve(keptBytes);
-        gather(bytes, 0, count, inside, kept.counts, size, out.arena.chunk, out.arena.used);
+        gather(part.arena.slice(at, bytes), 0, count, inside, kept.counts, size, out.arena.chunk, out.arena.used);
         out.arena.advance(keptBytes);
         out.reserve(1);
         out.starts.set(kept.starts.subarray(0, rank), out.length * rank);
         out.counts.set(kept.counts.subarray(0, rank), out.length * rank);
         out.accept(keptBytes);
       }
+      at += bytes;
     }
   }
   out.requests = part.requests;
