@@ -383,7 +383,7 @@ export class Session implements LinkedSession {
       return { sequence, time: new Date(flushed.time), bytes: flushed.bytes, requests: plan.requests };
     };
     const done = (commit: Commit, overtaken: boolean): void => {
-      this.#committed(commit);
+      this.last = commit;
       flushDone(log, plan, flushed, overtaken);
       if (comm.size === 1) return;
       if (this.#state.log) this.#state.log.isBehind = true;
@@ -413,7 +413,9 @@ export class Session implements LinkedSession {
       planned: () => {
         this.#unplanned--;
       },
-      done: (commit) => this.#committed(commit),
+      done: (commit) => {
+        this.last = commit;
+      },
       failed: () => {
         this.#next = Math.min(this.#next, sequence);
       },
@@ -427,10 +429,6 @@ export class Session implements LinkedSession {
     } catch {
       // Whoever asked for the flush is told: nothing is waiting any more.
     }
-  }
-
-  #committed(commit: Commit): void {
-    this.last = commit;
   }
 
   commits(): Commit[] {

@@ -18,7 +18,6 @@ export const notBuilt: readonly string[] = [
   'NcVariable',
   'netcdf',
   // Several ranks.
-  'CommonOptions.checkCalls',
   'CreateOptions.logs',
 ];
 
