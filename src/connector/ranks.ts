@@ -51,6 +51,8 @@ export interface Ranks {
   stateToTake(sequence: number): number | undefined;
   /** Those that write into the same one of so many subfiles. */
   groupFor(subfiles: number): Communicator;
+  /** Closes the communicators that were made for the file; `group` is that of a subfile. */
+  leave(group: Communicator | undefined): void;
   /** For MPI-IO: the file that takes this rank's data, opened by all ranks that write to it; null for one rank. */
   openCollectiveFile(log: Log, source: Source): CollectiveFile | null;
 }
@@ -109,6 +111,8 @@ export class OneRank implements Ranks {
   groupFor(): Communicator {
     return solo();
   }
+
+  leave(): void {}
 
   openCollectiveFile(): null {
     return null;
@@ -251,6 +255,11 @@ class SeveralRanks implements Ranks {
 
   groupFor(subfiles: number): Communicator {
     return this.comm.split(groupingOf(this.comm, subfiles).mine);
+  }
+
+  leave(group: Communicator | undefined): void {
+    if (group !== this.comm) group?.close();
+    this.comm.close();
   }
 
   openCollectiveFile({ own, hasSubfiles }: Log, { subfiles, storage }: Source): CollectiveFile {

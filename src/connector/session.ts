@@ -171,8 +171,8 @@ export class Session implements LinkedSession {
     const { messages, error, hasSameCalls } = this.#ranks.agree(kind, message);
     if (!error) return messages;
     if (hasSameCalls) throw error;
-    const known = { ...this.#state, last: this.last, next: this.#next };
-    const restored = this.now(restore(this.#options, known, error));
+    const { last } = this;
+    const restored = this.now(restore(this.#options, { ...this.#state, last, next: this.#next }, error));
     this.#use(restored.state);
     this.generation++;
     throw restored.error;
@@ -195,10 +195,7 @@ export class Session implements LinkedSession {
 
   /** Closes the communicators that were made for this file. */
   leave(): void {
-    const { log, comm } = this;
-    if (comm.size === 1) return;
-    if (log && log.own.comm !== comm) log.own.comm.close();
-    comm.close();
+    this.#ranks.leave(this.log?.own.comm);
   }
 
   // ---------------------------------------------------------------- objects
@@ -229,7 +226,6 @@ export class Session implements LinkedSession {
     return this.#linked.open(this, this.#options, name, (options) => Session.open(options, this.#linked));
   }
 
-  /** Whether structure has to be loaded before it can be looked at. */
   get lazy(): boolean {
     return this.#options.lazy && !this.storage.blocking;
   }
@@ -333,7 +329,6 @@ export class Session implements LinkedSession {
 
   // ---------------------------------------------------------------- commits
 
-  /** What was posted and not flushed yet. */
   get pending(): { readonly requests: number; readonly bytes: number } {
     const [ordinary, logged] = [this.posts.pending, this.log?.pending];
     return {

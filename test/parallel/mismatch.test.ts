@@ -164,6 +164,6 @@ withEachMpi('ranks of MPI that differ', (mpi) => {
     const { code, stdout, stderr } = await runMpi({ mpi, ranks: 2, program: script, args, timeout: 100_000 });
     expect(stderr).toBe('');
     expect(code).toBe(0);
-    expect(JSON.parse(stdout)).toEqual(JSON.parse(JSON.stringify(expected).replaceAll("threads.h5", "mpi.h5")));
+    expect(JSON.parse(stdout)).toEqual(JSON.parse(JSON.stringify(expected).replaceAll('threads.h5', 'mpi.h5')));
   });
 });
