@@ -3,7 +3,7 @@ import type { Communicator } from './communicator.ts';
 import { decodeError, encodeError } from './error.ts';
 
 /** An error that a rank holds back until the next collective, where the other ranks wait for it. */
-export interface Failure {
+interface Failure {
   readonly error: unknown;
 }
 
