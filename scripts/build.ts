@@ -40,7 +40,7 @@ export async function bundle(platform: 'node' | 'browser', outdir: string): Prom
   const options = { ...shared, platform, outdir } satisfies BuildOptions;
   const entryPoints = entriesFor(platform);
   if (platform === 'browser') {
-    await build({ ...options, entryPoints });
+    await build({ ...options, entryPoints, define: { 'import.meta.page': 'true' } });
     return;
   }
   Object.assign(entryPoints, programs);

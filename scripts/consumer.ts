@@ -42,12 +42,13 @@ try {
   say(`browser bundle of h5log: ${raw} bytes, ${gzip} gzip (at most ${limit})`);
   if (gzip > limit) throw new Error(`the browser bundle has ${gzip} bytes gzip, more than ${limit}`);
 
-  const { lines, code, path } = await runWithoutNode(folder, readFileSync(join(folder, 'consumer.h5')));
+  const { lines, code, path, ranks } = await runWithoutNode(folder, readFileSync(join(folder, 'consumer.h5')));
   const expected = ['/run/first: title, step', '/run/second: weights'];
   if (lines.join('\n') !== expected.join('\n')) throw new Error(`the browser bundle listed:\n${lines.join('\n')}`);
   if (code !== 'FORMAT') throw new Error(`the browser bundle gave ${String(code)} for a bad file, not FORMAT`);
   if (!path.startsWith('1,2,3; UNSUPPORTED: a path needs Node.js'))
     throw new Error(`the browser bundle in memory, then with a path: ${path}`);
+  if (ranks !== 'UNSUPPORTED') throw new Error(`the browser bundle gave ${String(ranks)} for two ranks`);
   say('browser bundle reads a file from a Blob and writes one in memory, without any global of Node');
 } finally {
   project.discard();

@@ -1,5 +1,5 @@
 // Compiled for a page: DOM types and no types of Node; bundled, then run without any global of Node.
-import { File, solo } from 'h5log';
+import { type Communicator, File, solo } from 'h5log';
 import { httpStorage, memoryStorage, opfsStorage } from 'h5log/storage';
 
 /** The paths and attribute names in a file, in the order of their creation. */
@@ -37,6 +37,17 @@ export async function refusalOfPath(): Promise<string> {
   } catch (error) {
     const { code, message } = error as { code?: unknown; message?: unknown };
     return `${found.join()}; ${String(code)}: ${String(message)}`;
+  }
+}
+
+/** The code of the error for a communicator of several ranks: the bundle has no code for them. */
+export async function refusalOfRanks(): Promise<unknown> {
+  const several = { ...solo(), rank: 0, size: 2 };
+  try {
+    await File.create(memoryStorage(), { comm: several as Communicator });
+    return undefined;
+  } catch (error) {
+    return (error as { code?: unknown }).code;
   }
 }
 

@@ -92,8 +92,10 @@ export class Opening {
 /** The ranks of a file: those of the communicator that was given, else one. */
 function ranksFor(options: CommonOptions, writing: boolean): Ranks {
   const given = options?.comm;
-  if (!given && writing) mustMeanOneRank();
-  return given && given.size > 1 ? severalRanks(given, options) : new OneRank(given ?? solo());
+  if (!import.meta.page && !given && writing) mustMeanOneRank();
+  if (!given || given.size === 1) return new OneRank(given ?? solo());
+  if (!import.meta.page) return severalRanks(given, options);
+  throw new H5LogError('UNSUPPORTED', 'several ranks need Node.js; a page is one');
 }
 
 export function beginCreate(target: string | URL | ByteStorage, options: CreateOptions): Opening {

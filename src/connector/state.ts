@@ -72,7 +72,9 @@ export function* createState(options: SessionOptions): Io<FileState> {
   if (options.ordinary) return yield* ordinaryState(options);
   const { ranks, subfiles, newSubfiles, power } = options;
   const made =
-    newSubfiles === 0 || !subfiles ? null : yield* createSubfiles({ ...storeOptions(options), subfiles }, newSubfiles);
+    !import.meta.page && newSubfiles !== 0 && subfiles
+      ? yield* createSubfiles({ ...storeOptions(options), subfiles }, newSubfiles)
+      : null;
   let state: FileState | null;
   try {
     state = yield* ranks.collectiveIo(ranks.leads ? firstState(options, made) : nothing(null));
@@ -276,8 +278,8 @@ function* openLog(
   if (!hasSubfiles(main.counts)) return OpenLog.plain(structure, main, stores);
   if (!subfiles && writing)
     throw new H5LogError('UNSUPPORTED', 'a file with subfiles can only be written when it is opened by its path');
-  if (!subfiles) return OpenLog.unreachable(structure, main, stores);
-  return yield* openSubfiled(structure, main, group, { ...stores, subfiles }, known);
+  if (!import.meta.page && subfiles) return yield* openSubfiled(structure, main, group, { ...stores, subfiles }, known);
+  return OpenLog.unreachable(structure, main, stores);
 }
 
 /** Continues the numbering of commits. A state that other software made counts as a commit of its own. */

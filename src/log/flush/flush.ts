@@ -32,27 +32,27 @@ export function planFlush(
     isDirty: log.main.committer?.pending ?? false,
     time: now,
   };
-  if (comm.size === 1) {
-    if (pending.requests === 0 && !pending.isDirty) return undefined;
-    const contribution = new Contribution(log, nextOffset(log.own));
-    if (stages.some(({ heap }) => heap)) {
-      const objects = log.pointers.unnumbered();
-      if (objects.length > 0) log.pointers.number(objects);
-      contribution.place(stages, contribution.offset, log.own.base);
-      contribution.size = contribution.heap?.placed.size ?? 0;
-    }
-    contribution.add(stages);
-    const addition = contribution.asAddition();
-    const commits = planCommits(log, addition);
-    const isSingleWriter = log.stores.length === 1;
-    return flushPlan(log, sequence, pending, stages, contribution, addition, commits, null, isSingleWriter);
+  if (!import.meta.page && comm.size > 1) {
+    if (!together) throw new TypeError('several ranks flush together');
+    const laidOut = layOutRanks(log, comm, stages, pending, together);
+    if (!laidOut) return undefined;
+    const { contribution, layout } = laidOut;
+    // Only when all have written their data, the first rank of each store plans its commit.
+    return flushPlan(log, sequence, laidOut.pending, stages, contribution, layout, NO_COMMITS, layout, false);
   }
-  if (!together) throw new TypeError('several ranks flush together');
-  const laidOut = layOutRanks(log, comm, stages, pending, together);
-  if (!laidOut) return undefined;
-  const { contribution, layout } = laidOut;
-  // Only when all have written their data, the first rank of each store plans its commit.
-  return flushPlan(log, sequence, laidOut.pending, stages, contribution, layout, NO_COMMITS, layout, false);
+  if (pending.requests === 0 && !pending.isDirty) return undefined;
+  const contribution = new Contribution(log, nextOffset(log.own));
+  if (stages.some(({ heap }) => heap)) {
+    const objects = log.pointers.unnumbered();
+    if (objects.length > 0) log.pointers.number(objects);
+    contribution.place(stages, contribution.offset, log.own.base);
+    contribution.size = contribution.heap?.placed.size ?? 0;
+  }
+  contribution.add(stages);
+  const addition = contribution.asAddition();
+  const commits = planCommits(log, addition);
+  const isSingleWriter = log.stores.length === 1;
+  return flushPlan(log, sequence, pending, stages, contribution, addition, commits, null, isSingleWriter);
 }
 
 const NO_COMMITS: PlannedCommits = { store: null, main: null };
@@ -116,7 +116,7 @@ export interface Flushed {
 
 /** Writes a planned flush. On one rank it may be started again from the beginning; on several it is collective. */
 export function* writeFlush(log: Log, comm: Communicator, plan: FlushPlan, options: RankOptions): Io<Flushed> {
-  if (comm.size > 1) return yield* writeRanks(log, comm, plan, options);
+  if (!import.meta.page && comm.size > 1) return yield* writeRanks(log, comm, plan, options);
   const bytes = yield* writeAlone(log, plan);
   return { time: plan.time, bytes, states: statesAfter(log, plan) };
 }

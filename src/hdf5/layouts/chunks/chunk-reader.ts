@@ -47,6 +47,15 @@ interface Parts {
   readonly length: number;
 }
 
+/** The part of a box that lies in a chunk: where it begins in either, and its count. */
+interface Part {
+  /** The shape of the chunk. */
+  readonly chunk: Float64Array;
+  readonly inChunk: Float64Array;
+  readonly inBox: Float64Array;
+  readonly count: Float64Array;
+}
+
 /** One round of a read. Several may be under way, so nothing of it is kept in the reader. */
 interface Task {
   readonly boxes: Boxes;
@@ -83,10 +92,8 @@ export class ChunkReader {
   readonly #whole: number;
   /** null: there are no chunks. */
   readonly #finder: ChunkFinder | null;
-  // Scratch: the part of a box that lies in a chunk, from the chunk's and from the box's start.
-  readonly #inChunk: Float64Array;
-  readonly #inBox: Float64Array;
-  readonly #count: Float64Array;
+  /** Scratch. */
+  readonly #part: Part;
 
   constructor(file: FileBytes, data: ChunkedData, cache: ChunkCache, codecs: Codecs | undefined) {
     const { layout, size, shape, maxShape, filters } = data;
@@ -97,9 +104,12 @@ export class ChunkReader {
     this.#chunkShape = Float64Array.from(layout.chunk);
     this.#whole = size * sizeOf(layout.chunk);
     const rank = shape.length;
-    this.#inChunk = new Float64Array(rank);
-    this.#inBox = new Float64Array(rank);
-    this.#count = new Float64Array(rank);
+    this.#part = {
+      chunk: this.#chunkShape,
+      inChunk: new Float64Array(rank),
+      inBox: new Float64Array(rank),
+      count: new Float64Array(rank),
+    };
     if (layout.elementSize !== size || layout.chunk.length !== rank)
       throw formatError(`chunks of ${layout.elementSize}-byte elements for a dataset of ${size}-byte elements`);
     this.#grid = gridOf(shape, layout.chunk);
@@ -127,7 +137,11 @@ export class ChunkReader {
       const plain = new RowMajorReader('chunk');
       const found = existing(parts, chunks);
       const room = this.#cache.holds(found.length * this.#whole) ? undefined : sharedRoom();
-      const task = yield* this.#readRows({ boxes, out, chunks, parts: found, places, plain, batch: null, room });
+      const whole: Task = { boxes, out, chunks, parts: found, places, plain, batch: null, room };
+      const task =
+        import.meta.page || this.#whole <= CACHED
+          ? whole
+          : yield* readRows(this.#file, whole, size, this.#part, (i) => this.#isOnlyPart(whole, i));
       for (let i = 0; i < task.parts.length; )
         i = this.#isReadAlone(task, i) ? yield* this.#readAlone(task, i) : yield* this.#readBatch(task, i);
     }
@@ -151,80 +165,23 @@ export class ChunkReader {
     }
   }
 
-  /** Reads those parts that are runs of bytes in the file and long rows in their boxes, straight into place. Leaves the other ones. */
-  *#readRows(task: Task): Io<Task> {
-    if (this.#whole <= CACHED || !(yield* this.#file.scatters())) return task;
-    const { chunks, parts, boxes, places, out } = task;
-    const { rank } = boxes;
-    const { size } = this.#data;
-    const others: number[] = [];
-    let reads: { readonly into: Uint8Array[]; readonly address: number; end: number }[] = [];
-    let bytes = 0;
-    for (let i = 0; i < parts.length; i++) {
-      const chunk = parts.chunks[i] as number;
-      const box = parts.boxes[i] as number;
-      if (!this.#isOnlyPart(task, i) || !this.#isLongRows(boxes.counts, box * rank)) {
-        others.push(i);
-        continue;
-      }
-      this.#mustBeWhole(chunks, chunk);
-      const begin = (chunks.addresses[chunk] as number) + positionIn(this.#chunkShape, this.#inChunk) * size;
-      const length = size * sizeOf(this.#count);
-      this.#file.mustHold(begin, length, 'chunk');
-      let read = reads[reads.length - 1];
-      if (read?.end !== begin) {
-        read = { into: [], address: begin, end: begin };
-        reads.push(read);
-      }
-      const shape = boxes.counts.subarray(box * rank, (box + 1) * rank);
-      rowsOf(out, places[box] as number, shape, this.#inBox, this.#count, size, read.into);
-      read.end += length;
-      bytes += length;
-      if (bytes < BATCH) continue;
-      yield* this.#file.readMany(reads, 'chunk');
-      reads = [];
-      bytes = 0;
-    }
-    yield* this.#file.readMany(reads, 'chunk');
-    if (others.length === parts.length) return task;
-    const some = Uint32Array.from(others);
-    const rest: Parts = {
-      chunks: some.map((i) => parts.chunks[i] as number),
-      boxes: some.map((i) => parts.boxes[i] as number),
-      length: some.length,
-    };
-    return { ...task, parts: rest };
-  }
-
-  /** Whether part `i` is the only one of its chunk, which lies in the file as it is. Leaves it in the scratch. */
+  /** Whether part `i` is the only one of its chunk, which lies in the file as it is, and must be whole. Leaves it in the scratch. */
   #isOnlyPart({ chunks, parts, boxes }: Task, i: number): boolean {
     const chunk = parts.chunks[i] as number;
     if (parts.chunks[i + 1] === chunk && i + 1 < parts.length) return false;
     if (parts.chunks[i - 1] === chunk && i > 0) return false;
     if (!this.#isPlain(chunks, chunk)) return false;
+    this.#mustBeWhole(chunks, chunk);
     this.#cut(chunks, chunk, boxes, (parts.boxes[i] as number) * boxes.rank);
     return true;
-  }
-
-  /** Whether the part in the scratch is a run of bytes in its chunk, and rows of some length in its box. */
-  #isLongRows(counts: Float64Array, k: number): boolean {
-    if (!isContiguous(this.#chunkShape, this.#count)) return false;
-    if (this.#data.size * sizeOf(this.#count) <= CACHED) return false;
-    // The last dimensions that the part fills, and the one before them, are a row.
-    let row = this.#data.size;
-    for (let d = this.#count.length - 1; d >= 0; d--) {
-      row *= this.#count[d] as number;
-      if (this.#count[d] !== counts[k + d]) break;
-    }
-    return row >= LONG_ROW;
   }
 
   /** Whether part `i` is the only one of its chunk and better read by itself. Leaves it in the scratch. */
   #isReadAlone(task: Task, i: number): boolean {
     if (!this.#isOnlyPart(task, i)) return false;
     // A little of a chunk, or a large chunk, which would be in memory twice.
-    const bytes = this.#data.size * sizeOf(this.#count);
-    const times = isContiguous(this.#chunkShape, this.#count) ? 2 : 4;
+    const bytes = this.#data.size * sizeOf(this.#part.count);
+    const times = isContiguous(this.#chunkShape, this.#part.count) ? 2 : 4;
     return bytes * times < this.#whole || this.#whole > BATCH / 4;
   }
 
@@ -233,12 +190,11 @@ export class ChunkReader {
     const chunk = parts.chunks[i] as number;
     const box = parts.boxes[i] as number;
     const { rank } = boxes;
-    this.#mustBeWhole(chunks, chunk);
-    const from = { shape: this.#chunkShape, start: this.#inChunk.slice() };
-    const to = { shape: boxes.counts.slice(box * rank, (box + 1) * rank), start: this.#inBox.slice() };
+    const from = { shape: this.#chunkShape, start: this.#part.inChunk.slice() };
+    const to = { shape: boxes.counts.slice(box * rank, (box + 1) * rank), start: this.#part.inBox.slice() };
     const address = chunks.addresses[chunk] as number;
     const { size } = this.#data;
-    yield* plain.read(this.#file, address, from, this.#count.slice(), size, out, places[box] as number, to);
+    yield* plain.read(this.#file, address, from, this.#part.count.slice(), size, out, places[box] as number, to);
     return i + 1;
   }
 
@@ -269,7 +225,18 @@ export class ChunkReader {
         this.#cut(chunks, chunk, boxes, box * rank);
         for (let d = 0; d < rank; d++) shape[d] = counts[box * rank + d] as number;
         const place = places[box] as number;
-        copyBox(data, 0, this.#chunkShape, this.#inChunk, out, place, shape, this.#inBox, this.#count, this.#data.size);
+        copyBox(
+          data,
+          0,
+          this.#chunkShape,
+          this.#part.inChunk,
+          out,
+          place,
+          shape,
+          this.#part.inBox,
+          this.#part.count,
+          this.#data.size,
+        );
       }
     }
     return end;
@@ -282,9 +249,9 @@ export class ChunkReader {
       const origin = (cells[chunk * rank + d] as number) * size;
       const start = starts[k + d] as number;
       const low = Math.max(origin, start);
-      this.#inChunk[d] = low - origin;
-      this.#inBox[d] = low - start;
-      this.#count[d] = Math.min(origin + size, start + (counts[k + d] as number)) - low;
+      this.#part.inChunk[d] = low - origin;
+      this.#part.inBox[d] = low - start;
+      this.#part.count[d] = Math.min(origin + size, start + (counts[k + d] as number)) - low;
     }
   }
 
@@ -372,6 +339,64 @@ export class ChunkReader {
     if (!room) this.#cache.add(address, data.buffer === batch ? data.slice() : data);
     return data;
   }
+}
+
+/**
+ * Reads those parts that are runs of bytes in the file and long rows in their boxes, straight into place. Leaves the other ones.
+ * `isAlone` says whether a part may be read by itself, and brings it into `part`.
+ */
+function* readRows(file: FileBytes, task: Task, size: number, part: Part, isAlone: (i: number) => boolean): Io<Task> {
+  if (!(yield* file.scatters())) return task;
+  const { chunks, parts, boxes, places, out } = task;
+  const { rank } = boxes;
+  const others: number[] = [];
+  let reads: { readonly into: Uint8Array[]; readonly address: number; end: number }[] = [];
+  let bytes = 0;
+  for (let i = 0; i < parts.length; i++) {
+    const box = parts.boxes[i] as number;
+    const shape = boxes.counts.subarray(box * rank, (box + 1) * rank);
+    if (!isAlone(i) || !isLongRows(part, shape, size)) {
+      others.push(i);
+      continue;
+    }
+    const address = chunks.addresses[parts.chunks[i] as number] as number;
+    const begin = address + positionIn(part.chunk, part.inChunk) * size;
+    const length = size * sizeOf(part.count);
+    file.mustHold(begin, length, 'chunk');
+    let read = reads[reads.length - 1];
+    if (read?.end !== begin) {
+      read = { into: [], address: begin, end: begin };
+      reads.push(read);
+    }
+    rowsOf(out, places[box] as number, shape, part.inBox, part.count, size, read.into);
+    read.end += length;
+    bytes += length;
+    if (bytes < BATCH) continue;
+    yield* file.readMany(reads, 'chunk');
+    reads = [];
+    bytes = 0;
+  }
+  yield* file.readMany(reads, 'chunk');
+  if (others.length === parts.length) return task;
+  const some = Uint32Array.from(others);
+  const rest: Parts = {
+    chunks: some.map((i) => parts.chunks[i] as number),
+    boxes: some.map((i) => parts.boxes[i] as number),
+    length: some.length,
+  };
+  return { ...task, parts: rest };
+}
+
+/** Whether a part is a run of bytes in its chunk, and rows of some length in its box. */
+function isLongRows({ chunk, count }: Part, box: Float64Array, size: number): boolean {
+  if (!isContiguous(chunk, count) || size * sizeOf(count) <= CACHED) return false;
+  // The last dimensions that the part fills, and the one before them, are a row.
+  let row = size;
+  for (let d = count.length - 1; d >= 0; d--) {
+    row *= count[d] as number;
+    if (count[d] !== box[d]) break;
+  }
+  return row >= LONG_ROW;
 }
 
 /** Where each box begins in the result. */

@@ -1,0 +1,7 @@
+interface ImportMeta {
+  /**
+   * True in bundles for browsers, where the build puts it, and undefined elsewhere. A page is one rank and has nothing beside its files:
+   * code for several ranks and for subfiles stands behind it, so that those bundles do not have it.
+   */
+  readonly page?: boolean;
+}
