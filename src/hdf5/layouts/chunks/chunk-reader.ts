@@ -14,13 +14,12 @@ import type { ChunkCache, FileBytes } from '../../format/file-bytes.ts';
 import type { Layout } from '../../messages/layout.ts';
 import { CACHED, GAP, RowMajorReader } from '../row-major.ts';
 import { type ChunkFinder, chunkFinder, WantedChunks } from './chunk-finder.ts';
+import { TouchedChunks } from './touched-chunks.ts';
 
 /** Chunks that are read from the file at once, in bytes. */
 const BATCH = 16 * 2 ** 20;
 /** Chunks closer together than this are read in one request. */
 const REMOTE_GAP = 64 * 1024;
-/** Parts of boxes that one round handles: a grid of tiny chunks may have more than there is memory for. */
-const ROUND = 2 ** 20;
 /** Rows of at least so many bytes are read straight to their places: making room for them twice costs more than a view of each. */
 const LONG_ROW = 1024;
 /** A chunk of more bytes than this is refused if so few are stored that no filter can have made it of them. */
@@ -407,84 +406,6 @@ function placesOf({ counts, rank, length }: Boxes, size: number): Float64Array {
     at += boxSize(counts, i * rank, rank, size);
   }
   return places;
-}
-
-/** The chunks that boxes touch, in rounds of at most {@link ROUND}. */
-class TouchedChunks {
-  /** The numbers of the chunks, ascending, and for each the number of the box. */
-  numbers = new Float64Array(0);
-  owners = new Uint32Array(0);
-  isLast = false;
-  readonly #boxes: Boxes;
-  readonly #walk: ChunkWalk;
-  /** How many chunks the dataset has. */
-  readonly #chunks: number;
-  #box = 0;
-  /** Chunks of this box that are still to come. */
-  #left: number;
-
-  constructor(boxes: Boxes, walk: ChunkWalk, chunks: number) {
-    this.#boxes = boxes;
-    this.#walk = walk;
-    this.#chunks = chunks;
-    this.#left = boxes.length > 0 ? walk.begin(boxes.starts, boxes.counts, 0) : 0;
-  }
-
-  /** Goes to the next round; false if there is none. */
-  next(): boolean {
-    if (this.isLast) return false;
-    const { starts, counts, rank, length } = this.#boxes;
-    const walk = this.#walk;
-    let numbers = new Float64Array(Math.max(16, Math.min(length, ROUND)));
-    let owners = new Uint32Array(numbers.length);
-    let found = 0;
-    let sorted = true;
-    while (this.#box < length && found < ROUND) {
-      for (; this.#left > 0 && found < ROUND; this.#left--, walk.next()) {
-        if (found === numbers.length) {
-          numbers = grown(numbers, Float64Array);
-          owners = grown(owners, Uint32Array);
-        }
-        if (found > 0 && walk.number < (numbers[found - 1] as number)) sorted = false;
-        numbers[found] = walk.number;
-        owners[found++] = this.#box;
-      }
-      if (this.#left === 0 && ++this.#box < length) this.#left = walk.begin(starts, counts, this.#box * rank);
-    }
-    this.isLast = this.#box >= length;
-    this.numbers = numbers.subarray(0, found);
-    this.owners = owners.subarray(0, found);
-    if (!sorted) sortParts(this.numbers, this.owners, this.#chunks, length);
-    return true;
-  }
-}
-
-function grown<A extends Float64Array | Uint32Array>(list: A, kind: new (length: number) => A): A {
-  const larger = new kind(list.length * 2);
-  larger.set(list);
-  return larger;
-}
-
-/** Sorts pairs of chunk and box. Where a number has room for both, the pair is sorted as one: that is several times faster. */
-function sortParts(numbers: Float64Array, owners: Uint32Array, chunks: number, boxes: number): void {
-  const { length } = numbers;
-  if (chunks * boxes <= Number.MAX_SAFE_INTEGER) {
-    const keys = numbers.map((number, i) => number * boxes + (owners[i] as number)).sort();
-    for (let i = 0; i < length; i++) {
-      const key = keys[i] as number;
-      const number = Math.floor(key / boxes);
-      numbers[i] = number;
-      owners[i] = key - number * boxes;
-    }
-    return;
-  }
-  const [oldNumbers, oldOwners] = [numbers.slice(), owners.slice()];
-  const order = Uint32Array.from({ length }, (_, i) => i);
-  order.sort((a, b) => (oldNumbers[a] as number) - (oldNumbers[b] as number) || a - b);
-  order.forEach((from, i) => {
-    numbers[i] = oldNumbers[from] as number;
-    owners[i] = oldOwners[from] as number;
-  });
 }
 
 /** Each chunk once, and the parts by their places in that list. */

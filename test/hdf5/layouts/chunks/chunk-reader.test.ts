@@ -16,7 +16,7 @@ function make(name: string, shape: readonly [number, number], chunks: readonly n
   const file = File.createSync(path, { connector: 'native' });
   const dataset = file.createDataset('x', { dtype: 'int32', shape, chunks, fill: 7, ...(filters && { filters }) });
   const some = Math.ceil(rows * 0.7);
-  const data = Int32Array.from({ length: some * columns }, (_, i) => (i * 2654435761) >> 12);
+  const data = Int32Array.from({ length: some * columns }, (_, i) => i >> 3);
   model.set(data);
   dataset.write(data, { start: [0, 0], count: [some, columns] });
   file.closeSync();
@@ -76,9 +76,9 @@ describe('chunks are read straight into place', () => {
 });
 
 test('more chunks than the cache holds are decoded into the same buffers', () => {
-  const filters: Filter[][] = [['shuffle', { deflate: 1 }, 'fletcher32'], [{ deflate: 1 }], ['shuffle']];
+  const filters: Filter[][] = [['shuffle', { deflate: 1 }, 'fletcher32'], ['shuffle']];
   for (const [i, list] of filters.entries()) {
-    const { path, model, columns } = make(`filtered-${i}.h5`, [3000, 4096], [256, 1024], list);
+    const { path, model, columns } = make(`filtered-${i}.h5`, [3500, 4096], [256, 1024], list);
     const file = File.openSync(path);
     const x = file.dataset('x');
     expect(Buffer.compare(bytes(x.readSync()), bytes(model))).toBe(0);
