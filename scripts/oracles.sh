@@ -2,20 +2,23 @@
 # Installs the tools of others that the tests compare with. Changes nothing when all of them are there.
 set -euo pipefail
 
-packages=(hdf5-tools python3-h5py netcdf-bin openmpi-bin mpich chromium zsh fish groff)
+packages=(hdf5-tools python3-h5py netcdf-bin python3-netcdf4 python3-xarray python3-h5netcdf openmpi-bin mpich chromium zsh fish groff)
 python=${H5LOG_PYTHON:-/usr/bin/python3}
 
 missing() {
   local tool
-  for tool in h5dump h5ls ncdump mpiexec.openmpi mpiexec.mpich chromium zsh fish groff; do
+  for tool in h5dump h5ls ncdump ncgen mpiexec.openmpi mpiexec.mpich chromium zsh fish groff; do
     command -v "$tool" >/dev/null || echo "$tool"
   done
-  "$python" -c 'import h5py' 2>/dev/null || echo "h5py for $python"
+  local module
+  for module in h5py netCDF4 xarray h5netcdf; do
+    "$python" -c "import $module" 2>/dev/null || echo "$module for $python"
+  done
 }
 
 absent=$(missing | paste -sd ' ')
 if [ -z "$absent" ]; then
-  echo "oracles: h5dump, h5ls, h5py, ncdump, Open MPI, MPICH, Chromium, zsh, fish and groff are installed"
+  echo "oracles: h5dump, h5ls, h5py, ncdump, netCDF4, xarray, h5netcdf, Open MPI, MPICH, Chromium, zsh, fish and groff are installed"
   exit 0
 fi
 

@@ -3,13 +3,15 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { describe, test } from 'vitest';
 
-/** The tools of others that tests compare with; `python` is one that has h5py. */
+/** The tools of others that tests compare with; `python` is one that has h5py, `xarray` one that has netCDF4, xarray and h5netcdf too. */
 export type Oracle =
   | 'h5dump'
   | 'h5ls'
   | 'h5diff'
   | 'ncdump'
+  | 'ncgen'
   | 'python'
+  | 'xarray'
   | 'mpiexec.openmpi'
   | 'mpiexec.mpich'
   | 'chromium'
@@ -21,9 +23,14 @@ const found = new Map<Oracle, string | undefined>();
 
 /** The path of a tool, or undefined if this machine has none. */
 export function oracle(name: Oracle): string | undefined {
-  if (!found.has(name)) found.set(name, name === 'python' ? findPython() : findOnPath(name));
+  if (!found.has(name)) {
+    const modules = MODULES[name];
+    found.set(name, modules ? findPython(modules) : findOnPath(name));
+  }
   return found.get(name);
 }
+
+const MODULES: Partial<Record<Oracle, string>> = { python: 'h5py', xarray: 'h5py, netCDF4, xarray, h5netcdf' };
 
 function findOnPath(name: string): string | undefined {
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/bin'];
@@ -34,9 +41,9 @@ function findOnPath(name: string): string | undefined {
 }
 
 // The system's Python and not the first on PATH: apt installs h5py for the former only.
-function findPython(): string | undefined {
+function findPython(modules: string): string | undefined {
   const path = process.env.H5LOG_PYTHON ?? '/usr/bin/python3';
-  return spawnSync(path, ['-c', 'import h5py']).status === 0 ? path : undefined;
+  return spawnSync(path, ['-c', `import ${modules}`]).status === 0 ? path : undefined;
 }
 
 function isExecutable(path: string): boolean {
@@ -59,7 +66,7 @@ export function withOracle(needs: Oracle | readonly Oracle[], checks: string, su
     describe(checks, suite);
     return;
   }
-  const names = missing.map((name) => (name === 'python' ? 'python3 with h5py' : name)).join(', ');
+  const names = missing.map((name) => (MODULES[name] ? `python3 with ${MODULES[name]}` : name)).join(', ');
   const it = missing.length === 1 ? 'it' : 'them';
   const reason = `${names} not found; npm run oracles installs ${it}`;
   if (process.env.CI === 'true') {

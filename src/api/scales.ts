@@ -1,5 +1,6 @@
 import { H5LogError, isH5LogError } from '../base/errors.ts';
 import { T } from '../dtype/construct.ts';
+import type { DType } from '../dtype/model.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { scaleUses, settleScales } from '../log/format/scales.ts';
 import type { Attributes } from './attributes.ts';
@@ -19,9 +20,11 @@ const LABELS = 'DIMENSION_LABELS';
 const NETCDF_ID = '_Netcdf4Dimid';
 
 /** Text as libhdf5 stores it in the attributes of scales. */
-const terminated = (text: string) => ({
-  dtype: T.string({ length: new TextEncoder().encode(text).length + 1, pad: 'terminated', charset: 'ascii' }),
-});
+function terminated(text: string): { dtype: DType } {
+  const { length } = new TextEncoder().encode(text);
+  const charset = length === text.length ? 'ascii' : 'utf8';
+  return { dtype: T.string({ length: length + 1, pad: 'terminated', charset }) };
+}
 
 function isScale({ attributes }: { readonly attributes: Attributes }): boolean {
   return attributes.has('CLASS') && attributes.get('CLASS') === 'DIMENSION_SCALE';
@@ -41,11 +44,13 @@ export function makeScale(dataset: Dataset, name: string | undefined): void {
   if (name !== undefined) attributes.set('NAME', name, terminated(name));
 }
 
-/** The paths of the scales of each dimension; '' for one that is gone. */
+/** The paths of the scales of each dimension, but for those that are gone. */
 function attached({ attributes, rank }: Dataset): string[][] {
   const stored = attributes.has(LIST) ? (attributes.get(LIST) as unknown) : [];
   const lists = Array.isArray(stored) ? (stored as unknown[]) : [];
-  return Array.from({ length: rank }, (_, d) => Array.from((lists[d] as ArrayLike<string> | undefined) ?? []));
+  return Array.from({ length: rank }, (_, d) =>
+    Array.from((lists[d] as ArrayLike<string> | undefined) ?? []).filter((path) => path !== ''),
+  );
 }
 
 function checkDimension(dataset: Dataset, dimension: number): void {
@@ -80,7 +85,7 @@ export function detachScale(dataset: Dataset, dimension: number, scale: Dataset)
   const { node } = handleOf(scale);
   // The scale may have other names.
   const isOther = (path: string): boolean => handleOf(dataset.file.dataset(path)).node !== node;
-  const rest = (lists[dimension] as string[]).filter((path) => path !== '' && path !== scale.path && isOther(path));
+  const rest = (lists[dimension] as string[]).filter((path) => path !== scale.path && isOther(path));
   if (rest.length === lists[dimension]?.length)
     throw new H5LogError('NOT_FOUND', `${scale.path} is not attached to dimension ${dimension} of ${dataset.path}`, {
       object: dataset.path,
@@ -101,15 +106,26 @@ export function labelDimension(dataset: Dataset, dimension: number, label: strin
   if (typeof label !== 'string') refuse(dataset, `: a label is a text, not ${String(label)}`);
   const all = labels(dataset);
   all[dimension] = label;
-  dataset.attributes.set(LABELS, all, { dtype: T.string({ charset: 'ascii' }), shape: [all.length] });
+  dataset.attributes.set(LABELS, all, { dtype: T.string(), shape: [all.length] });
 }
 
 export function dimensionsOf(dataset: Dataset): Dimension[] {
   const names = labels(dataset);
   return attached(dataset).map((paths, d) => ({
     label: names[d] as string,
-    scales: paths.flatMap((path) => (path === '' ? [] : [dataset.file.dataset(path)])),
+    scales: paths.map((path) => dataset.file.dataset(path)),
   }));
+}
+
+/** Whether a scale of netCDF has no values: it follows its variables also when they become shorter. */
+function isDimensionOnly({ attributes }: Dataset): boolean {
+  const name = attributes.has('NAME') && attributes.get('NAME');
+  return typeof name === 'string' && name.startsWith('This is a netCDF dimension but not a netCDF variable');
+}
+
+function lengthen(dataset: Dataset, sizes: ReadonlyMap<number, number>): void {
+  const shape = dataset.shape.map((size, d) => sizes.get(d) ?? size);
+  if (shape.some((size, d) => size !== dataset.shape[d])) dataset.resize(shape);
 }
 
 /**
@@ -133,14 +149,21 @@ export function finishScales(file: File, open: (path: string, node: ObjectNode) 
   if (uses.size === 0) return;
   const datasetOf = (node: ObjectNode): Dataset => open(paths.get(node) as string, node);
   try {
+    const lengths = new Map<ObjectNode, Map<number, number>>();
     for (const [node, list] of uses) {
       const scale = paths.has(node) ? datasetOf(node) : undefined;
       if (scale?.maxShape[0] !== null || !scale.attributes.has(NETCDF_ID)) continue;
-      const [length = 0, ...rest] = scale.shape;
       const sizes = list.map(({ dataset, dimension }) => datasetOf(dataset).shape[dimension] ?? 0);
-      const longest = Math.max(...sizes);
-      if (longest > length) scale.resize([longest, ...rest]);
+      const longest = Math.max(isDimensionOnly(scale) ? 0 : (scale.shape[0] ?? 0), ...sizes);
+      lengthen(scale, new Map([[0, longest]]));
+      for (const { dataset, dimension } of list) {
+        const known = lengths.get(dataset);
+        if (known) known.set(dimension, longest);
+        else lengths.set(dataset, new Map([[dimension, longest]]));
+      }
     }
+    // netcdf-c pads a variable in its first dimension if no other one is unlimited. Everything else it reads wrong.
+    for (const [node, sizes] of lengths) if (sizes.size > 1 || !sizes.has(0)) lengthen(datasetOf(node), sizes);
     settleScales(structure, nodes, uses);
   } catch (error) {
     // What cannot be written again stays as it is: it only says again what other attributes and shapes say.

@@ -23,7 +23,8 @@ export function textBytes(text: string, type: StringType): Uint8Array {
     throw fail('text with a NUL character');
   }
   if (!type.variable) {
-    const room = type.pad === 'zero' ? type.size - 1 : type.size;
+    // One byte is a character, as netCDF writes them, and not an empty text.
+    const room = type.pad === 'zero' && type.size > 1 ? type.size - 1 : type.size;
     if (bytes.length > room) {
       throw fail(
         `text of ${bytes.length} bytes where ${room} fit${type.pad === 'zero' ? ' before the final NUL' : ''}`,

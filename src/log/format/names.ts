@@ -7,7 +7,10 @@
  * Attributes of dimension scales. libnetcdf crashes on a scale without a dataspace, which is what a dataset of a log is to others:
  * there these names have an underscore, too.
  */
-const SCALE_ATTRIBUTES: ReadonlySet<string> = new Set(['CLASS', 'NAME', 'DIMENSION_LIST', 'REFERENCE_LIST']);
+export const SCALE_ATTRIBUTES: ReadonlySet<string> = new Set(['CLASS', 'NAME', 'DIMENSION_LIST', 'REFERENCE_LIST']);
+
+/** netCDF knows variables by this prefix, which therefore stays as it is. */
+const NO_COORDINATE = '_nc4_non_coord_';
 
 /** The attribute with the number of a dataset in the log: only what has it is one. */
 export const ID = '_ID';
@@ -27,8 +30,9 @@ export interface Names {
 }
 
 export const logNames: Names = {
-  stored: (name) => (name.startsWith('_') ? `_${name}` : name),
-  shown: (name) => (name.startsWith('__') ? name.slice(1) : name.startsWith('_') ? undefined : name),
+  stored: (name) => (name.startsWith('_') && !name.startsWith(NO_COORDINATE) ? `_${name}` : name),
+  shown: (name) =>
+    name.startsWith('__') ? name.slice(1) : name.startsWith('_') && !name.startsWith(NO_COORDINATE) ? undefined : name,
   // The original leaves a name undoubled when it was created by a path that begins elsewhere: g/_x.
   shownInside: (name) => (name.startsWith('__') ? name.slice(1) : name),
   storedAttribute: (name, attributes) =>

@@ -8,6 +8,7 @@ import {
   ordinaryChunks,
 } from '../../space/chunk-shape.ts';
 import { sizeOf } from '../../space/shape.ts';
+import { isNetcdf } from '../format/scales.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import type { BlockIndex } from '../read/index.ts';
 import { ChunkSurvey, commonGrid, meetsShape, newestGrid, type SurveyedExtent } from './chunk-survey.ts';
@@ -51,7 +52,9 @@ export function planLayout(dataset: LogDataset, index: BlockIndex, isLocal: bool
   const extent: SurveyedExtent = { shape, elementSize, filtered, isLocal };
   const survey = isLocal ? bestGrid(index, extent, dataset, chunk) : null;
   if (survey) return { kind: 'chunks', survey };
-  const pieces = isLocal && !elements.points ? mappedPieces(index, shape, elementSize) : null;
+  // The pieces of virtual datasets are datasets without dimensions, for which h5netcdf refuses a netCDF file.
+  const mayMap = isLocal && !elements.points && !isNetcdf(dataset.log.structure.root);
+  const pieces = mayMap ? mappedPieces(index, shape, elementSize) : null;
   if (pieces) return { kind: 'virtual', pieces };
   if (!chunk) return { kind: 'copy' };
   checkChunkBytes(chunk, elementSize);

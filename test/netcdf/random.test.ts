@@ -1,0 +1,130 @@
+import { join } from 'node:path';
+import { File } from 'h5log';
+import { type NcGroup, netcdf } from 'h5log/netcdf';
+import { replay, seal } from 'h5log/tools';
+import { expect, test } from 'vitest';
+import { count } from '../counts.ts';
+import { ncdump, runSync, withOracle } from '../oracles.ts';
+import { random, repeats, seed } from '../seed.ts';
+import { temporaryDirectory } from '../temporary.ts';
+import { type Expected, RandomFile } from './random-file.ts';
+
+const directory = temporaryDirectory();
+const script = new URL('describe.py', import.meta.url).pathname;
+
+/** What netCDF4-python, xarray with both engines and h5py say about files. */
+interface Said {
+  readonly netCDF4: Expected;
+  readonly netcdf4: Expected & { unlimited: string[] };
+  readonly h5netcdf: Expected & { unlimited: string[] };
+  readonly h5py: string[];
+}
+
+function said(paths: readonly string[]): Record<string, Said> {
+  return JSON.parse(runSync('xarray', [script, ...paths])) as Record<string, Said>;
+}
+
+/** The same of h5log itself. */
+async function ours(group: NcGroup): Promise<Expected> {
+  const plain = (value: unknown): unknown => {
+    if (typeof value === 'bigint') return String(value);
+    return ArrayBuffer.isView(value) || Array.isArray(value) ? Array.from(value as ArrayLike<unknown>, plain) : value;
+  };
+  const variables: Expected['variables'] = {};
+  for (const [name, variable] of group.variables) {
+    const { dtype } = variable.dataset;
+    const type = typeof dtype === 'string' ? dtype : dtype.size === 1 ? 'char' : 'string';
+    variables[name] = {
+      dimensions: [...variable.dimensions],
+      shape: [...variable.shape],
+      type,
+      values: plain(await variable.read()) as unknown[],
+      attributes: Object.fromEntries([...variable.attributes].map(([key, value]) => [key, plain(value)])),
+    };
+  }
+  const groups: Expected['groups'] = {};
+  for (const [name, inner] of group.groups) groups[name] = await ours(inner);
+  return {
+    dimensions: Object.fromEntries(
+      Array.from(group.dimensions, ([name, { size, unlimited }]) => [name, [size, unlimited]]),
+    ),
+    variables,
+    attributes: Object.fromEntries([...group.attributes].map(([key, value]) => [key, plain(value)])),
+    groups,
+  };
+}
+
+/** xarray knows the dimensions that variables have. */
+function withoutDimensions({ variables, attributes, groups }: Expected): unknown {
+  return {
+    variables,
+    attributes,
+    groups: Object.fromEntries(Object.entries(groups).map(([name, inner]) => [name, withoutDimensions(inner)])),
+  };
+}
+
+/** h5netcdf 1.1 does not pad text: where a variable is shorter than its unlimited dimension its values are left out. */
+function paddedBy({ variables, groups, ...rest }: Expected, unpadded: Expected): Expected {
+  const shown = Object.entries(variables).map(([name, variable]) => {
+    const isText = variable.type === 'char' || variable.type === 'string';
+    const values = unpadded.variables[name]?.values;
+    return [name, isText && values && values.length < variable.values.length ? { ...variable, values } : variable];
+  });
+  const inner = Object.entries(groups).map(([name, group]) => [
+    name,
+    paddedBy(group, unpadded.groups[name] as Expected),
+  ]);
+  return { ...rest, variables: Object.fromEntries(shown), groups: Object.fromEntries(inner) } as Expected;
+}
+
+function agree(path: string, expected: Expected, by: Said): void {
+  expect(by.netCDF4, `${path} by netCDF4`).toEqual(expected);
+  expect(withoutDimensions(by.netcdf4), `${path} by xarray, netcdf4`).toEqual(withoutDimensions(expected));
+  const padded = paddedBy(expected, by.h5netcdf);
+  expect(withoutDimensions(by.h5netcdf), `${path} by xarray, h5netcdf`).toEqual(withoutDimensions(padded));
+  expect(by.h5py, `${path} by h5py`).toEqual([]);
+}
+
+withOracle(['ncdump', 'ncgen', 'xarray'], 'files by h5log/netcdf', () => {
+  const many = repeats(100);
+  const next = random(seed('netcdf files'));
+  count('netcdf files', { files: many });
+
+  test(`are the same to everybody: ${many} random data sets, ordinary, sealed and replayed`, async () => {
+    const expected = new Map<string, Expected>();
+    for (let i = 0; i < many; i++) {
+      const from = Math.floor(next() * 2 ** 31);
+      for (const connector of ['native', 'log'] as const) {
+        const path = join(directory, `${connector}-${i}.nc`);
+        let file = await File.create(path, { connector });
+        const made = new RandomFile(file, random(from));
+        made.write();
+        await file.flush();
+        made.write();
+        await file.close();
+        const model = made.expected();
+        file = await File.open(path);
+        expect(await ours(netcdf(file)), path).toEqual(model);
+        await file.close();
+        if (connector === 'native') expected.set(path, model);
+        else {
+          const [sealed, replayed] = [join(directory, `sealed-${i}.nc`), join(directory, `replayed-${i}.nc`)];
+          await seal(path, { to: sealed });
+          await replay(path, replayed);
+          expected.set(sealed, model).set(replayed, model);
+        }
+      }
+    }
+    const found = said([...expected.keys()]);
+    for (const [path, model] of expected) agree(path, model, found[path] as Said);
+    // ncdump, header and data, becomes a file again.
+    const again = new Map<string, Expected>();
+    for (const [path, model] of expected) {
+      const copy = `${path}.again`;
+      runSync('ncgen', ['-4', '-o', copy, '-'], ncdump('-p', '9,17', path));
+      again.set(copy, model);
+    }
+    const copies = said([...again.keys()]);
+    for (const [path, model] of again) expect(copies[path]?.netCDF4, path).toEqual(model);
+  });
+});
