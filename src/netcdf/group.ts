@@ -47,7 +47,7 @@ export interface NcVariable<D extends DType = DType> {
   read(where?: Slab): Promise<ArrayOf<D>>;
 }
 
-export interface VariableOptions<D extends DType> {
+interface VariableOptions<D extends DType> {
   dtype: D;
   dimensions: readonly string[];
   /** The value of elements that were never written; false: none. Without it, the one that netCDF has for the type. */

@@ -93,7 +93,11 @@ export interface Checks {
   solo: [Fits<typeof B.solo, typeof C.solo>, Fits<typeof C.solo, typeof B.solo>];
   runThreads: Fits<typeof import('h5log/threads').runThreads, typeof C.runThreads>;
   mpi: Fits<typeof import('h5log/mpi').mpi, typeof C.mpi>;
-  netcdf: Fits<typeof import('h5log/netcdf').netcdf, typeof C.netcdf>;
+  netcdf: [
+    Fits<ReturnType<typeof import('h5log/netcdf').netcdf>, ReturnType<typeof C.netcdf>>,
+    Fits<Parameters<typeof C.netcdf>[1], Parameters<typeof import('h5log/netcdf').netcdf>[1]>,
+    Fits<B.File, Parameters<typeof import('h5log/netcdf').netcdf>[0]>,
+  ];
   NcDimension: Fits<import('h5log/netcdf').NcDimension, C.NcDimension>;
   NcVariable: Fits<import('h5log/netcdf').NcVariable, C.NcVariable>;
   NcGroup: Fits<import('h5log/netcdf').NcGroup, C.NcGroup>;

@@ -9,7 +9,7 @@ const layers: readonly (readonly string[])[] = [
   ['cli'],
   ['bench'],
   ['tools'],
-  ['index', 'threads', 'mpi'],
+  ['index', 'threads', 'mpi', 'netcdf'],
   ['api'],
   ['connector'],
   ['log'],
@@ -25,7 +25,7 @@ const platformImporters = /^(?!storage$|comm$|base$)/;
 // The entry point h5log/storage: a page must be able to import httpStorage from where nodeStorage is.
 const platformEntry = 'storage.ts';
 
-const publicClasses = /^api\//;
+const publicClasses = /^(api|netcdf)\//;
 const sources = readSources();
 
 describe('imports', () => {

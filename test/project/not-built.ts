@@ -12,11 +12,6 @@ export const notBuilt: readonly string[] = [
   'File.publish',
   'File.publishSync',
   'File.published',
-  // netCDF.
-  'NcDimension',
-  'NcGroup',
-  'NcVariable',
-  'netcdf',
   // Several ranks.
   'CreateOptions.logs',
 ];

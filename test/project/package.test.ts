@@ -40,6 +40,7 @@ describe('package.json', () => {
       JSON.stringify({
         '.': entry('index', everywhere('index')),
         './mpi': entry('mpi', onlyNode('mpi')),
+        './netcdf': entry('netcdf', everywhere('netcdf')),
         './storage': entry('storage', everywhere('storage')),
         './threads': entry('threads', onlyNode('threads')),
         './tools': entry('tools', onlyNode('tools')),

@@ -7,7 +7,7 @@
  * Attributes of dimension scales. libnetcdf crashes on a scale without a dataspace, which is what a dataset of a log is to others:
  * there these names have an underscore, too.
  */
-export const SCALE_ATTRIBUTES: ReadonlySet<string> = new Set(['CLASS', 'NAME', 'DIMENSION_LIST', 'REFERENCE_LIST']);
+const SCALE_ATTRIBUTES: ReadonlySet<string> = new Set(['CLASS', 'NAME', 'DIMENSION_LIST', 'REFERENCE_LIST']);
 
 /** netCDF knows variables by this prefix, which therefore stays as it is. */
 const NO_COORDINATE = '_nc4_non_coord_';

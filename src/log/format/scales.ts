@@ -8,9 +8,8 @@ import { type AddressSlot, type HeaderMessage, ObjectNode } from '../../hdf5/gra
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { encodeDatatype } from '../../hdf5/messages/datatype.ts';
 import { deleteAttribute, setEncodedAttribute } from '../../hdf5/write/attributes.ts';
-import { renameAttribute } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
-import { SCALE_ATTRIBUTES, storedScaleAttribute } from './names.ts';
+import { storedScaleAttribute } from './names.ts';
 
 /** The type of an element of REFERENCE_LIST, with the padding that libhdf5 gives it. */
 const BACK_REFERENCE = T.compound(
@@ -21,14 +20,6 @@ const BACK_REFERENCE = T.compound(
 /** Whether a file says that it is a netCDF file. */
 export function isNetcdf({ attributes }: ObjectNode): boolean {
   return attributes.has('_NCProperties') || attributes.has('__NCProperties');
-}
-
-/** Gives the attributes of scales, and of datasets that have some, the names that others know: when an anchor gets a dataspace. */
-export function showScales(structure: Structure, anchor: ObjectNode): void {
-  for (const name of SCALE_ATTRIBUTES) {
-    if (anchor.attributes.has(`_${name}`) && !anchor.attributes.has(name))
-      renameAttribute(structure, anchor, `_${name}`, name);
-  }
 }
 
 /** A dimension of a dataset that a scale is attached to. */
