@@ -114,3 +114,54 @@ export async function select(page: Page, path: string): Promise<void> {
 export async function chooseVis(page: Page, name: string): Promise<void> {
   await page.getByRole('tab', { name, exact: true }).click();
 }
+
+/** The cells of the table on the screen, by rows. */
+export async function tableOf(page: Page): Promise<string[][]> {
+  return page
+    .locator('[role=grid] [role=row]:has([role=gridcell])')
+    .evaluateAll((rows) =>
+      rows.map((row) => Array.from(row.querySelectorAll('[role=gridcell]'), (cell) => cell.textContent ?? '')),
+    );
+}
+
+/** A pixel of a screenshot: red, green, blue, alpha. The browser decodes the picture. */
+export async function pixelIn(page: Page, png: Buffer, x: number, y: number): Promise<number[]> {
+  return page.evaluate(
+    async ([data, px, py]) => {
+      const image = new Image();
+      image.src = `data:image/png;base64,${data}`;
+      await image.decode();
+      const context = new OffscreenCanvas(image.width, image.height).getContext('2d');
+      context?.drawImage(image, 0, 0);
+      return [...(context?.getImageData(Number(px), Number(py), 1, 1).data ?? [])];
+    },
+    [png.toString('base64'), Math.round(x), Math.round(y)] as const,
+  );
+}
+
+/** The curve in a screenshot, from left to right: how high the pixels of h5web's line colour are in each column that has some. */
+export async function curveIn(page: Page, png: Buffer): Promise<{ x: number; height: number }[]> {
+  return page.evaluate(async (data) => {
+    const image = new Image();
+    image.src = `data:image/png;base64,${data}`;
+    await image.decode();
+    const context = new OffscreenCanvas(image.width, image.height).getContext('2d');
+    context?.drawImage(image, 0, 0);
+    const { width, height } = image;
+    const pixels = context?.getImageData(0, 0, width, height).data ?? [];
+    const found: { x: number; height: number }[] = [];
+    for (let x = 470; x < width; x++) {
+      let [sum, weight] = [0, 0];
+      for (let y = 160; y < height - 40; y++) {
+        const at = (y * width + x) * 4;
+        // Dark blue, or a mixture of it with white at the edge of the line.
+        const blueness = (pixels[at + 2] as number) - ((pixels[at] as number) + (pixels[at + 1] as number)) / 2;
+        if (blueness < 30) continue;
+        sum += y * blueness;
+        weight += blueness;
+      }
+      if (weight > 0) found.push({ x, height: -sum / weight });
+    }
+    return found;
+  }, png.toString('base64'));
+}

@@ -1,5 +1,6 @@
 import { checksummer } from '#platform';
 import { mixedSum } from '../../base/checksum.ts';
+import { gmac } from '../../base/gmac.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
 import { SUPERBLOCK_SIZE } from '../../hdf5/format/superblock.ts';
 import { type ChecksumKind, type CommitRecord, encodeRecord } from '../../log/format/commit-record.ts';
@@ -196,13 +197,11 @@ export class CommitSums {
   }
 }
 
-/** Whether sums of that kind can be made here: browsers cannot make all. */
-export function canSum(kind: number): boolean {
-  return kind === 2 || kind === checksummer().kind;
-}
-
 function summer(kind: ChecksumKind): { update(bytes: Uint8Array): void; digest(): Uint8Array } {
-  return kind === 2 ? mixedSum() : checksummer();
+  if (kind === 2) return mixedSum();
+  const own = checksummer();
+  // A page makes the other kind, and checks this one without AES.
+  return own.kind === 1 ? own : gmac();
 }
 
 function isSame(a: Uint8Array, b: Uint8Array): boolean {

@@ -2,6 +2,7 @@ import { App, DataProvider } from '@h5web/app';
 import { type ReactElement, useEffect, useMemo, useState } from 'react';
 import type { FileSource } from '../reader/browsed-file.ts';
 import { Chooser, useDrop } from './chooser.tsx';
+import { LogPanel } from './log-panel.tsx';
 import { LogProvider } from './provider.ts';
 import { StateBar } from './state-bar.tsx';
 import { type OpenFile, useOpenFile } from './use-open-file.ts';
@@ -42,6 +43,11 @@ export function Shell({ source: initial, isServed }: Props): ReactElement {
 
 type Tab = 'data' | 'log';
 
+/** The object that is chosen in the tree of h5web, which keeps it to itself. */
+function chosenInTree(): string | undefined {
+  return document.querySelector<HTMLElement>('[role=treeitem][aria-selected=true]')?.dataset.path;
+}
+
 function Opened({ file, onClose }: { file: OpenFile; onClose?: () => void }): ReactElement {
   const { client, summary, asOf } = file;
   const [tab, setTab] = useState<Tab>('data');
@@ -65,16 +71,24 @@ function Opened({ file, onClose }: { file: OpenFile; onClose?: () => void }): Re
         )}
         <Tabs tab={tab} onTab={setTab} />
       </header>
-      <main id="panel-data" role="tabpanel" aria-labelledby="tab-data" hidden={tab !== 'data'}>
-        <DataProvider api={api}>
-          <App />
-        </DataProvider>
+      <main>
+        <div id="panel-data" role="tabpanel" aria-labelledby="tab-data" hidden={tab !== 'data'}>
+          <DataProvider api={api}>
+            <App />
+          </DataProvider>
+        </div>
+        <div id="panel-log" role="tabpanel" aria-labelledby="tab-log" hidden={tab !== 'log'}>
+          {tab === 'log' && <LogPanel file={file} chosen={chosenInTree()} />}
+        </div>
       </main>
     </div>
   );
 }
 
-const TABS: readonly (readonly [Tab, string])[] = [['data', 'Data']];
+const TABS: readonly (readonly [Tab, string])[] = [
+  ['data', 'Data'],
+  ['log', 'Log'],
+];
 
 /** As the WAI-ARIA pattern for tabs has it: arrow keys move between them. */
 function Tabs({ tab, onTab }: { tab: Tab; onTab: (tab: Tab) => void }): ReactElement {

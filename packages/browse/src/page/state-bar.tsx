@@ -7,7 +7,7 @@ const REST = 150;
 
 /** Which commit is shown: a slider over all of them, and following. */
 export function StateBar({ file }: { file: OpenFile }): ReactElement {
-  const { summary, asOf, showAsOf, isLive, setLive, problem, isPending } = file;
+  const { summary, asOf, showAsOf, isLive, setLive, problem } = file;
   const { commits, connector, sequence } = summary;
   const last = commits.length - 1;
   const found = asOf === undefined ? last : commits.findIndex((commit) => commit.sequence === asOf);
@@ -45,9 +45,8 @@ export function StateBar({ file }: { file: OpenFile }): ReactElement {
           onChange={({ target }) => setPosition(target.valueAsNumber)}
         />
       )}
-      <output aria-live="polite" aria-busy={isPending} data-sequence={commit?.sequence ?? sequence}>
+      <output aria-live="polite" data-sequence={commit?.sequence ?? sequence}>
         {text}
-        {isPending && ' ...'}
       </output>
       {asOf !== undefined && (
         <button type="button" onClick={() => showAsOf(undefined)}>

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState, useTransition } from 'react';
+import { useCallback, useEffect, useState } from 'react';
 import type { FileSource } from '../reader/browsed-file.ts';
 import type { FileSummary } from '../reader/reader-session.ts';
 import { ReaderClient } from './reader-client.ts';
@@ -24,8 +24,6 @@ export interface OpenFile {
   setLive(live: boolean): void;
   /** Why following ended. */
   readonly problem: string | undefined;
-  /** What is shown is not yet what was asked for. */
-  readonly isPending: boolean;
 }
 
 type Opening = { readonly status: 'none' | 'opening' } | { readonly status: 'failed'; readonly error: string };
@@ -40,8 +38,6 @@ export function useOpenFile(source: FileSource | null, isServed: boolean): OpenF
   const [file, setFile] = useState<Opened | null>(null);
   const [wantsLive, setLive] = useState(isServed);
   const [problem, setProblem] = useState<string>();
-  // What was shown stays until the new state can be drawn.
-  const [isPending, startTransition] = useTransition();
 
   useEffect(() => {
     setFile(null);
@@ -72,7 +68,8 @@ export function useOpenFile(source: FileSource | null, isServed: boolean): OpenF
         try {
           const summary = await client.call('refresh', []);
           failures = 0;
-          if (summary && isCurrent) startTransition(() => setFile((known) => known && { ...known, summary }));
+          // Not as a transition: h5web makes its stores while it renders, and would make new ones at every attempt.
+          if (summary && isCurrent) setFile((known) => known && { ...known, summary });
         } catch (error) {
           if (++failures >= MOST_FAILURES && isCurrent) {
             setProblem(`no longer live: ${messageOf(error)}`);
@@ -90,11 +87,8 @@ export function useOpenFile(source: FileSource | null, isServed: boolean): OpenF
     };
   }, [isLive, client]);
 
-  const showAsOf = useCallback(
-    (asOf: number | undefined) => startTransition(() => setFile((known) => known && { ...known, asOf })),
-    [],
-  );
+  const showAsOf = useCallback((asOf: number | undefined) => setFile((known) => known && { ...known, asOf }), []);
   if (!file) return opening;
   const live = canFollow ? wantsLive : null;
-  return { status: 'open', ...file, showAsOf, isLive: live, setLive, problem, isPending };
+  return { status: 'open', ...file, showAsOf, isLive: live, setLive, problem };
 }

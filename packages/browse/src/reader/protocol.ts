@@ -3,7 +3,17 @@ import type { ReaderSession } from './reader-session.ts';
 /** The calls that a page can make. */
 export type Calls = Pick<
   ReaderSession,
-  'open' | 'close' | 'refresh' | 'entity' | 'attributes' | 'value' | 'paths' | 'exported'
+  | 'open'
+  | 'close'
+  | 'refresh'
+  | 'entity'
+  | 'attributes'
+  | 'value'
+  | 'paths'
+  | 'exported'
+  | 'logFacts'
+  | 'blocks'
+  | 'verify'
 >;
 
 /** From the page to the worker. `Going` is not sent: the worker makes it from messages. */

@@ -2,6 +2,7 @@ import type { AttributeValues, ProvidedEntity } from '@h5web/app';
 import type { Commit } from 'h5log';
 import { BrowsedFile, type FileSource } from './browsed-file.ts';
 import { exported, type Format } from './export.ts';
+import { type LogFacts, logFacts, type SomeBlocks, someBlocks, type Verified, verified } from './log-facts.ts';
 
 /** Earlier states that stay open. */
 const KEPT = 4;
@@ -70,6 +71,19 @@ export class ReaderSession {
     const { file } = await this.state(asOf);
     await file.load(path, { depth: 0 });
     return exported(file.dataset(path), selection, format);
+  }
+
+  async logFacts(asOf?: number): Promise<LogFacts> {
+    return logFacts((await this.state(asOf)).file);
+  }
+
+  async blocks(dataset: string, asOf?: number): Promise<SomeBlocks> {
+    return someBlocks((await this.state(asOf)).file, dataset);
+  }
+
+  /** Checks the file as it is now; the state that is shown does not count. */
+  verify(going: Going = {}): Promise<Verified> {
+    return verified(this.#source as FileSource, going);
   }
 
   get #open(): BrowsedFile {
