@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { checksummer } from '#platform';
-import { gmac } from '../../src/base/gmac.ts';
+import { gmac } from '../../src/base/checksum.ts';
 import { runs } from '../seed.ts';
 
 /** The sum of some pieces, in hexadecimal. */

@@ -32,7 +32,7 @@ export async function buildSite(folder: string): Promise<void> {
     outdir: folder,
     platform: 'browser',
     jsx: 'automatic',
-    define: { 'process.env.NODE_ENV': '"production"' },
+    define: { 'process.env.NODE_ENV': '"production"', 'import.meta.page': 'true' },
     // Both compile code at run time, which the content security policy of the page forbids.
     alias: { ndarray: join(page, 'ndarray.ts'), 'ndarray-ops': join(page, 'ndarray.ts') },
   });
