@@ -14,6 +14,7 @@ import {
   type DType,
   type FullType,
   fullType,
+  HEAP_ID_SIZE,
   isBool,
   isPlainNumber,
   numberName,
@@ -102,11 +103,7 @@ function decodeFrom(
     case 'enum':
       return decodeNumbers(dtype, bytes, at, stride, count);
     case 'string':
-      if (type.variable) {
-        const texts: string[] = new Array(count);
-        for (let i = 0; i < count; i++) texts[i] = variableText(type, bytes, at + i * stride, resolve);
-        return texts;
-      }
+      if (type.variable) return variableTexts(type, bytes, at, stride, count, resolve);
       return each((from) => textOf(bytes, from, from + type.size, type));
     case 'opaque':
       return each((from) => copyOf(bytes, from, type.size));
@@ -188,18 +185,45 @@ function heapContent(
 /** A text up to this length is copied when it is cut out of another; a longer one would keep the other in memory. */
 const CUT = 12;
 
-function variableText(type: StringType, bytes: Uint8Array, at: number, resolve: Resolver): string {
-  const short = readUint32(bytes, at);
-  if (short <= CUT && short > 0 && resolve.heap.place) {
-    const place = resolve.heap.place(
-      readAddressOf(bytes, at + 4, type.size - 8),
-      readUint32(bytes, at + type.size - 4),
-    );
-    if (place && short <= place.length && isPlain(place.bytes, place.start, place.start + short))
-      return place.text().substring(place.start, place.start + short);
+function variableTexts(
+  type: StringType,
+  bytes: Uint8Array,
+  at: number,
+  stride: number,
+  count: number,
+  resolve: Resolver,
+): string[] {
+  const texts: string[] = new Array(count);
+  const { place: find } = resolve.heap;
+  // Ids of 16 bytes, as nearly all files have them, are read as words: length, address, index.
+  const start = bytes.byteOffset + at;
+  const isAligned = type.size === HEAP_ID_SIZE && (start | stride) % 4 === 0;
+  const words = new Uint32Array(
+    bytes.buffer,
+    isAligned ? start : 0,
+    isAligned ? Math.floor((bytes.length - at) / 4) : 0,
+  );
+  let [low, high, address] = [0, 0, 0];
+  for (let i = 0; i < count; i++) {
+    const from = at + i * stride;
+    const word = (i * stride) / 4;
+    const length = words[word] ?? 0;
+    if (find && length > 0 && length <= CUT) {
+      if (words[word + 1] !== low || words[word + 2] !== high) {
+        low = words[word + 1] as number;
+        high = words[word + 2] as number;
+        address = readAddress(bytes, from + 4);
+      }
+      const place = find(address, words[word + 3] as number);
+      if (place && length <= place.length && isPlain(place.bytes, place.start, place.start + length)) {
+        texts[i] = place.text().substring(place.start, place.start + length);
+        continue;
+      }
+    }
+    const { length: whole, content } = heapContent(type, bytes, from, 1, resolve);
+    texts[i] = textOf(content, 0, whole, type);
   }
-  const { length, content } = heapContent(type, bytes, at, 1, resolve);
-  return textOf(content, 0, length, type);
+  return texts;
 }
 
 /** Whether bytes are ASCII characters other than NUL. */

@@ -21,6 +21,9 @@ const HEADER = COLLECTION_HEADER;
 /** Of ASCII bytes, and of no others, it gives what they say; of all it gives a character a byte. */
 const latin = new TextDecoder('latin1');
 
+/** Scratch: the objects of a collection that is being read. */
+let triples = new Float64Array(3 * 256);
+
 /** A collection of heap objects: its bytes, and where each object is in them. No object is made for a value before it is asked for. */
 class Collection {
   readonly size: number;
@@ -36,22 +39,36 @@ class Collection {
     // The headers of a collection and of its objects are padded to 8 bytes, where lengths are short.
     const header = 8 + Math.ceil(lengthSize / 8) * 8;
     cursor.at = header;
-    const found: number[] = [];
+    let found = 0;
     let last = 0;
     let isSorted = true;
     while (cursor.left >= header) {
       const { at } = cursor;
-      const index = cursor.u16();
+      const index = (bytes[at] as number) | ((bytes[at + 1] as number) << 8);
       if (index === 0) break; // the free space, which comes last
-      cursor.skip(6);
-      const length = cursor.uint(lengthSize);
+      // Most objects are short: two bytes of their length are enough.
+      let length = (bytes[at + 8] as number) | ((bytes[at + 9] as number) << 8);
+      for (let i = 2; i < lengthSize && length >= 0; i++) if (bytes[at + 8 + i] !== 0) length = -1;
+      if (length < 0 || lengthSize < 2) {
+        cursor.at = at + 8;
+        length = cursor.uint(lengthSize);
+      }
       cursor.at = at + header;
-      found.push(index, cursor.need(length, 'global heap object'), length);
-      cursor.skip(Math.min(cursor.left, (8 - (length % 8)) % 8));
+      if (found === triples.length) {
+        const smaller = triples;
+        triples = new Float64Array(found * 2);
+        triples.set(smaller);
+      }
+      triples[found] = index;
+      triples[found + 1] = cursor.need(length, 'global heap object');
+      triples[found + 2] = length;
+      found += 3;
+      cursor.at = Math.min(cursor.end, cursor.at + ((8 - (length % 8)) % 8));
       if (index <= last) isSorted = false;
       last = index;
     }
-    this.#objects = new Float64Array(isSorted ? found : sorted(found));
+    const objects = triples.slice(0, found);
+    this.#objects = isSorted ? objects : Float64Array.from(sorted([...objects]));
   }
 
   get(index: number): Uint8Array | undefined {

@@ -92,7 +92,9 @@ function spill(node: ObjectNode, generatedSize: number): void {
 function gatherBlocks(node: ObjectNode): void {
   for (let level = 0; node.blocks.length >= FANOUT; level++) {
     const same = node.blocks.filter((block) => block.level === level);
-    const whole = Math.floor(same.length / FANOUT) * FANOUT;
+    // The rest of many goes behind one block as well: each would cost its pointer in every commit.
+    const rest = same.length % FANOUT;
+    const whole = same.length > 2 * FANOUT && rest > 1 ? same.length : same.length - rest;
     const gathered = new Set<ContinuationBlock>();
     const parents: ContinuationBlock[] = [];
     for (let i = 0; i < whole; i += FANOUT) {

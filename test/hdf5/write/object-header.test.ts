@@ -148,6 +148,16 @@ describe('an object header of h5log', () => {
     expect(longestWay(file.read())).toBeLessThan(6);
   });
 
+  test.each([1000, 3000, 10_000, 20_000])('of %i messages points to at most eight blocks when it is new', (count) => {
+    const node = new ObjectNode('group');
+    const file = new HeaderFile(node);
+    for (let i = 0; i < count; i++) file.add(MESSAGE.link, new Uint8Array(30).fill(i), 0, 0);
+    file.commit();
+    expect(node.blocks.length).toBeLessThanOrEqual(8);
+    expect(file.read().messages).toHaveLength(count);
+    expect(longestWay(file.read())).toBeLessThan(6);
+  });
+
   test('gives the room of removed messages back', () => {
     const file = new HeaderFile(new ObjectNode('group'));
     const messages = Array.from({ length: 1000 }, () => file.add(MESSAGE.link, new Uint8Array(30)));
