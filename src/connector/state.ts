@@ -218,7 +218,7 @@ function* readStructure(options: SessionOptions, root?: number, known?: Structur
   const { structure, superblock, extension } = opened;
   let committer: Committer | null = null;
   if (target) {
-    yield* prepareWriting(opened, !(yield* readCounts(structure)));
+    yield* prepareWriting(opened, storage, !(yield* readCounts(structure)));
     if (ranks.leads) committer = new Committer(structure, appenderOf(options, superblock), extension);
   } else if (!storage.blocking) yield* options.lazy ? loadRoot(structure) : loadEverything(structure);
   const found = yield* readCounts(structure);

@@ -4,7 +4,8 @@
 import { atOffset, formatError, H5LogError, isH5LogError } from '../base/errors.ts';
 import { containsReference, containsVlen } from '../dtype/describe.ts';
 import { hasPlainReferences } from '../dtype/heap-ids.ts';
-import type { Io } from '../storage/io.ts';
+import { driveSync, type Io } from '../storage/io.ts';
+import type { ByteStorage } from '../storage/storage.ts';
 import { ByteWriter } from './format/byte-writer.ts';
 import { Cursor, UNDEFINED } from './format/cursor.ts';
 import { Budget, FileBytes } from './format/file-bytes.ts';
@@ -13,7 +14,7 @@ import { type AttributeParts, attributeParts } from './graph/attribute-value.ts'
 import { ObjectLoader } from './graph/object-loader.ts';
 import { HeaderMessage, ObjectNode } from './graph/object-node.ts';
 import type { ObjectTree } from './graph/object-tree.ts';
-import { trackReferences } from './graph/references.ts';
+import { Referrers, type Survey, surveyFile } from './graph/survey.ts';
 import { rawReferences } from './layouts/raw-references.ts';
 import { elementCount } from './messages/dataspace.ts';
 import { parseLayout } from './messages/layout.ts';
@@ -161,39 +162,50 @@ function* loadMappings({ heap, loader }: Structure, node: ObjectNode): Io<void> 
 }
 
 /**
- * Makes a structure ready for changes: finds out which messages hold the addresses of which objects, and which objects must not
- * move. `rewrites`: data that refers to objects can be written anew when they do.
+ * Makes a structure ready for changes: finds out which objects hold the addresses of which others, and which must not move. Objects
+ * that a change touches are loaded from `storage` when it does; null, or a storage that cannot block: all are loaded now. `rewrites`:
+ * data that refers to objects can be written anew when they move.
  */
-export function* prepareWriting(opened: OpenedStructure, rewrites = false): Io<void> {
+export function* prepareWriting(
+  opened: OpenedStructure,
+  storage: ByteStorage | null = null,
+  rewrites = false,
+): Io<void> {
   const { structure, superblock } = opened;
   const { loader, heap, root } = structure;
   refuseWriting(superblock);
-  const pinned = new Set<number>();
-  const nodes = yield* trackReferences(loader, root, heap, pinned);
-  for (const address of pinned) structure.pinned.set(address, 'an attribute in a heap');
-  correctLinkCounts(root, nodes);
+  const survey = yield* loader.apart(surveyFile(loader, root, heap));
+  const referrers = new Referrers(survey, loader, root, heap);
+  structure.referrers = referrers;
+  for (const address of survey.fixed) structure.pinned.set(address, 'an attribute in a heap');
+  yield* findHolders(structure, survey, rewrites);
+  if (storage?.blocking) structure.now = (io) => driveSync(storage, io);
+  else yield* referrers.settleAll();
+  structure.writable = true;
+}
+
+/** Finds the datasets whose elements refer to objects. */
+function* findHolders(structure: Structure, { objects, referring }: Survey, rewrites: boolean): Io<void> {
+  const { loader, heap } = structure;
   const dataBytes = new Budget(loader.file);
-  const holders = new Map<number, Set<number> | string>();
-  for (const node of nodes) {
-    if (node.kind !== 'dataset') continue;
+  const holders = new Map<ObjectNode, Set<number> | string>();
+  for (const address of referring) {
+    const node = yield* loader.node(address);
     const found = yield* referencesOf(node);
-    if (typeof found === 'string' || found.size > 0) holders.set(node.address, found);
+    if (typeof found === 'string' || found.size > 0) holders.set(node, found);
   }
-  const byAddress = new Map(nodes.map((node) => [node.address, node]));
-  const paths = yield* structure.pathsOf(new Set(holders.keys()));
+  const paths = yield* structure.pathsOf(new Set(Array.from(holders.keys(), ({ address }) => address)));
   for (const [holder, found] of holders) {
-    const path = paths.get(holder) ?? '';
+    const path = paths.get(holder.address) ?? '';
     if (typeof found === 'string')
       structure.frozen = `${path} holds ${found}; which objects they lead to cannot be found out, so nothing may move`;
-    else if (rewrites && canRewrite(byAddress.get(holder))) {
-      const targets = [...found].flatMap((address) => byAddress.get(address) ?? []);
-      structure.holders.set(byAddress.get(holder) as ObjectNode, new Set(targets));
-    } else for (const address of found) structure.pinned.set(address, path);
+    else if (rewrites && canRewrite(holder))
+      structure.holders.set(holder, new Set([...found].filter((address) => objects.has(address))));
+    else for (const address of found) structure.pinned.set(address, path);
   }
-  structure.writable = true;
 
-  function canRewrite(node: ObjectNode | undefined): boolean {
-    if (!node || node.message(MESSAGE.externalFiles)) return false;
+  function canRewrite(node: ObjectNode): boolean {
+    if (node.message(MESSAGE.externalFiles)) return false;
     const { dtype, type, space, layout } = structure.dataset(node);
     if (layout?.kind === 'virtual' || elementCount(space) * type.size > MOST_REWRITTEN) return false;
     return hasPlainReferences(dtype);
@@ -212,15 +224,6 @@ export function* prepareWriting(opened: OpenedStructure, rewrites = false): Io<v
 
 /** The most bytes of data with references that are written anew because an object moves. */
 export const MOST_REWRITTEN = 64 * 2 ** 20;
-
-/** Raises link counts that are too low: otherwise an object would be removed while links still lead to it. */
-function correctLinkCounts(root: ObjectNode, nodes: readonly ObjectNode[]): void {
-  const counts = new Map([[root, 1]]); // the superblock counts as a link
-  for (const { links } of nodes) {
-    for (const { node } of links.values()) if (node) counts.set(node, (counts.get(node) ?? 0) + 1);
-  }
-  for (const [node, count] of counts) node.linkCount = Math.max(node.linkCount, count);
-}
 
 function refuseWriting(superblock: Superblock): void {
   if (superblock.addressSize !== 8 || superblock.lengthSize !== 8) {

@@ -3,7 +3,7 @@ import { pointersOf } from '../dtype/heap-ids.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { deleteAttribute } from '../hdf5/write/attributes.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
-import { type Io, runInMemory } from '../storage/io.ts';
+import type { Io } from '../storage/io.ts';
 import { type Anchor, type Identity, readAnchor, resizeAnchor } from './format/anchor.ts';
 import { PLAIN_VERSION, POINTER_VERSION, type SubfileState } from './format/commit-record.ts';
 import { CONFIG, newToken, readToken, type Token, writeToken } from './format/log-group.ts';
@@ -72,7 +72,7 @@ export class Log extends Posts<LogDataset> {
     this.own = stores[own] ?? main;
     this.tables = new Tables(stores);
     this.version = main.commit()?.version ?? PLAIN_VERSION;
-    this.#token = runInMemory(readToken(structure));
+    this.#token = structure.now(readToken(structure));
     this.datasets = this.#nextId();
     structure.onRelease = (node) => {
       if (node.kind === 'dataset' && node.attributes.has(ID)) this.rewrite = true;
@@ -84,9 +84,9 @@ export class Log extends Posts<LogDataset> {
     const { structure, main } = this;
     let { datasets } = main.counts;
     if (!structure.writable || main.isOurs) return datasets;
-    this.#owners = runInMemory(this.#findOwners());
-    for (const [node] of runInMemory(this.#objects())) {
-      const id = node.kind === 'dataset' ? runInMemory(structure.attribute(node, ID)) : undefined;
+    this.#owners = structure.now(this.#findOwners());
+    for (const [node] of structure.now(this.#objects())) {
+      const id = node.kind === 'dataset' ? structure.now(structure.attribute(node, ID)) : undefined;
       if (!(id instanceof Int32Array) || id.length !== 1) continue;
       const number = id[0] as number;
       datasets = Math.max(datasets, number + 1);
@@ -195,8 +195,7 @@ export class Log extends Posts<LogDataset> {
   /** What tables must know of a dataset; undefined if it was deleted. */
   shapeOf(id: number): { shape: readonly number[]; records: boolean } | undefined {
     if (id >= this.#searched && !this.#byId.has(id)) {
-      // A file that is being written has its whole structure in memory.
-      runInMemory(this.everyDataset());
+      this.structure.now(this.everyDataset());
       this.#searched = this.datasets;
     }
     const dataset = this.#byId.get(id);

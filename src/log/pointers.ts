@@ -10,7 +10,7 @@ import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { setPlainAttribute } from '../hdf5/write/attributes.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
-import { type Io, runInMemory } from '../storage/io.ts';
+import type { Io } from '../storage/io.ts';
 import type { LogStore } from './store.ts';
 
 /** The number by which logged data refers to an object, and on the root how many were ever given. Objects move, and keep their numbers. */
@@ -41,8 +41,7 @@ export class Pointers {
   /** The number that stands for a reference in posts. */
   refer(path: string): number {
     const { structure } = this.#log;
-    // A file that is being written has its whole structure in memory.
-    const node = runInMemory(structure.lookup(structure.root, structure.paths.stored(path)));
+    const node = structure.now(structure.lookup(structure.root, structure.paths.stored(path)));
     if (!node) throw new H5LogError('NOT_FOUND', `a reference to ${path}, which does not exist`, { object: path });
     let place = this.#places.get(node);
     if (place === undefined) {
@@ -83,7 +82,7 @@ export class Pointers {
     const { structure } = this.#log;
     const places = new Set(this.unnumbered().map((node) => this.#places.get(node) as number));
     if (places.size === 0) return [];
-    const found = runInMemory(structure.pathsOf(places, (node) => this.#places.get(node) ?? -1));
+    const found = structure.now(structure.pathsOf(places, (node) => this.#places.get(node) ?? -1));
     return [...found.values()];
   }
 
@@ -91,7 +90,7 @@ export class Pointers {
   numberAt(paths: readonly string[]): void {
     if (paths.length === 0) return;
     const { structure } = this.#log;
-    this.number(paths.flatMap((path) => runInMemory(structure.lookup(structure.root, path)) ?? []));
+    this.number(paths.flatMap((path) => structure.now(structure.lookup(structure.root, path)) ?? []));
   }
 
   /** Gives objects their numbers, in this order. */

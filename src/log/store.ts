@@ -9,6 +9,7 @@ import type { ByteStorage } from '../storage/storage.ts';
 import { type CommitRecord, parseRecords, recordSize, type SubfileState } from './format/commit-record.ts';
 import {
   CONFIG,
+  knownGroup,
   LOG_GROUP,
   type LogCounts,
   logGroup,
@@ -297,7 +298,7 @@ export class LogStore {
 
   /** The same, if it is there. */
   known(prefix: string): ObjectNode | undefined {
-    return this.structure.root.links.get(this.#groupName(prefix))?.node ?? undefined;
+    return knownGroup(this.structure, this.#groupName(prefix));
   }
 }
 

@@ -124,7 +124,7 @@ export function* openSubfile(store: LogStore, opening: SubfileOpening, power: bo
 
   function* open(): Io<void> {
     const opened = yield* openStructure(opening.state?.root);
-    yield* prepareWriting(opened);
+    yield* prepareWriting(opened, storage);
     const { structure, superblock, extension } = opened;
     const counts = yield* readCounts(structure);
     if (!counts) throw formatError('the counts of the log are missing');

@@ -49,6 +49,9 @@ export class ObjectLoader {
   lazy = false;
   /** Objects that were loaded with everything behind them. */
   readonly complete = new WeakSet<ObjectNode>();
+  /** For a writer: called with every object that was loaded, and with every link whose object was. */
+  onLoad: ((node: ObjectNode) => void) | null = null;
+  onFollow: ((link: Link) => void) | null = null;
   /** How many objects there were when those out of reach were last forgotten. */
   #kept = 0;
   /** Bound on the bytes of headers, trees and heaps of all objects. */
@@ -77,9 +80,11 @@ export class ObjectLoader {
       chain.set(address, node);
       yield* this.#fill(node, header, chain);
       // Another call may have been faster.
-      const first = this.nodes.get(address) ?? node;
-      this.nodes.set(address, first);
-      return first;
+      const first = this.nodes.get(address);
+      if (first) return first;
+      this.nodes.set(address, node);
+      this.onLoad?.(node);
+      return node;
     } catch (error) {
       this.#budget.refund(spent);
       throw atOffset(error, this.file.base + Math.max(0, address));
@@ -94,7 +99,27 @@ export class ObjectLoader {
     const { address } = link.target;
     if (address === UNDEFINED) throw formatError(`link ${link.name} leads to no object`, link.message.offset);
     link.node = yield* this.node(address);
+    this.onFollow?.(link);
     return link.node;
+  }
+
+  /** An object that is looked at and forgotten, unless it is known already. */
+  *glimpse(address: number): Io<ObjectNode> {
+    const isKnown = this.nodes.has(address);
+    const node = yield* this.node(address);
+    if (!isKnown) this.nodes.delete(address);
+    return node;
+  }
+
+  /** Does work that looks at objects which are loaded another time later on, and does not count against the budget then. */
+  *apart<T>(work: Io<T>): Io<T> {
+    const budget = this.#budget;
+    this.#budget = new Budget(this.file);
+    try {
+      return yield* work;
+    } finally {
+      this.#budget = budget;
+    }
   }
 
   /** The objects that links lead to will be needed. */

@@ -176,12 +176,20 @@ export class ObjectNode implements Addressable {
   readonly referrers = new Set<HeaderMessage>();
   /** Differs from the file. */
   dirty = false;
+  /** The address at which it was loaded; that of a new object is temporary. */
+  readonly origin: number;
+  /** Its messages know what they point to: new ones, and those of objects that change. */
+  tracked: boolean;
+  /** `referrers` are all that hold its address, and so it is with the objects that hold it. */
+  settled: boolean;
   /** Where attributes are if one of them is too large for a header; null if they are in the header. */
   dense: DenseAttributes | null = null;
 
   constructor(kind: ObjectKind, address = TEMPORARY + nextTemporary++) {
     this.kind = kind;
     this.address = address;
+    this.origin = address;
+    this.tracked = this.settled = isTemporary(address);
     this.flags = 0x0c; // attribute creation order tracked and indexed
     this.extras = new Uint8Array(0);
     this.linkCount = 0;

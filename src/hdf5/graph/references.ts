@@ -22,6 +22,7 @@ import {
   type FileExtent,
   type HeaderMessage,
   type HeapSlot,
+  type Link,
   type ObjectNode,
   type Relocatable,
   TEMPORARY,
@@ -83,103 +84,82 @@ export function inSharedTable(message: HeaderMessage, loader: ObjectLoader): boo
 // ------------------------------------------------------------------ finding references in a file
 
 /** What is needed to find the references of an object. */
-interface Tracking {
+export interface Pointing {
   readonly loader: ObjectLoader;
   readonly heap: GlobalHeap;
   readonly contentOf: HeapLookup;
-  /** Gets the addresses of objects that cannot move, because what refers to them is never rewritten. */
-  readonly pinned: Set<number>;
+  /** The object at an address that a message holds. `fixed`: the message is never written again, so that the object cannot move. */
+  targetOf(address: number, fixed: boolean): ObjectNode | undefined;
 }
 
-/**
- * Loads every object that can be reached from the root, or that another one uses, and finds out which messages point to which
- * objects. `pinned` gets the addresses of objects that cannot move.
- */
-export function* trackReferences(
-  loader: ObjectLoader,
-  root: ObjectNode,
-  heap: GlobalHeap,
-  pinned: Set<number>,
-): Io<ObjectNode[]> {
-  const all = new Set<ObjectNode>([root]);
-  for (const node of all) {
-    for (const link of node.links.values()) {
-      const target = yield* loader.follow(link);
-      if (target) all.add(target);
-    }
-  }
-  // Committed types that no link leads to any more were loaded because of the objects that use them.
-  for (const node of loader.nodes.values()) all.add(node);
-  const tracking: Tracking = { loader, heap, contentOf: heap.contents(), pinned };
-  for (const node of all) yield* trackNode(tracking, node);
-  return [...all];
+/** Sets what a link points to, once its object is loaded. */
+export function trackLink({ node, message }: Link, addressSize: number): void {
+  if (!node || message.targets.length > 0) return;
+  const { addressAt } = parseLink(new Cursor(message.bytes, 0), addressSize);
+  message.targets = [{ at: addressAt, target: node }];
+  addReferrer(message);
 }
 
-function* trackNode(tracking: Tracking, node: ObjectNode): Io<void> {
-  const { loader } = tracking;
-  for (const { node: target, message } of node.links.values()) {
-    if (!target) continue;
-    const { addressAt } = parseLink(new Cursor(message.bytes, 0), loader.file.addressSize);
-    message.targets = [{ at: addressAt, target }];
-    addReferrer(message);
-  }
+/** Finds what the messages of an object point to, but for links. They become referrers of the objects that `targetOf` gives. */
+export function* trackMessages(pointing: Pointing, node: ObjectNode): Io<void> {
   for (const message of node.otherMessages) {
     const found =
-      message.flags & MESSAGE_FLAG.shared ? sharedTarget(loader, message.bytes, 0, message.bytes.length) : null;
+      message.flags & MESSAGE_FLAG.shared
+        ? sharedTarget(pointing, message.bytes, 0, message.bytes.length, false)
+        : undefined;
     if (!found) continue;
     message.targets = [found];
     addReferrer(message);
   }
   for (const attribute of node.attributes.values()) {
     try {
-      yield* trackAttribute(tracking, attribute);
+      yield* trackAttribute(pointing, attribute);
     } catch (error) {
       throw atOffset(error, attribute.message.offset);
     }
   }
 }
 
-/** The object that a shared record points to, and the position of its address; null if it points to a heap. */
+/** The object that a shared record points to, and the position of its address; undefined if it points to a heap. */
 function sharedTarget(
-  loader: ObjectLoader,
+  { loader, targetOf }: Pointing,
   bytes: Uint8Array,
   from: number,
   to: number,
-): { readonly at: number; readonly target: ObjectNode } | null {
+  fixed: boolean,
+): { readonly at: number; readonly target: ObjectNode } | undefined {
   const record = parseShared(new Cursor(bytes, 0, from, to), loader.file);
-  if (record.kind !== 'object') return null;
-  const target = loader.nodes.get(record.address);
-  if (!target) return null;
-  return { at: from + (bytes[from] === 1 ? 8 + loader.file.lengthSize : 2), target };
+  const target = record.kind === 'object' ? targetOf(record.address, fixed) : undefined;
+  return target && { at: from + (bytes[from] === 1 ? 8 + loader.file.lengthSize : 2), target };
 }
 
-function* trackAttribute({ loader, heap, contentOf, pinned }: Tracking, attribute: Attribute): Io<void> {
+function* trackAttribute(pointing: Pointing, attribute: Attribute): Io<void> {
+  const { loader, heap } = pointing;
   const { message } = attribute;
+  const { lengthSize } = loader.file;
+  // An attribute in the shared message heap is never written again.
+  const fixed = message.content !== message.bytes;
   const targets: AddressSlot[] = [];
   if (attribute.sharedType || attribute.sharedSpace) {
-    const parsed = parseAttribute(new Cursor(message.content, 0), loader.file.lengthSize);
+    const parsed = parseAttribute(new Cursor(message.content, 0), lengthSize);
     for (const part of [parsed.type, parsed.space]) {
       if (!('sharedAt' in part)) continue;
-      const found = sharedTarget(loader, message.content, part.sharedAt, part.sharedAt + part.sharedSize);
+      const { sharedAt, sharedSize } = part;
+      const found = sharedTarget(pointing, message.content, sharedAt, sharedAt + sharedSize, fixed);
       if (!found) continue;
       targets.push(found);
       if (part === parsed.type) attribute.committed = found.target;
     }
   }
-  const parts = attributeParts(attribute, loader.file.lengthSize);
+  const parts = attributeParts(attribute, lengthSize);
   let slots: HeapSlot[] = [];
   if (containsReference(parts.dtype) && parts.count > 0) {
     yield* heap.load(parts.dtype, parts.data, parts.count);
-    const found = referencesIn(loader, parts.dtype, parts.data, parts.count, contentOf);
+    const found = referencesIn(pointing, parts.dtype, parts.data, parts.count, fixed);
     for (const { at, target } of found.targets) targets.push({ at: at + parts.dataAt, target });
     slots = found.heap.map(({ at, content }) => ({ at: at + parts.dataAt, content }));
   }
-  if (targets.length === 0 && slots.length === 0) return;
-  if (message.content !== message.bytes) {
-    // The attribute lies in the shared message heap.
-    visitTargets({ bytes: message.content, owned: false, targets, heap: slots }, ({ address }) => pinned.add(address));
-    return;
-  }
+  if (fixed || (targets.length === 0 && slots.length === 0)) return;
   message.targets = targets;
   message.heap = slots;
   message.lags = /^_?REFERENCE_LIST$/.test(attribute.name);
@@ -187,13 +167,8 @@ function* trackAttribute({ loader, heap, contentOf, pinned }: Tracking, attribut
 }
 
 /** The addresses of known objects in some elements, and the heap objects that hold such addresses. */
-function referencesIn(
-  loader: ObjectLoader,
-  dtype: DType,
-  bytes: Uint8Array,
-  count: number,
-  contentOf: HeapLookup,
-): Relocatable {
+function referencesIn(pointing: Pointing, dtype: DType, bytes: Uint8Array, count: number, fixed: boolean): Relocatable {
+  const { contentOf, targetOf } = pointing;
   const targets: AddressSlot[] = [];
   const heap: HeapSlot[] = [];
   visitReferences(
@@ -201,13 +176,13 @@ function referencesIn(
     bytes,
     count,
     (at, address) => {
-      const target = loader.nodes.get(address);
+      const target = targetOf(address, fixed);
       if (target) targets.push({ at, target });
     },
     (at, address, index) => {
       // A region reference: the heap holds the object's address and a selection.
       const content = contentOf(address, index);
-      const target = content && content.length >= 8 ? loader.nodes.get(new Cursor(content, 0).address(8)) : undefined;
+      const target = content && content.length >= 8 ? targetOf(new Cursor(content, 0).address(8), fixed) : undefined;
       if (content && target)
         heap.push({ at, content: { bytes: content, owned: false, targets: [{ at: 0, target }], heap: [] } });
     },
@@ -215,7 +190,7 @@ function referencesIn(
   for (const slot of heapSlots(dtype, bytes, count)) {
     const content = slot.length > 0 ? contentOf(slot.address, slot.index) : undefined;
     if (!content || !containsReference(slot.base)) continue;
-    heap.push({ at: slot.at + 4, content: referencesIn(loader, slot.base, content, slot.length, contentOf) });
+    heap.push({ at: slot.at + 4, content: referencesIn(pointing, slot.base, content, slot.length, fixed) });
   }
   return { bytes, owned: false, targets, heap };
 }

@@ -6,7 +6,7 @@ import type { DType, FullType } from '../../dtype/model.ts';
 import { ByteWriter, textLength } from '../format/byte-writer.ts';
 import { Cursor, textFrom, UNDEFINED } from '../format/cursor.ts';
 import { type Dataspace, encodeDataspace, parseDataspace } from './dataspace.ts';
-import { encodeDatatype, parseDatatype } from './datatype.ts';
+import { encodeDatatype, mayRefer, parseDatatype } from './datatype.ts';
 import { MAX_SIZE } from './message-types.ts';
 
 /** A decoded attribute message. Positions count from the start of the message. */
@@ -63,6 +63,16 @@ export function parseAttribute(cursor: Cursor, lengthSize: number): AttributeMes
         : parseDataspace(part(spaceAt, spaceSize), lengthSize),
     dataAt: cursor.at - from,
   };
+}
+
+/** Whether an attribute may refer to objects, by its value or because its type is elsewhere; false only if it surely does not. */
+export function attributeMayRefer(bytes: Uint8Array, from: number, to: number): boolean {
+  const version = bytes[from] as number;
+  if (from + 9 > to || version < 1 || version > 3) return true;
+  // In version 1 parts are padded, and none is shared.
+  if (version > 1 && bytes[from + 1] !== 0) return true;
+  const nameSize = (bytes[from + 2] as number) | ((bytes[from + 3] as number) << 8);
+  return mayRefer(bytes, from + (version === 1 ? 8 + Math.ceil(nameSize / 8) * 8 : version + 6 + nameSize), to);
 }
 
 /** Encodes an attribute message of version 3; `data` is the encoded value. */

@@ -302,3 +302,18 @@ function putDatatype(out: ByteWriter, type: FullType, version: number): void {
       return;
   }
 }
+
+/** Whether elements of the type that is encoded from `from` on may refer to objects; false only if they surely do not. */
+export function mayRefer(bytes: Uint8Array, from: number, to: number): boolean {
+  if (from + 8 > to) return true;
+  switch ((bytes[from] as number) & 15) {
+    case CLASS.vlen:
+      return ((bytes[from + 1] as number) & 15) !== 1; // strings are in every other file
+    case CLASS.reference:
+    case CLASS.compound:
+    case CLASS.array:
+      return true;
+    default:
+      return false;
+  }
+}

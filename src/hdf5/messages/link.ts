@@ -39,6 +39,21 @@ export function parseLink(cursor: Cursor, addressSize: number): LinkMessage {
   return { name, order, target: { kind: 'user', type, data: data.slice() }, addressAt };
 }
 
+/** Where a hard link leads, without looking at its name; null for links of another kind, and for those that need a closer look. */
+export function hardLinkAddress(bytes: Uint8Array): number | null {
+  const [version, flags = 0] = bytes;
+  if (version !== 1 || flags & 0xe8) return null;
+  const lengthAt = 2 + (flags & 4 ? 8 : 0) + (flags & 16 ? 1 : 0);
+  const lengthSize = 1 << (flags & 3);
+  if (lengthSize > 2) return null;
+  const length = (bytes[lengthAt] ?? 0) | (lengthSize > 1 ? (bytes[lengthAt + 1] ?? 0) << 8 : 0);
+  const at = lengthAt + lengthSize + length;
+  if (length === 0 || at + 8 > bytes.length) return null;
+  let address = 0;
+  for (let i = 7; i >= 0; i--) address = address * 256 + (bytes[at + i] as number);
+  return address <= Number.MAX_SAFE_INTEGER ? address : null;
+}
+
 function parseExternal(cursor: Cursor, data: Uint8Array): LinkTarget {
   const [file, path] = textFrom(data.subarray(1)).split('\0');
   if (file === undefined || path === undefined) return cursor.fail('external link without a path');

@@ -103,6 +103,7 @@ export function setEncodedAttribute(
 export function deleteAttribute(structure: Structure, node: ObjectNode, name: string): void {
   const attribute = node.attributes.get(name);
   if (!attribute) throw new H5LogError('NOT_FOUND', `there is no attribute ${name}`);
+  structure.checkMutable(node);
   checkRemovable(structure, attribute);
   structure.markDirty(node);
   node.attributes.delete(name);
@@ -122,6 +123,7 @@ function putAttribute(
   if (body.length > MAX_ATTRIBUTE)
     throw new H5LogError('UNSUPPORTED', `attribute ${name} has ${body.length} bytes; at most 1 GiB is possible`);
   const old = node.attributes.get(name);
+  if (old) structure.checkMutable(node);
   if (old) checkRemovable(structure, old);
   structure.markDirty(node);
   const order = old ? old.order : nextOrder(node);

@@ -3,6 +3,7 @@
 
 import { H5LogError } from '../../base/errors.ts';
 import type { DType } from '../../dtype/model.ts';
+import { type Io, runInMemory } from '../../storage/io.ts';
 import { DEFAULT_K } from '../format/superblock.ts';
 import {
   type FileExtent,
@@ -14,6 +15,7 @@ import {
 } from '../graph/object-node.ts';
 import { ObjectTree } from '../graph/object-tree.ts';
 import { addReferrer, inSharedTable, removeReferrer, setReferences, withReferrers } from '../graph/references.ts';
+import type { Referrers } from '../graph/survey.ts';
 import { draftDataset, draftType, type MessageDraft, type NewDataset } from '../layouts/new-dataset.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
 import * as MESSAGE_FLAG from '../messages/message-flags.ts';
@@ -28,8 +30,12 @@ export class Structure extends ObjectTree {
   readonly extents = new Set<FileExtent>();
   /** Addresses of objects that must not move, because raw data refers to them; the value names the dataset. */
   readonly pinned = new Map<number, string>();
-  /** Datasets whose data is written anew when objects move that it refers to: those objects. */
-  readonly holders = new Map<ObjectNode, Set<ObjectNode>>();
+  /** Datasets whose data is written anew when objects move that it refers to: those objects, or where they were when the file was opened. */
+  readonly holders = new Map<ObjectNode, ReadonlySet<ObjectNode | number>>();
+  /** Finds who holds the addresses of objects of the file; null: there are none but new ones. */
+  referrers: Referrers | null = null;
+  /** Runs code that may have to load objects. */
+  now: <T>(io: Io<T>) => T = runInMemory;
   /** Why no object at all may move; null if they may. */
   frozen: string | null = null;
   writable = false;
@@ -89,6 +95,7 @@ export class Structure extends ObjectTree {
       }
     }
     if (this.frozen) throw new H5LogError('UNSUPPORTED', this.frozen);
+    this.settle(node);
     if (this.pinned.size === 0) return;
     for (const moving of withReferrers([node])) {
       const holder = this.pinned.get(moving.address);
@@ -99,6 +106,11 @@ export class Structure extends ObjectTree {
         );
       }
     }
+  }
+
+  /** Before an object changes or moves: loads what moves with it. */
+  settle(node: ObjectNode): void {
+    if (!node.settled && this.referrers) this.now(this.referrers.settle(node));
   }
 
   // ---------------------------------------------------------------- objects
@@ -201,7 +213,7 @@ export class Structure extends ObjectTree {
   removeLink(group: ObjectNode, name: string): void {
     const link = group.links.get(name);
     if (!link) throw new H5LogError('NOT_FOUND', `${name} does not exist`);
-    const { node } = link;
+    const node = this.#follow(link);
     if (node) this.#checkRelease(node);
     this.markDirty(group);
     if (node && node.linkCount > 1) this.markDirty(node);
@@ -213,6 +225,7 @@ export class Structure extends ObjectTree {
     const link = from.links.get(name);
     if (!link) throw new H5LogError('NOT_FOUND', `${name} does not exist`);
     this.checkMutable(from);
+    this.#follow(link);
     // The object itself keeps its address, unless something else changes it.
     const target: LinkTarget = link.node ? { kind: 'hard', address: link.node.address } : link.target;
     this.#insertLink(to, newName, target, link.node);
@@ -234,8 +247,15 @@ export class Structure extends ObjectTree {
         this.refuseInSharedTable(message);
         if (committed) this.checkMutable(committed);
       }
-      for (const link of node.links.values()) if (link.node) losing.add(link.node);
+      for (const link of node.links.values()) {
+        const target = this.#follow(link);
+        if (target) losing.add(target);
+      }
     }
+  }
+
+  #follow(link: Link): ObjectNode | null {
+    return link.node ?? this.now(this.loader.follow(link));
   }
 
   #deleteLink(group: ObjectNode, link: Link): void {

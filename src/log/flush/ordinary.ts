@@ -2,7 +2,7 @@
 
 import { H5LogError } from '../../base/errors.ts';
 import { PENDING, PlacedHeap } from '../../hdf5/format/pending-heap.ts';
-import { FileExtent, type ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { FileExtent } from '../../hdf5/graph/object-node.ts';
 import type { Committer, PlannedCommit } from '../../hdf5/write/commit.ts';
 import { changeData } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
@@ -10,7 +10,7 @@ import type { Io } from '../../storage/io.ts';
 import { Stage } from '../post/stage.ts';
 import type { OrdinaryPosts, WritableDataset } from '../post/writable.ts';
 import type { DatasetChange } from '../publish/posted-blocks.ts';
-import { movedHolders, type ObjectOf, objectsByAddress } from '../publish/references.ts';
+import { movedHolders, type ObjectOf, objectFinder } from '../publish/references.ts';
 import { type Sink, type UpdatedLayout, updateLayout } from '../publish/update.ts';
 
 /** Bytes that are written at a time. */
@@ -116,7 +116,7 @@ export function* planOrdinary(
   const at = appender.position;
   const end = new EndOfFile(committer, at);
   const all = withHolders(structure, posts, taken);
-  const updated = all ? yield* updateLayouts(all, end, objectFinder(structure, posts)) : [];
+  const updated = all ? yield* updateLayouts(all, end, referredObjects(structure, posts)) : [];
   yield* end.finish();
   onPlan();
   return structure.withoutNotice(() => {
@@ -139,12 +139,12 @@ function withHolders(structure: Structure, posts: OrdinaryPosts, taken: TakenPos
   return { stages: [], requests: 0, ...taken, changes: [...changes, ...also] };
 }
 
-function objectFinder(structure: Structure, posts: OrdinaryPosts): ObjectOf {
-  let known: Map<number, ObjectNode> | null = null;
+function referredObjects(structure: Structure, posts: OrdinaryPosts): ObjectOf {
+  let known: ObjectOf | null = null;
   return (reference) => {
     if (reference >= PENDING) return posts.referred[reference - PENDING];
-    known ??= objectsByAddress(structure);
-    return known.get(reference);
+    known ??= objectFinder(structure);
+    return known(reference);
   };
 }
 

@@ -117,11 +117,17 @@ export function beginLog(structure: Structure, counts: LogCounts, token: Token):
 
 /** A group of the connector's own in the root, made if it is not there: the original makes it only when it is needed. */
 export function logGroup(structure: Structure, name: string): ObjectNode {
-  const known = structure.root.links.get(name)?.node;
+  const known = knownGroup(structure, name);
   if (known) return known;
   const made = structure.createGroup(structure.root, name);
   untrackOrder(made);
   return made;
+}
+
+/** The same, if it is there. */
+export function knownGroup(structure: Structure, name: string): ObjectNode | undefined {
+  const link = structure.root.links.get(name);
+  return (link && structure.now(structure.loader.follow(link))) ?? undefined;
 }
 
 /**

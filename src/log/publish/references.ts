@@ -36,20 +36,37 @@ function isGone({ linkCount }: ObjectNode): boolean {
   return linkCount === 0;
 }
 
-/** Objects by the addresses that the last commit gave them. */
-export function objectsByAddress(structure: Structure): Map<number, ObjectNode> {
+/** Objects that are loaded, by the addresses that the last commit gave them. */
+function objectsByAddress(structure: Structure): Map<number, ObjectNode> {
   const objects = new Map<number, ObjectNode>();
-  const all = new Set([structure.root]);
+  const all = new Set([structure.root, ...structure.loader.nodes.values()]);
   for (const node of all) {
+    if (isGone(node)) continue;
     objects.set(node.address, node);
     for (const { node: target } of node.links.values()) if (target) all.add(target);
   }
   return objects;
 }
 
+/** Finds objects by the addresses that the last commit gave them. One that is not loaded never moved. */
+export function objectFinder(structure: Structure): ObjectOf {
+  const known = objectsByAddress(structure);
+  const { loader, referrers } = structure;
+  return (address) => {
+    const found = known.get(address);
+    if (found || loader.nodes.has(address) || !referrers?.survey.objects.has(address)) return found;
+    return structure.now(loader.node(address));
+  };
+}
+
 /** The datasets that refer to objects which a commit moves, and that it must write as well: `changed` are those it changes anyway. */
 export function movedHolders(structure: Structure, changed: readonly ObjectNode[]): ObjectNode[] {
-  const { holders, dirty, extents } = structure;
+  const { holders, dirty, extents, loader } = structure;
+  const isMoving = (target: ObjectNode | number, moving: ReadonlySet<ObjectNode>): boolean => {
+    // An object that is not loaded does not move.
+    const node = typeof target === 'number' ? loader.nodes.get(target) : target;
+    return node !== undefined && (moving.has(node) || isGone(node));
+  };
   const found = new Set<ObjectNode>();
   if (holders.size === 0) return [];
   for (let before = -1; found.size > before; ) {
@@ -57,7 +74,9 @@ export function movedHolders(structure: Structure, changed: readonly ObjectNode[
     const moving = withReferrers([...dirty, ...changed, ...found], extents);
     for (const [holder, targets] of holders) {
       if (found.has(holder) || holder.linkCount === 0) continue;
-      if ([...targets].some((target) => moving.has(target) || isGone(target))) found.add(holder);
+      if (![...targets].some((target) => isMoving(target, moving))) continue;
+      structure.settle(holder);
+      found.add(holder);
     }
   }
   return [...found].filter((holder) => !changed.includes(holder));

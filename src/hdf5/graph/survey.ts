@@ -1,0 +1,288 @@
+// Who holds the addresses of which objects, found in one walk over a file: numbers in flat lists, some tens of bytes an object. A
+// writer needs to know when an object moves. The objects themselves are loaded when a change touches them.
+
+import { lookup3 } from '../../base/checksum.ts';
+import { atOffset, formatError } from '../../base/errors.ts';
+import { containsReference } from '../../dtype/describe.ts';
+import type { Io } from '../../storage/io.ts';
+import { Cursor, UNDEFINED } from '../format/cursor.ts';
+import { Budget } from '../format/file-bytes.ts';
+import type { GlobalHeap } from '../format/global-heap.ts';
+import { attributeMayRefer } from '../messages/attribute.ts';
+import { mayRefer } from '../messages/datatype.ts';
+import { hardLinkAddress, type LinkTarget, parseLink } from '../messages/link.ts';
+import * as MESSAGE_FLAG from '../messages/message-flags.ts';
+import * as MESSAGE from '../messages/message-types.ts';
+import { readHeader } from '../read/object-header.ts';
+import { readSymbolTable } from '../read/symbol-table.ts';
+import { datasetParts } from './dataset-header.ts';
+import { addressOf, type ObjectLoader } from './object-loader.ts';
+import type { ObjectNode } from './object-node.ts';
+import { type Pointing, trackLink, trackMessages } from './references.ts';
+
+/** The objects of a file by their addresses, each with those that hold its address. */
+export class Survey {
+  readonly objects = new Set<number>();
+  /** Objects that cannot move, because their addresses are where nothing is ever written again. */
+  readonly fixed = new Set<number>();
+  /** Datasets whose elements may refer to objects. */
+  readonly referring: number[] = [];
+  /** Of every address that is held the place of the last pair that has it. */
+  readonly #last = new Map<number, number>();
+  // Pairs of an address and its holder, chained by address: the holder, whether it is a link that holds it, the pair before.
+  #holders = new Float64Array(1024);
+  #links = new Uint8Array(1024);
+  #before = new Int32Array(1024);
+  #count = 0;
+
+  add(target: number, holder: number, byLink: boolean): void {
+    const at = this.#count++;
+    if (at === this.#holders.length) this.#grow();
+    this.#holders[at] = holder;
+    this.#links[at] = byLink ? 1 : 0;
+    this.#before[at] = this.#last.get(target) ?? -1;
+    this.#last.set(target, at);
+  }
+
+  #grow(): void {
+    const length = 2 * this.#holders.length;
+    const holders = new Float64Array(length);
+    const links = new Uint8Array(length);
+    const before = new Int32Array(length);
+    holders.set(this.#holders);
+    links.set(this.#links);
+    before.set(this.#before);
+    this.#holders = holders;
+    this.#links = links;
+    this.#before = before;
+  }
+
+  /** The objects that hold an address, and how many links of each do. */
+  holdersOf(target: number): Map<number, number> {
+    const holders = new Map<number, number>();
+    for (let at = this.#last.get(target) ?? -1; at >= 0; at = this.#before[at] as number) {
+      const holder = this.#holders[at] as number;
+      holders.set(holder, (holders.get(holder) ?? 0) + (this.#links[at] as number));
+    }
+    return holders;
+  }
+
+  /** The number of links to an object. */
+  linksTo(target: number): number {
+    let count = 0;
+    for (let at = this.#last.get(target) ?? -1; at >= 0; at = this.#before[at] as number)
+      count += this.#links[at] as number;
+    return count;
+  }
+}
+
+/** Walks over every object that can be reached from the root, or whose type another one uses. */
+export function* surveyFile(loader: ObjectLoader, root: ObjectNode, heap: GlobalHeap): Io<Survey> {
+  const { file } = loader;
+  const found = new Survey();
+  const { objects } = found;
+  const budget = new Budget(file);
+  const contentOf = heap.contents();
+  objects.add(root.address);
+  for (const address of objects) {
+    const known = loader.nodes.get(address);
+    if (!known && isPlainInPage(address)) continue;
+    try {
+      if (known) yield* lookInside(known);
+      else yield* lookAt(address);
+    } catch (error) {
+      throw atOffset(error, file.base + address);
+    }
+  }
+  return found;
+
+  /** Most objects of a large file take one look into a page that is in memory. */
+  function isPlainInPage(address: number): boolean {
+    const page = file.cached(address, Math.min(HEADER_BYTES, file.end - address));
+    const size = page ? plainDatasetSize(page, address - file.pageStart(address)) : 0;
+    if (size > 0) budget.spend(size, address, 'object headers');
+    return size > 0;
+  }
+
+  function* lookAt(holder: number): Io<void> {
+    const { messages } = yield* readHeader(file, holder, budget);
+    if (!messages.every(({ type, flags, body }) => isPlain(type, flags, body, 0, body.length))) {
+      yield* lookInside(yield* loader.glimpse(holder));
+      return;
+    }
+    for (const { type, body, offset } of messages) {
+      if (type === MESSAGE.link) {
+        const address = hardLinkAddress(body) ?? addressIn(parseLink(new Cursor(body, offset), file.addressSize));
+        if (address !== null) addLink(holder, address);
+      } else if (type === MESSAGE.symbolTable) {
+        const cursor = new Cursor(body, offset);
+        const [names, texts] = [cursor.address(file.addressSize), cursor.address(file.addressSize)];
+        for (const link of yield* readSymbolTable(file, names, texts, budget)) {
+          const address = addressIn(link);
+          if (address !== null) addLink(holder, address);
+        }
+      }
+    }
+  }
+
+  function* lookInside(node: ObjectNode): Io<void> {
+    for (const link of node.links.values()) {
+      const address = addressIn(link);
+      if (address !== null) addLink(node.address, address);
+    }
+    const targetOf: Pointing['targetOf'] = (address, fixed) => {
+      if (fixed) found.fixed.add(address);
+      else found.add(address, node.address, false);
+      // A committed datatype that no link leads to any more was loaded because of the object that uses it.
+      if (loader.nodes.has(address)) objects.add(address);
+      return undefined;
+    };
+    yield* trackMessages({ loader, heap, contentOf, targetOf }, node);
+    if (node.kind === 'dataset' && containsReference(datasetParts(node, file).dtype))
+      found.referring.push(node.address);
+  }
+
+  function addLink(holder: number, target: number): void {
+    if (target === UNDEFINED) throw formatError('a link that leads to no object');
+    objects.add(target);
+    found.add(target, holder, true);
+  }
+}
+
+function addressIn({ target }: { readonly target: LinkTarget }): number | null {
+  return target.kind === 'hard' ? target.address : null;
+}
+
+/** Whether a message holds the address of no object, but for links in the header; false if that takes a closer look. */
+function isPlain(type: number, flags: number, bytes: Uint8Array, from: number, to: number): boolean {
+  if (flags & MESSAGE_FLAG.shared) return false;
+  switch (type) {
+    case MESSAGE.datatype:
+      return !mayRefer(bytes, from, to);
+    case MESSAGE.attribute:
+      return !attributeMayRefer(bytes, from, to);
+    case MESSAGE.attributeInfo:
+      return isUndefined(bytes, from + ((bytes[from + 1] as number) & 1 ? 4 : 2), to);
+    case MESSAGE.linkInfo:
+      return isUndefined(bytes, from + ((bytes[from + 1] as number) & 1 ? 10 : 2), to);
+    default:
+      return MESSAGE.isKnownMessage(type);
+  }
+}
+
+/** Whether an address of 8 bytes is the undefined one: there is no dense storage. */
+function isUndefined(bytes: Uint8Array, at: number, to: number): boolean {
+  for (let i = at; i < at + 8; i++) if (i >= to || bytes[i] !== 0xff) return false;
+  return true;
+}
+
+/** Bytes of a header that are looked at in place: most headers of datasets are shorter. */
+const HEADER_BYTES = 1024;
+/** Bytes before the messages of a version 1 header. */
+const PREFIX_1 = 16;
+
+/** The size of the header there, if it is that of a dataset or a datatype in one piece whose messages are plain; else 0. */
+function plainDatasetSize(bytes: Uint8Array, start: number): number {
+  if (start + PREFIX_1 > bytes.length) return 0;
+  const isOld = bytes[start] === 1;
+  if (!isOld && !(bytes[start] === 0x4f && bytes[start + 1] === 0x48 && bytes[start + 4] === 2)) return 0;
+  const flags = isOld ? 0 : (bytes[start + 5] as number);
+  let at = start + (isOld ? 8 : 6 + (flags & 0x20 ? 16 : 0) + (flags & 0x10 ? 4 : 0));
+  let size = 0;
+  const sizeBytes = isOld ? 4 : 1 << (flags & 3);
+  if (at + sizeBytes > bytes.length || sizeBytes > 4) return 0;
+  for (let i = sizeBytes - 1; i >= 0; i--) size = size * 256 + (bytes[at + i] as number);
+  at = isOld ? start + PREFIX_1 : at + sizeBytes;
+  const stop = at + size;
+  if (stop + 4 > bytes.length) return 0;
+  const head = isOld ? 8 : flags & 4 ? 6 : 4;
+  let hasType = false;
+  while (at + head <= stop) {
+    const type = (bytes[at] as number) | (isOld ? (bytes[at + 1] as number) << 8 : 0);
+    const sizeAt = at + (isOld ? 2 : 1);
+    const from = at + head;
+    at = from + ((bytes[sizeAt] as number) | ((bytes[sizeAt + 1] as number) << 8));
+    if (at > stop || type === MESSAGE.continuation || type === MESSAGE.linkInfo || type === MESSAGE.symbolTable)
+      return 0;
+    if (!isPlain(type, bytes[sizeAt + 2] as number, bytes, from, at)) return 0;
+    if (type === MESSAGE.datatype) hasType = true;
+  }
+  if (!hasType) return 0;
+  if (isOld) return stop - start;
+  // A wrong checksum is reported by whoever takes the closer look.
+  return new Cursor(bytes, 0, stop).u32() === lookup3(bytes, start, stop) ? stop + 4 - start : 0;
+}
+
+/** Loads what a change touches: whoever holds the address of an object that moves. */
+export class Referrers {
+  readonly survey: Survey;
+  readonly #loader: ObjectLoader;
+  readonly #heap: GlobalHeap;
+
+  constructor(survey: Survey, loader: ObjectLoader, root: ObjectNode, heap: GlobalHeap) {
+    this.survey = survey;
+    this.#loader = loader;
+    this.#heap = heap;
+    loader.onLoad = (node) => {
+      // A count that is too low would let an object be removed while links still lead to it. The superblock counts as a link.
+      node.linkCount = Math.max(node.linkCount, survey.linksTo(node.origin) + (node === root ? 1 : 0));
+    };
+    loader.onFollow = (link) => trackLink(link, loader.file.addressSize);
+    for (const node of loader.nodes.values()) {
+      loader.onLoad(node);
+      for (const link of node.links.values()) loader.onFollow(link);
+    }
+  }
+
+  /** Before an object changes or moves: loads everything that would move with it, and finds out what its messages point to. */
+  *settle(first: ObjectNode): Io<void> {
+    const waiting = [first];
+    for (let node = waiting.pop(); node; node = waiting.pop()) {
+      if (node.settled) continue;
+      yield* this.#track(node);
+      yield* this.#findReferrers(node);
+      node.settled = true;
+      for (const { owner } of node.referrers) waiting.push(owner);
+    }
+  }
+
+  /** Loads all objects: for tools, and where nothing can be loaded later without waiting. */
+  *settleAll(): Io<void> {
+    const loader = this.#loader;
+    for (const address of this.survey.objects) {
+      const node = yield* loader.node(address);
+      for (const link of node.links.values()) yield* loader.follow(link);
+    }
+    for (const node of [...loader.nodes.values()]) yield* this.settle(node);
+  }
+
+  *#findReferrers(node: ObjectNode): Io<void> {
+    for (const [address, links] of this.survey.holdersOf(node.origin)) {
+      const holder = yield* this.#loader.node(address);
+      if (holder.linkCount === 0) continue; // it was removed since
+      yield* this.#track(holder);
+      let missing = links;
+      for (const { owner, type } of node.referrers) if (owner === holder && type === MESSAGE.link) missing--;
+      if (missing <= 0) continue;
+      for (const link of holder.links.values())
+        if (!link.node && addressOf(link) === node.origin) yield* this.#loader.follow(link);
+    }
+  }
+
+  /** Finds out what the messages of an object point to, and loads that. Once: from then on whoever changes a message sees to it. */
+  *#track(node: ObjectNode): Io<void> {
+    if (node.tracked) return;
+    const loader = this.#loader;
+    const pointing = { loader, heap: this.#heap, contentOf: this.#heap.contents() };
+    const wanted = new Set<number>();
+    const collect = (address: number): undefined => {
+      if (this.survey.objects.has(address)) wanted.add(address);
+    };
+    yield* trackMessages({ ...pointing, targetOf: collect }, node);
+    for (const address of wanted) yield* loader.node(address);
+    // Another call may have been faster.
+    if (node.tracked) return;
+    node.tracked = true;
+    if (wanted.size > 0) yield* trackMessages({ ...pointing, targetOf: (address) => loader.nodes.get(address) }, node);
+  }
+}
