@@ -73,11 +73,14 @@ export class CheckedFile {
   async get(from: number, length: number): Promise<Uint8Array> {
     const { at, bytes } = this.#near;
     if (from >= at && from + length <= at + bytes.length) return bytes.subarray(from - at, from - at + length);
-    const wanted = Math.min(Math.max(length, AHEAD), Math.max(length, this.size - from));
+    // Records that were merged are looked at from the last to the first.
+    const isBackwards = from < at && from + length >= at;
+    const first = isBackwards ? Math.max(0, from + length - AHEAD) : from;
+    const wanted = Math.min(Math.max(length, AHEAD), Math.max(from - first + length, this.size - first));
     const near = new Uint8Array(wanted);
-    await this.#fill(near, from);
-    this.#near = { at: from, bytes: near };
-    return near.subarray(0, length);
+    await this.#fill(near, first);
+    this.#near = { at: first, bytes: near };
+    return near.subarray(from - first, from - first + length);
   }
 
   /** Looks at all bytes from `from` to `to`, window by window. The windows are used again. */

@@ -54,23 +54,19 @@ export function partsOf({ record }: LogState, { subfiles }: Stores): (SubfileSta
 
 /** Whether all bytes of a state have been summed. */
 export function isSummed(state: LogState, stores: Stores): boolean {
-  if (!state.record || stores.main.records.some(({ end, kind }) => end <= state.end && kind === 0)) return false;
+  if (!state.record || state.end >= stores.main.summedTo) return false;
   return partsOf(state, stores).every((part, g) => {
-    const records = stores.subfiles[g]?.records ?? [];
-    return (
-      part &&
-      records.some(({ root }) => root === part.root) &&
-      !records.some(({ end, kind }) => end <= part.end && kind === 0)
-    );
+    const store = stores.subfiles[g];
+    return part && store?.roots.has(part.root) && part.end < store.summedTo;
   });
 }
 
 /** Whether anything is known to be damaged that a state may use. */
 export function isTouched(state: LogState, stores: Stores): boolean {
-  if (stores.main.damages.some(({ start }) => start < state.end) || stores.main.history.trouble) return true;
+  if (stores.main.isDamagedBefore(state.end) || stores.main.history.trouble) return true;
   return partsOf(state, stores).some((part, g) => {
     const store = stores.subfiles[g];
-    return !store || !part || store.history.trouble || store.damages.some(({ start }) => start < part.end);
+    return !store || !part || store.history.trouble || store.isDamagedBefore(part.end);
   });
 }
 

@@ -26,12 +26,20 @@ export class VerifiedStore {
   readonly history: History;
   readonly damages: Damage[] = [];
   readonly objects = new CheckedObjects();
+
+  /** File offset of the end of the first commit that has no sums; Infinity: all have. */
+  readonly summedTo: number;
+  /** Root groups of the states on record. */
+  readonly roots: ReadonlySet<number>;
   readonly #tables = new CheckedTables();
 
   private constructor(file: CheckedFile, states: States, history: History) {
     this.file = file;
     this.states = states;
     this.history = history;
+    const { records } = history;
+    this.summedTo = records.reduce((to, { kind, end }) => (kind === 0 ? Math.min(to, end) : to), Infinity);
+    this.roots = new Set(records.map(({ root }) => root));
   }
 
   static async open(storage: ByteStorage): Promise<VerifiedStore> {
@@ -54,6 +62,11 @@ export class VerifiedStore {
     if (!trouble) return [];
     const what = this.file.superblock ? 'the present state cannot be read' : 'the superblock is lost';
     return [{ offset: trouble.offset ?? 0, what: `${what}: ${trouble.message}` }];
+  }
+
+  /** Whether anything before a file offset is known to be damaged. */
+  isDamagedBefore(end: number): boolean {
+    return this.damages.some(({ start }) => start < end);
   }
 
   /** Whether some commit that ends at or before `end` has sums. */

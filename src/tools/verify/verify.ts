@@ -187,10 +187,12 @@ class Verification {
     this.#note(main.damages.map(problemOfDamage));
     for (const store of subfiles) if (store) this.#note(named(store, store.damages.map(problemOfDamage)));
     const found: CheckedState[] = [];
-    for (const [i, state] of [...states.entries()].reverse()) {
+    // The newest first: what states share is looked at in the paths that it has now.
+    for (const state of [...states].reverse()) {
       this.#options.signal?.throwIfAborted();
-      found.unshift(await this.#check(state, i === states.length - 1));
+      found.push(await this.#check(state, state === states.at(-1)));
     }
+    found.reverse();
     if (states.length === 0) await this.#withoutCommits();
     return { problems: [...this.#problems.values()], states: found };
   }
