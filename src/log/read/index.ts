@@ -3,8 +3,8 @@ import { NumberList, PackedTree } from './rtree.ts';
 
 /** Up to this many blocks a query scans the list instead of a tree. */
 const SCANNED_BLOCKS = 512;
-/** A long list is scanned for its first few queries: one read of a large file should not pay for a tree. */
-const SCANNED_QUERIES = 3;
+/** A long list is scanned for its first query: one read of a large file should not pay for a tree. */
+const SCANNED_QUERIES = 1;
 
 /** By store, the file offset up to which an index has everything that was committed. All complete indexes share one object. */
 export interface Coverage {

@@ -1,7 +1,16 @@
 import { overlaps } from '../../space/box.ts';
-import { sortByKeys } from '../../space/sort.ts';
 
-const NODE = 16;
+/** Children of a node. */
+const FANOUT = 16;
+const FANOUT_BITS = 4;
+/** Leaves of more blocks are split by the first query that looks into them. */
+const SPLIT_AT_ONCE = 2048;
+/** Smaller ones are scanned a few times first: one query should not pay for a tree. */
+const SCANS = 8;
+/** Leaves of so few blocks are never split. */
+const SMALL_LEAF = 32;
+/** Levels of nodes that one split adds at most. */
+const MOST_LEVELS = 3;
 
 /** Boxes in flat lists: the blocks of a dataset. */
 interface BlockList {
@@ -11,111 +20,254 @@ interface BlockList {
 }
 
 /**
- * A packed R-tree over blocks [from, to) of flat lists: everything in a few typed arrays, nothing per block but its number.
- * Blocks are sorted along a space-filling curve; sixteen neighbours make a node, sixteen nodes one of the next level.
+ * An R-tree over blocks [from, to) of flat lists that is built as far as queries need it: everything in a few typed arrays, nothing per
+ * block but its number. A leaf that queries look into is split by a grid over the centres of its blocks. The cells are in the order
+ * of a space-filling curve: sixteen neighbours make a node, sixteen nodes one of the next level.
  */
 export class PackedTree {
   readonly from: number;
   readonly to: number;
   readonly #list: BlockList;
-  /** Block numbers in the order of the curve. */
+  /** Block numbers, those of a node one after the other. */
   readonly #order: Uint32Array;
-  /** Bounds of the nodes, level by level from the validExtent: rank lows, then rank highs (exclusive). */
-  readonly #bounds: Float64Array;
-  /** First node of each level. */
-  readonly #levels: number[] = [];
+  // Nodes: the places of their blocks in the order, the first of their sixteen children (0: none), how often a leaf was scanned.
+  #first = new Uint32Array(FANOUT);
+  #end = new Uint32Array(FANOUT);
+  #children = new Uint32Array(FANOUT);
+  #scans = new Uint8Array(FANOUT);
+  /** Bounds of each node: rank lows, then rank highs (exclusive). */
+  #bounds: Float64Array;
+  #nodes = 1;
 
   constructor(list: BlockList, from: number, to: number) {
     this.from = from;
     this.to = to;
     this.#list = list;
-    this.#order = curveOrder(list, from, to);
-    let nodes = 0;
-    for (let width = to - from; ; ) {
-      width = Math.ceil(width / NODE);
-      this.#levels.push(nodes);
-      nodes += width;
-      if (width <= 1) break;
-    }
-    this.#levels.push(nodes);
-    this.#bounds = new Float64Array(nodes * 2 * list.rank);
-    this.#fill();
+    const order = new Uint32Array(to - from);
+    for (let i = 0; i < order.length; i++) order[i] = from + i;
+    this.#order = order;
+    this.#bounds = new Float64Array(FANOUT * 2 * list.rank);
+    this.#end[0] = order.length;
+    // Whoever asks the first question need not be told that the whole may hold the answer.
+    this.#bounds.fill(-Infinity, 0, list.rank);
+    this.#bounds.fill(Infinity, list.rank, 2 * list.rank);
   }
 
   get bytes(): number {
-    return this.#order.byteLength + this.#bounds.byteLength;
-  }
-
-  #fill(): void {
-    const { rank, starts, counts } = this.#list;
-    const bounds = this.#bounds;
-    const width = 2 * rank;
-    const leaves = this.#levels[1] as number;
-    for (let n = 0; n < leaves; n++) {
-      const at = n * width;
-      bounds.fill(Infinity, at, at + rank);
-      bounds.fill(-Infinity, at + rank, at + width);
-      const end = Math.min((n + 1) * NODE, this.#order.length);
-      for (let i = n * NODE; i < end; i++) {
-        const k = (this.#order[i] as number) * rank;
-        for (let d = 0; d < rank; d++) {
-          const low = starts[k + d] as number;
-          const high = low + (counts[k + d] as number);
-          if (low < (bounds[at + d] as number)) bounds[at + d] = low;
-          if (high > (bounds[at + rank + d] as number)) bounds[at + rank + d] = high;
-        }
-      }
-    }
-    for (let level = 1; level + 1 < this.#levels.length; level++) {
-      const first = this.#levels[level] as number;
-      const below = this.#levels[level - 1] as number;
-      const end = this.#levels[level + 1] as number;
-      for (let n = first; n < end; n++) {
-        const at = n * width;
-        bounds.fill(Infinity, at, at + rank);
-        bounds.fill(-Infinity, at + rank, at + width);
-        const childEnd = Math.min(below + (n - first + 1) * NODE, first);
-        for (let child = below + (n - first) * NODE; child < childEnd; child++) {
-          const k = child * width;
-          for (let d = 0; d < rank; d++) {
-            if ((bounds[k + d] as number) < (bounds[at + d] as number)) bounds[at + d] = bounds[k + d] as number;
-            if ((bounds[k + rank + d] as number) > (bounds[at + rank + d] as number))
-              bounds[at + rank + d] = bounds[k + rank + d] as number;
-          }
-        }
-      }
-    }
+    return this.#order.byteLength + this.#bounds.byteLength + 13 * this.#first.length;
   }
 
   /** Adds the numbers of all blocks that share an element with the box [low, high) to `found`. */
   query(low: Float64Array, high: Float64Array, found: NumberList): void {
-    const top = this.#levels.length - 2;
-    this.#search(top, this.#levels[top] as number, low, high, found);
+    this.#search(0, low, high, found);
   }
 
-  #search(level: number, node: number, low: Float64Array, high: Float64Array, found: NumberList): void {
+  #search(node: number, low: Float64Array, high: Float64Array, found: NumberList): void {
     const { rank, starts, counts } = this.#list;
-    const width = 2 * rank;
-    const at = node * width;
-    for (let d = 0; d < rank; d++) {
-      if (
-        (this.#bounds[at + d] as number) >= (high[d] as number) ||
-        (this.#bounds[at + rank + d] as number) <= (low[d] as number)
-      )
+    const bounds = this.#bounds;
+    const at = node * 2 * rank;
+    for (let d = 0; d < rank; d++)
+      if ((bounds[at + d] as number) >= (high[d] as number) || (bounds[at + rank + d] as number) <= (low[d] as number))
         return;
-    }
-    const n = node - (this.#levels[level] as number);
-    if (level > 0) {
-      const below = this.#levels[level - 1] as number;
-      const end = Math.min(below + (n + 1) * NODE, this.#levels[level] as number);
-      for (let child = below + n * NODE; child < end; child++) this.#search(level - 1, child, low, high, found);
+    let child = this.#children[node] as number;
+    if (child === 0 && this.#isDue(node)) child = this.#split(node);
+    if (child > 0) {
+      for (let end = child + FANOUT; child < end; child++) this.#search(child, low, high, found);
       return;
     }
-    const end = Math.min((n + 1) * NODE, this.#order.length);
-    for (let i = n * NODE; i < end; i++) {
-      const block = this.#order[i] as number;
+    const order = this.#order;
+    const end = this.#end[node] as number;
+    for (let i = this.#first[node] as number; i < end; i++) {
+      const block = order[i] as number;
       if (overlaps(starts, counts, block * rank, rank, low, high)) found.push(block);
     }
+  }
+
+  #isDue(node: number): boolean {
+    const length = (this.#end[node] as number) - (this.#first[node] as number);
+    if (length <= SMALL_LEAF) return false;
+    if (length > SPLIT_AT_ONCE) return true;
+    const scans = (this.#scans[node] as number) + 1;
+    this.#scans[node] = scans;
+    return scans > SCANS;
+  }
+
+  /** Splits a leaf and gives its first child; 0 if all blocks have the same centre. */
+  #split(node: number): number {
+    const first = this.#first[node] as number;
+    const end = this.#end[node] as number;
+    const levels = Math.min(MOST_LEVELS, Math.ceil(Math.log2((end - first) / SMALL_LEAF) / FANOUT_BITS));
+    const cells = FANOUT ** levels;
+    const grid = Grid.over(this.#list, this.#order, first, end, levels * FANOUT_BITS);
+    this.#scans[node] = 0;
+    if (!grid) return 0;
+    const keys = grid.keys(this.#order, first, end);
+    const ends = new Uint32Array(cells);
+    for (const key of keys) ends[key] = (ends[key] as number) + 1;
+    for (let i = 0, sum = first; i < cells; i++) {
+      sum += ends[i] as number;
+      ends[i] = sum;
+    }
+    const child = this.#add(node, levels, first, ends);
+    this.#bound(child, cells, keys, first);
+    // From the last to the first, so that blocks keep their order in a cell.
+    const sorted = new Uint32Array(end - first);
+    for (let i = keys.length - 1; i >= 0; i--) {
+      const key = keys[i] as number;
+      const place = (ends[key] as number) - 1;
+      ends[key] = place;
+      sorted[place - first] = this.#order[first + i] as number;
+    }
+    this.#order.set(sorted, first);
+    return child;
+  }
+
+  /** Adds the nodes of so many levels below a node, level by level; the children of a node are neighbours. Gives the first. */
+  #add(node: number, levels: number, first: number, ends: Uint32Array): number {
+    const top = this.#nodes;
+    let count = 0;
+    for (let level = 1; level <= levels; level++) count += FANOUT ** level;
+    this.#reserve(count);
+    this.#children[node] = top;
+    let next = top;
+    for (let level = 1; level <= levels; level++) {
+      const width = FANOUT ** level;
+      const cells = ends.length / width;
+      const below = next + width;
+      for (let i = 0; i < width; i++, next++) {
+        this.#first[next] = i === 0 ? first : (ends[i * cells - 1] as number);
+        this.#end[next] = ends[(i + 1) * cells - 1] as number;
+        this.#children[next] = level === levels ? 0 : below + i * FANOUT;
+        this.#scans[next] = 0;
+      }
+    }
+    this.#nodes = next;
+    return top;
+  }
+
+  #reserve(count: number): void {
+    const needed = this.#nodes + count;
+    if (needed <= this.#first.length) return;
+    const size = Math.max(needed, Math.ceil(this.#first.length * 1.5));
+    const grown = <L extends Uint32Array | Uint8Array | Float64Array>(list: L, larger: L): L => {
+      larger.set(list);
+      return larger;
+    };
+    this.#first = grown(this.#first, new Uint32Array(size));
+    this.#end = grown(this.#end, new Uint32Array(size));
+    this.#children = grown(this.#children, new Uint32Array(size));
+    this.#scans = grown(this.#scans, new Uint8Array(size));
+    this.#bounds = grown(this.#bounds, new Float64Array(size * 2 * this.#list.rank));
+  }
+
+  /** Works out the bounds of new nodes: of the leaves, which are the last of them, from their blocks; of the others from their children. */
+  #bound(top: number, leaves: number, keys: Uint16Array, first: number): void {
+    const { rank, starts, counts } = this.#list;
+    const bounds = this.#bounds;
+    const order = this.#order;
+    const width = 2 * rank;
+    for (let at = top * width; at < this.#nodes * width; at += width) {
+      bounds.fill(Infinity, at, at + rank);
+      bounds.fill(-Infinity, at + rank, at + width);
+    }
+    const leaf = this.#nodes - leaves;
+    // In the order in which the blocks are in their lists, as far as the order still is that one.
+    for (let i = 0; i < keys.length; i++) {
+      const at = (leaf + (keys[i] as number)) * width;
+      const k = (order[first + i] as number) * rank;
+      for (let d = 0; d < rank; d++) {
+        const low = starts[k + d] as number;
+        const high = low + (counts[k + d] as number);
+        if (low < (bounds[at + d] as number)) bounds[at + d] = low;
+        if (high > (bounds[at + rank + d] as number)) bounds[at + rank + d] = high;
+      }
+    }
+    for (let node = leaf - 1; node >= top; node--) {
+      const at = node * width;
+      const child = (this.#children[node] as number) * width;
+      for (let k = child; k < child + FANOUT * width; k += width) {
+        for (let d = 0; d < rank; d++) {
+          if ((bounds[k + d] as number) < (bounds[at + d] as number)) bounds[at + d] = bounds[k + d] as number;
+          if ((bounds[k + rank + d] as number) > (bounds[at + rank + d] as number))
+            bounds[at + rank + d] = bounds[k + rank + d] as number;
+        }
+      }
+    }
+  }
+}
+
+/** A grid over the centres of blocks, whose cells are numbered along a space-filling curve (Morton order). */
+class Grid {
+  readonly #list: BlockList;
+  /** Dimensions in which centres differ; of each the smallest centre, cells per element, and what a cell adds to the number. */
+  readonly #dimensions: readonly number[];
+  readonly #low: Float64Array;
+  readonly #scale: Float64Array;
+  readonly #parts: readonly Uint16Array[];
+
+  private constructor(
+    list: BlockList,
+    dimensions: readonly number[],
+    low: Float64Array,
+    high: Float64Array,
+    bits: number,
+  ) {
+    this.#list = list;
+    this.#dimensions = dimensions;
+    this.#low = low;
+    this.#scale = new Float64Array(dimensions.length);
+    this.#parts = dimensions.map((d, v) => {
+      // Bits are dealt out in turn, the first dimension has the highest.
+      const places: number[] = [];
+      for (let bit = bits - 1 - v; bit >= 0; bit -= dimensions.length) places.unshift(bit);
+      const cells = 2 ** places.length;
+      this.#scale[v] = cells / ((high[d] as number) - (low[d] as number));
+      return Uint16Array.from({ length: cells }, (_, cell) =>
+        places.reduce((part, place, b) => part | (((cell >>> b) & 1) << place), 0),
+      );
+    });
+  }
+
+  /** Of the blocks at places [first, end) of the order; null if their centres are all the same. */
+  static over(list: BlockList, order: Uint32Array, first: number, end: number, bits: number): Grid | null {
+    const { rank, starts, counts } = list;
+    const low = new Float64Array(rank).fill(Infinity);
+    const high = new Float64Array(rank).fill(-Infinity);
+    for (let d = 0; d < rank; d++) {
+      let least = Infinity;
+      let most = -Infinity;
+      for (let i = first; i < end; i++) {
+        const k = (order[i] as number) * rank + d;
+        const centre = (starts[k] as number) + (counts[k] as number) / 2;
+        if (centre < least) least = centre;
+        if (centre > most) most = centre;
+      }
+      low[d] = least;
+      high[d] = most;
+    }
+    const dimensions: number[] = [];
+    for (let d = 0; d < rank && dimensions.length < bits; d++)
+      if ((high[d] as number) > (low[d] as number)) dimensions.push(d);
+    return dimensions.length > 0 ? new Grid(list, dimensions, low, high, bits) : null;
+  }
+
+  /** The cells of the blocks at places [first, end) of the order. */
+  keys(order: Uint32Array, first: number, end: number): Uint16Array {
+    const { rank, starts, counts } = this.#list;
+    const keys = new Uint16Array(end - first);
+    for (const [v, d] of this.#dimensions.entries()) {
+      const low = this.#low[d] as number;
+      const scale = this.#scale[v] as number;
+      const parts = this.#parts[v] as Uint16Array;
+      const last = parts.length - 1;
+      for (let i = first; i < end; i++) {
+        const k = (order[i] as number) * rank + d;
+        const cell = ((starts[k] as number) + (counts[k] as number) / 2 - low) * scale;
+        const key = parts[cell > last ? last : cell | 0] as number;
+        keys[i - first] = (keys[i - first] as number) | key;
+      }
+    }
+    return keys;
   }
 }
 
@@ -139,45 +291,4 @@ export class NumberList {
     for (let i = 1; i < list.length; i++) if ((list[i] as number) < (list[i - 1] as number)) return list.sort();
     return list;
   }
-}
-
-/** Block numbers sorted by the Morton code of their centres, with 30 bits shared among the dimensions that vary. */
-function curveOrder(list: BlockList, from: number, to: number): Uint32Array {
-  const { rank, starts, counts } = list;
-  const count = to - from;
-  const low = new Float64Array(rank).fill(Infinity);
-  const high = new Float64Array(rank).fill(-Infinity);
-  for (let i = from; i < to; i++) {
-    for (let d = 0; d < rank; d++) {
-      const centre = (starts[i * rank + d] as number) + (counts[i * rank + d] as number) / 2;
-      if (centre < (low[d] as number)) low[d] = centre;
-      if (centre > (high[d] as number)) high[d] = centre;
-    }
-  }
-  const varying: number[] = [];
-  for (let d = 0; d < rank; d++) if ((high[d] as number) > (low[d] as number)) varying.push(d);
-  const keys = new Uint32Array(count);
-  if (varying.length > 0) {
-    const bits = Math.max(1, Math.floor(30 / varying.length));
-    const used = varying.slice(0, 30);
-    for (let i = 0; i < count; i++) {
-      const k = (from + i) * rank;
-      let key = 0;
-      for (let v = 0; v < used.length; v++) {
-        const d = used[v] as number;
-        const centre = (starts[k + d] as number) + (counts[k + d] as number) / 2;
-        const cell = Math.floor(
-          ((centre - (low[d] as number)) / ((high[d] as number) - (low[d] as number))) * (2 ** bits - 1),
-        );
-        if (used.length === 1) key = cell;
-        else for (let b = 0; b < bits; b++) key |= ((cell >>> b) & 1) << (b * used.length + v);
-      }
-      keys[i] = key >>> 0;
-    }
-  }
-  const order = new Uint32Array(count);
-  for (let i = 0; i < count; i++) order[i] = i;
-  const sorted = sortByKeys(keys, order, 30);
-  for (let i = 0; i < count; i++) sorted[i] = (sorted[i] as number) + from;
-  return sorted;
 }
