@@ -137,6 +137,7 @@ export function finishScales(file: File, open: (path: string, node: ObjectNode) 
   const { structure, log } = session;
   const isChanged = structure.commitNumber > 1 || structure.dirty.size > 0 || session.pending.requests > 0;
   if (!isChanged && !log?.resized.size) return;
+  structure.loadScales();
   const paths = new Map([[structure.root, '/']]);
   for (const [group, path] of paths) {
     for (const { name, node } of group.links.values()) {

@@ -36,7 +36,7 @@ export function* restore(
 /** Reads the structure of the last commit. The stores of subfiles stay: calls of users change the main file alone. */
 function* restoredState(options: SessionOptions, known: FileState): Io<FileState> {
   const opened = yield* openStructure();
-  yield* prepareWriting(opened);
+  yield* prepareWriting(opened, options.storage);
   const { structure, extension, superblock } = opened;
   const counts = yield* readCounts(structure);
   if (!counts || !known.log) throw formatError('the counts of the log are missing');

@@ -60,10 +60,12 @@ export class Pointers {
     if (other.#objects.length === 0) return;
     const { structure } = this.#log;
     const places = new Set(other.#objects.keys());
-    const paths = runInMemory(other.#log.structure.pathsOf(places, (node) => other.#places.get(node) ?? -1));
+    const paths = other.#log.structure.now(
+      other.#log.structure.pathsOf(places, (node) => other.#places.get(node) ?? -1),
+    );
     for (const place of places) {
       const path = paths.get(place);
-      const node = path === undefined ? undefined : runInMemory(structure.lookup(structure.root, path));
+      const node = path === undefined ? undefined : structure.now(structure.lookup(structure.root, path));
       // An object that is gone keeps its place: a null reference.
       this.#objects.push(node ?? null);
       if (!node) continue;

@@ -213,7 +213,7 @@ with h5py.File(sys.argv[1], 'w', libver=sys.argv[2]) as f:
     f['b/d2'].attrs.create('refs', [f['a'].ref, f['a/d7'].ref, f['a/d8'].ref], dtype=h5py.ref_dtype)
     f['b/d3'].attrs['region'] = f['a/d7'].regionref[1:2]
     f.create_dataset('b/held', data=[f['a/d7'].ref, f['a/d9'].ref], dtype=h5py.ref_dtype)
-    f['a/d7'].make_scale('s'); f['b/d4'].dims[0].attach_scale(f['a/d7'])
+    f['a/d7'].make_scale('s'); f['b/d4'].dims[0].attach_scale(f['a/d7']); f['b/d5'].dims[0].attach_scale(f['a/d7'])
 `;
   const checked = `
 import h5py, sys
@@ -223,6 +223,7 @@ with h5py.File(sys.argv[1], 'r') as f:
     for other in [f['b/other'], f['b/deep/er/other'], f[f['b/d1'].attrs['ref']], f[f['b/d2'].attrs['refs'][1]], f[f['b/d3'].attrs['region']], f[f['b/held'][0]], f['b/d4'].dims[0][0]]:
         assert other == at and other.attrs['new'] == 1, other
     assert f[f['b/d2'].attrs['refs'][0]] == f['a'] and f[f['b/d2'].attrs['refs'][2]].attrs['id'] == 'a8'
+    assert [f[r] for r, _ in at.attrs['REFERENCE_LIST']] == [f['b/d4'], f['b/d5']]
     assert f[f['b/held'][1]].attrs['id'] == 'a9'
     assert f['type'].attrs['new'] == 2 and f['b/typed'].id.get_type().committed()
     assert f['b/typed'].id.get_type().equal(f['type'].id)

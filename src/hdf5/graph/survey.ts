@@ -27,6 +27,8 @@ export class Survey {
   readonly fixed = new Set<number>();
   /** Datasets whose elements may refer to objects. */
   readonly referring: number[] = [];
+  /** Whether there are dimension scales, and datasets that they are attached to. */
+  hasScales = false;
   /** Of every address that is held the place of the last pair that has it. */
   readonly #last = new Map<number, number>();
   // Pairs of an address and its holder, chained by address: the holder, whether it is a link that holds it, the pair before.
@@ -130,6 +132,8 @@ export function* surveyFile(loader: ObjectLoader, root: ObjectNode, heap: Global
       const address = addressIn(link);
       if (address !== null) addLink(node.address, address);
     }
+    for (const name of node.attributes.keys())
+      if (name.endsWith('DIMENSION_LIST') || name.endsWith('REFERENCE_LIST')) found.hasScales = true;
     const targetOf: Pointing['targetOf'] = (address, fixed) => {
       if (fixed) found.fixed.add(address);
       else found.add(address, node.address, false);
@@ -242,7 +246,7 @@ export class Referrers {
       yield* this.#track(node);
       yield* this.#findReferrers(node);
       node.settled = true;
-      for (const { owner } of node.referrers) waiting.push(owner);
+      for (const { owner, lags } of node.referrers) if (!lags) waiting.push(owner);
     }
   }
 

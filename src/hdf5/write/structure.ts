@@ -113,6 +113,11 @@ export class Structure extends ObjectTree {
     if (!node.settled && this.referrers) this.now(this.referrers.settle(node));
   }
 
+  /** Loads all objects if dimension scales are among them: every scale refers to the datasets that it is attached to. */
+  loadScales(): void {
+    if (this.referrers?.survey.hasScales) this.now(this.referrers.settleAll());
+  }
+
   // ---------------------------------------------------------------- objects
 
   createGroup(parent: ObjectNode, name: string): ObjectNode {

@@ -1,5 +1,4 @@
 import { isH5LogError } from '../../base/errors.ts';
-import { runInMemory } from '../../storage/io.ts';
 import type { Log } from '../log.ts';
 import type { LogDataset } from './dataset.ts';
 import { clippedTo } from './resize.ts';
@@ -11,7 +10,7 @@ import { type DatasetStage, Stage } from './stage.ts';
  */
 export function movePosts(from: Log, to: Log): string[] {
   from.undoResizes();
-  const datasets = runInMemory(to.everyDataset());
+  const datasets = to.structure.now(to.everyDataset());
   to.pointers.takeOver(from.pointers);
   const dropped = new Set<string>();
   for (const stage of [...from.returned, from.current]) {
