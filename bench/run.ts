@@ -9,6 +9,7 @@ import { chart } from './chart.ts';
 import { compare } from './compare.ts';
 import { compareE3sm } from './e3sm.ts';
 import { reportFiles } from './e3sm-files.ts';
+import { reportRanks } from './e3sm-ranks.ts';
 import { log } from './log.ts';
 import { machine } from './machine.ts';
 import { memory } from './memory.ts';
@@ -78,6 +79,7 @@ async function main(): Promise<void> {
         outcome.skipped.forEach(skip);
         show(outcome.comparisons);
         reportBounds(outcome.comparisons, outcome.isReal);
+        await reportRanks(folder, outcome.args);
         if (outcome.isReal) await reportFiles(folder, outcome.args);
         comparisons.push(...outcome.comparisons);
       } else {

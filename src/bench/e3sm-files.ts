@@ -6,6 +6,7 @@ import { solo } from '../comm/solo.ts';
 import type { NumberType, TypedArray } from '../dtype/model.ts';
 import { type Selection, select } from '../space/select.ts';
 import { sizeOf } from '../space/shape.ts';
+import type { CountedCommunicator } from './counted.ts';
 import { type Decomposition, type Runs, runsOf } from './decomposition.ts';
 import {
   arrayFor,
@@ -46,7 +47,7 @@ interface WriteOptions {
 
 /** Writes the part of a file that belongs to one rank. */
 export class FileWriter {
-  readonly #comm: Communicator;
+  readonly #comm: CountedCommunicator;
   readonly #file: PlannedFile;
   readonly #posts: Post[] = [];
   readonly #selections: RankSelections;
@@ -54,8 +55,10 @@ export class FileWriter {
   /** Contiguous runs of elements that this rank posts. */
   requests = 0;
   bytes = 0;
+  /** Collectives of each phase, of the last time. */
+  readonly collectives: Phases = { open: 0, define: 0, post: 0, flush: 0, close: 0 };
 
-  constructor(comm: Communicator, file: PlannedFile, selections: RankSelections) {
+  constructor(comm: CountedCommunicator, file: PlannedFile, selections: RankSelections) {
     this.#comm = comm;
     this.#file = file;
     this.#selections = selections;
@@ -84,10 +87,13 @@ export class FileWriter {
   /** Creates the file, writes all data and closes it. Adds to `times`; returns the size of the metadata tables. */
   write(path: string, times: Phases, { table, copy }: WriteOptions): number {
     let last = performance.now();
+    let { count } = this.#comm;
     const took = (phase: keyof Phases): void => {
       const now = performance.now();
       times[phase] += now - last;
       last = now;
+      this.collectives[phase] = this.#comm.count - count;
+      count = this.#comm.count;
     };
     const file = File.createSync(path, { comm: this.#comm, table, bufferLimit: Number.MAX_SAFE_INTEGER });
     took('open');

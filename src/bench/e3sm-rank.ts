@@ -1,6 +1,8 @@
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { nodeStorage } from '#platform';
 import { H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
+import { CountedCommunicator } from './counted.ts';
 import type { Decomposition } from './decomposition.ts';
 import { type Checked, FileReader, FileWriter, type Phases, RankSelections } from './e3sm-files.ts';
 import type { PlannedFile, WrongValue } from './e3sm-plan.ts';
@@ -25,6 +27,8 @@ export interface E3smTimes {
   readonly close: number;
   /** From opening the first file to closing the last. */
   readonly total: number;
+  /** Plain writes of as many bytes by one rank to a new file, right after that. */
+  readonly plain: number;
   /** Reading everything back and comparing it, if that was requested. */
   readonly read?: number;
 }
@@ -39,6 +43,8 @@ interface E3smFile {
   readonly bytes: number;
   readonly tableBytes: number;
   readonly fileBytes: number;
+  /** Collective calls of a rank in each phase. */
+  readonly collectives: Phases;
 }
 
 /** The result of the workload; the same on all ranks. */
@@ -61,7 +67,11 @@ export default function e3smRank(comm: Communicator, task: E3smTask): E3smReport
   const { files, paths, map, repeat } = task;
   const begun = performance.now();
   const selections = new RankSelections(map, comm.rank, comm.size);
-  const writers = files.map((file) => new FileWriter(comm, file, selections));
+  const writers = files.map((file) => new FileWriter(new CountedCommunicator(comm), file, selections));
+  const sizes = comm.allreduce(
+    Float64Array.from(writers, ({ bytes }) => bytes),
+    'sum',
+  );
   const reader = task.read ? new FileReader(comm, map) : null;
   const prepareSeconds = slowest(comm, [(performance.now() - begun) / 1000])[0] as number;
   const checked: Checked = { verified: 0, wrong: 0, first: undefined };
@@ -75,6 +85,8 @@ export default function e3smRank(comm: Communicator, task: E3smTask): E3smReport
     const start = performance.now();
     tables = writers.map((writer, i) => writer.write(paths[i] as string, phases, options));
     const total = performance.now() - start;
+    comm.barrier();
+    const plain = comm.rank === 0 ? writePlain(paths, sizes) : 0;
     let read = 0;
     if (reader) {
       comm.barrier();
@@ -85,16 +97,17 @@ export default function e3smRank(comm: Communicator, task: E3smTask): E3smReport
       read = performance.now() - before;
     }
     const { open, define, post, flush, close } = phases;
-    const all = slowest(comm, [open, define, post, flush, close, total, read]).map((one) => one / 1000);
+    const all = slowest(comm, [open, define, post, flush, close, total, plain, read]).map((one) => one / 1000);
     times.push(timesOf(all, reader !== null));
   }
   const written = files.map((file, i) => {
-    const { requests, bytes } = writers[i] as FileWriter;
+    const { requests, bytes, collectives } = writers[i] as FileWriter;
     const sums = comm.allreduce(Float64Array.of(requests, bytes), 'sum');
     const tableBytes = slowest(comm, [tables[i] as number])[0] as number;
     const counts = { requests: sums[0] as number, bytes: sums[1] as number, tableBytes };
     const path = paths[i] as string;
-    return { path, variables: file.variables.length, records: file.records, ...counts, fileBytes: fileSize(path) };
+    const { variables, records } = file;
+    return { path, variables: variables.length, records, ...counts, fileBytes: fileSize(path), collectives };
   });
   const [verified, wrong] = comm.allreduce(Float64Array.of(checked.verified, checked.wrong), 'sum');
   const told = comm
@@ -113,7 +126,8 @@ export default function e3smRank(comm: Communicator, task: E3smTask): E3smReport
 }
 
 function timesOf(all: readonly number[], isRead: boolean): E3smTimes {
-  const [open, define, post, flush, close, total, read] = all as unknown as readonly [
+  const [open, define, post, flush, close, total, plain, read] = all as unknown as readonly [
+    number,
     number,
     number,
     number,
@@ -122,11 +136,29 @@ function timesOf(all: readonly number[], isRead: boolean): E3smTimes {
     number,
     number,
   ];
-  return { open, define, post, flush, close, total, ...(isRead && { read }) };
+  return { open, define, post, flush, close, total, plain, ...(isRead && { read }) };
 }
 
 function slowest(comm: Communicator, values: readonly number[]): number[] {
   return [...comm.allreduce(Float64Array.from(values), 'max')];
+}
+
+/** Bytes of a plain write. */
+const PIECE = new Uint8Array(8 * 2 ** 20).fill(1);
+
+/** Writes as many bytes as the files hold, one plain file each; returns milliseconds. The files are removed. */
+function writePlain(paths: readonly string[], sizes: Float64Array): number {
+  let time = 0;
+  paths.forEach((path, i) => {
+    const name = `${path}.plain`;
+    const start = performance.now();
+    const file = openSync(name, 'w');
+    for (let left = sizes[i] as number; left > 0; ) left -= writeSync(file, PIECE, 0, Math.min(PIECE.length, left));
+    closeSync(file);
+    time += performance.now() - start;
+    rmSync(name);
+  });
+  return time;
 }
 
 /** Empties a file of the previous repetition: freeing its blocks must not count as writing the next one. */

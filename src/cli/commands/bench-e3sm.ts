@@ -108,7 +108,7 @@ function dimension(text: string): [string, number] {
   return [name, Number(size)];
 }
 
-const PHASES = ['open', 'define', 'post', 'flush', 'close', 'total', 'read'] as const;
+const PHASES = ['open', 'define', 'post', 'flush', 'close', 'total', 'plain', 'read'] as const;
 
 function medians(times: readonly E3smTimes[]): E3smTimes {
   const found = PHASES.map((phase) => [phase, median(times.map((one) => one[phase] ?? 0))] as const);
@@ -132,6 +132,11 @@ function* lines(report: E3smReport, cold: E3smTimes, warm: E3smTimes | undefined
   yield `${''.padEnd(6)}${shown.map((phase) => phase.padStart(10)).join('')}`;
   for (const [name, row] of [['cold', cold] as const, ...(warm ? [['warm', warm] as const] : [])])
     yield `${name.padEnd(6)}${shown.map((phase) => seconds(row[phase] ?? 0).padStart(10)).join('')}`;
+  if (ranks > 1) {
+    const [{ collectives }] = files as readonly [E3smReport['files'][0]];
+    const counts = Object.entries(collectives).map(([phase, number]) => `${phase} ${number}`);
+    yield `collectives of a file: ${counts.join(', ')}`;
+  }
   if (cold.read === undefined) return;
   yield `verified  ${several(report.verified, 'element')}: ${wrong === 0 ? 'all right' : `${counted(wrong)} WRONG`}`;
   if (firstWrong) {
