@@ -7,7 +7,7 @@ import { describeValue } from '../dtype/describe.ts';
 import { elementsIn } from '../dtype/encode.ts';
 import type { DType, TypedArray } from '../dtype/model.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
-import { deleteAttribute, setAttribute } from '../hdf5/write/attributes.ts';
+import { deleteAttribute, setAttribute, setUnlessReferring } from '../hdf5/write/attributes.ts';
 import { checkShape, sizeOf } from '../space/shape.ts';
 import { lineOf, looked, type ObjectHandle } from './handle.ts';
 
@@ -103,7 +103,11 @@ export class ObjectAttributes implements Attributes {
     const space = spaceOf(name, value, dtype, options.shape);
     const stored = this.#stored(name);
     try {
-      session.now(setAttribute(session.structure, this.#owner.node, stored, dtype, space, value));
+      const { node } = this.#owner;
+      const { structure } = session;
+      // Only what refers to objects has to look them up.
+      if (setUnlessReferring(structure, node, stored, dtype, space, value))
+        session.now(setAttribute(structure, node, stored, dtype, space, value));
     } catch (error) {
       throw addContext(error, `attribute ${name} of ${path}: `, { file: session.storage.name, object: path }, 'object');
     }
@@ -140,6 +144,9 @@ export class ObjectAttributes implements Attributes {
 
 printAs(ObjectAttributes.prototype, 'Attributes', (attributes) => attributes.line);
 
+/** One object for all: encoded types are found by it. */
+const TEXT = T.string();
+
 function typeOf(name: string, value: unknown): DType {
   if (value === null) return 'float64';
   switch (typeof value) {
@@ -150,7 +157,7 @@ function typeOf(name: string, value: unknown): DType {
     case 'boolean':
       return T.bool;
     case 'string':
-      return T.string();
+      return TEXT;
   }
   const kind = ArrayBuffer.isView(value) ? arrayKind(value) : undefined;
   if (kind) return kind;
@@ -160,7 +167,7 @@ function typeOf(name: string, value: unknown): DType {
     if (types.size === 1) {
       const [only] = types;
       if (only === 'number') return 'float64';
-      if (only === 'string') return T.string();
+      if (only === 'string') return TEXT;
       if (only === 'boolean') return T.bool;
       if (only === 'bigint') return (value as bigint[]).some((item) => item > 2n ** 63n - 1n) ? 'uint64' : 'int64';
     }

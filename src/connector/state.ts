@@ -82,10 +82,12 @@ export function* createState(options: SessionOptions): Io<FileState> {
     made?.discard();
     throw error;
   }
-  ranks.collective(() => made?.publish(power));
-  ranks.collective(() => {
-    if (ranks.leads) subfiles?.tidy(made?.count ?? 0);
-  });
+  if (made) {
+    ranks.collective(() => made.publish(power));
+    ranks.collective(() => {
+      if (ranks.leads) subfiles?.tidy(made.count);
+    });
+  }
   // The file is there now, and so is the subfile of each group of ranks.
   const joined = yield* ranks.collectiveIo(ranks.leads ? nothing(null) : joinedState(options, made));
   return (state ?? joined) as FileState;
@@ -133,6 +135,8 @@ function* firstState(options: SessionOptions, made: NewSubfiles | null): Io<File
   flushDone(log.log, first, flushed, false);
   if (ranks.comm.size > 1) log.isBehind = true;
   target?.publish(power);
+  // Subfiles of an earlier file of that name. A new file's own are published first.
+  if (!made) options.subfiles?.tidy(0);
   const last = { sequence: 0, time: new Date(flushed.time), bytes: flushed.bytes, requests: 0 };
   return { structure, committer, log, last, next: 1, superblock };
 }

@@ -343,7 +343,7 @@ function checkHeapItem(type: VlenType | StringType, length: number): void {
 
 function addHeapItem(to: Encoded, type: VlenType | StringType, at: number, length: number, content: Encoded): void {
   checkHeapItem(type, length);
-  new DataView(to.bytes.buffer, to.bytes.byteOffset).setUint32(at, length, true);
+  for (let k = 0; k < 4; k++) to.bytes[at + k] = length >>> (8 * k);
   to.heap.push({ at, length, content });
 }
 
@@ -355,6 +355,13 @@ function encodeString(to: Encoded, type: StringType, value: unknown, at: number)
     sink.open(value.length);
     if (asciiInto(value, sink.chunk, sink.at)) {
       sink.close(value.length, value.length, to.bytes, at);
+      return;
+    }
+  }
+  if (!sink && type.variable && value.length <= LONG_TEXT) {
+    const ascii = allocate(value.length);
+    if (asciiInto(value, ascii, 0)) {
+      addHeapItem(to, type, at, ascii.length, { bytes: ascii, heap: NOTHING, references: NOTHING });
       return;
     }
   }
@@ -375,6 +382,9 @@ function encodeString(to: Encoded, type: StringType, value: unknown, at: number)
 
 /** Up to this length a loop is faster than the encoder. */
 const SHORT = 48;
+/** The same where the encoder would have to allocate. */
+const LONG_TEXT = 128;
+const NOTHING: never[] = [];
 
 /** Writes a text of ASCII characters other than NUL; false if it has others. */
 function asciiInto(text: string, bytes: Uint8Array, at: number): boolean {

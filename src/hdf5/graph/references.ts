@@ -6,7 +6,7 @@ import { containsReference } from '../../dtype/describe.ts';
 import { heapSlots, visitReferences } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
 import type { Io } from '../../storage/io.ts';
-import { putU64 } from '../format/byte-writer.ts';
+import { ByteWriter } from '../format/byte-writer.ts';
 import { Cursor } from '../format/cursor.ts';
 import type { GlobalHeap, HeapLookup } from '../format/global-heap.ts';
 import { parseAttribute } from '../messages/attribute.ts';
@@ -56,14 +56,19 @@ export function setReferences(
 
 let lastTemporaryIndex = 0;
 
+/** Stands in heap ids in place of an address. */
+const TEMPORARY_ADDRESS = new ByteWriter(8).u64(TEMPORARY).done();
+
 /** Gives heap objects that are not in the file yet temporary ids, by which they can be read before they are committed. */
 function assignTemporaryHeapIds(item: Relocatable): void {
-  for (const { at, content } of item.heap) {
-    const view = new DataView(item.bytes.buffer, item.bytes.byteOffset + at, 12);
-    putU64(view, 0, TEMPORARY);
+  const { heap, bytes } = item;
+  // Texts of thousands of attributes: no view is made for each.
+  for (let i = 0; i < heap.length; i++) {
+    const { at, content } = heap[i] as HeapSlot;
     lastTemporaryIndex = (lastTemporaryIndex + 1) % 0xffffffff;
-    view.setUint32(8, lastTemporaryIndex + 1, true);
-    assignTemporaryHeapIds(content);
+    bytes.set(TEMPORARY_ADDRESS, at);
+    for (let k = 0; k < 4; k++) bytes[at + 8 + k] = (lastTemporaryIndex + 1) >>> (8 * k);
+    if (content.heap.length > 0) assignTemporaryHeapIds(content);
   }
 }
 

@@ -49,18 +49,49 @@ export function* setAttribute(
   space: Dataspace,
   value: unknown,
 ): Io<void> {
-  const count = elementCount(space);
-  const encoded: Encoded =
-    count === 0 ? { bytes: new Uint8Array(0), heap: [], references: [] } : encodeValues(dtype, value, count);
-  if (encoded.references.length + encoded.heap.length === 0) {
-    setPlainAttribute(structure, node, name, dtype, space, encoded.bytes);
-    return;
-  }
+  const encoded = setUnlessReferring(structure, node, name, dtype, space, value);
+  if (!encoded) return;
   const { body, dataAt } = encodeAttribute(name, dtype, space, encoded.bytes);
   const targets: AddressSlot[] = [];
   const heap: HeapSlot[] = [];
   yield* resolve(structure, encoded, dataAt, targets, heap);
   putAttribute(structure, node, name, body, targets, heap, null);
+}
+
+/**
+ * Sets an attribute without references, which are nearly all: no object has to be looked up. Otherwise nothing is set, and the encoded
+ * value is returned.
+ */
+export function setUnlessReferring(
+  structure: Structure,
+  node: ObjectNode,
+  name: string,
+  dtype: DType,
+  space: Dataspace,
+  value: unknown,
+): Encoded | undefined {
+  const count = elementCount(space);
+  if (count === 0) {
+    setPlainAttribute(structure, node, name, dtype, space, new Uint8Array(0));
+    return undefined;
+  }
+  const encoded = encodeValues(dtype, value, count);
+  if (encoded.references.length > 0 || encoded.heap.some(isNested)) return encoded;
+  const { body, dataAt } = encodeAttribute(name, dtype, space, encoded.bytes);
+  putAttribute(structure, node, name, body, NONE, textSlots(encoded, dataAt), null);
+  return undefined;
+}
+
+/** Whether something in the heap points further. */
+const isNested = ({ content }: Encoded['heap'][0]): boolean => content.references.length + content.heap.length > 0;
+
+/** Where the heap ids of variable-length texts and numbers are in a message. */
+function textSlots({ heap }: Encoded, dataAt: number): readonly HeapSlot[] {
+  if (heap.length === 0) return NONE;
+  const slots: HeapSlot[] = [];
+  for (const { at, content } of heap)
+    slots.push({ at: at + 4 + dataAt, content: { bytes: content.bytes, owned: true, targets: NONE, heap: NONE } });
+  return slots;
 }
 
 /** Sets an attribute whose encoded value holds neither references nor variable-length parts. */
@@ -130,8 +161,8 @@ function putAttribute(
   if (old) remove(structure, old);
   const message = new HeaderMessage(node, MESSAGE.attribute, 0, order, body, true);
   message.changed = structure.commitNumber;
-  putAddresses({ bytes: body, targets, heap });
   setReferences(message, targets, heap);
+  if (targets.length + heap.length > 0) putAddresses(message);
   node.firstChunk.add(message);
   if (node.dense) node.dense.written = false;
   else if (body.length > MESSAGE.MAX_SIZE) node.dense = { info: body, written: false };
@@ -141,7 +172,7 @@ function putAttribute(
 }
 
 /** Writes the addresses that objects have now, temporary ones included: an attribute can be read before it is committed. */
-function putAddresses({ bytes, targets, heap }: Omit<Relocatable, 'owned'>): void {
+function putAddresses({ bytes, targets, heap }: Relocatable): void {
   if (targets.length > 0) {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     for (const { at, target } of targets) putU64(view, at, target.address);
