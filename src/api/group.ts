@@ -433,12 +433,17 @@ function describe(object: ObjectHandle, attributes: Readonly<Record<string, Attr
 
 /** A path from the path of a group, which is never taken apart: in a deep file that would add up. */
 function join(base: string, path: string): string {
+  const above = base === '/' ? '' : base;
+  if (isName(path)) return `${above}/${path}`;
   const parts = namesIn(path);
-  if (parts.length === 0) return base;
-  return `${base === '/' ? '' : base}/${parts.join('/')}`;
+  return parts.length === 0 ? base : `${above}/${parts.join('/')}`;
 }
 
+/** A path of one name, as nearly all are. */
+const isName = (path: string): boolean => path !== '' && path !== '.' && !path.includes('/');
+
 function namesIn(path: string): string[] {
+  if (isName(path)) return [path];
   return path.split('/').filter((part) => part !== '' && part !== '.');
 }
 

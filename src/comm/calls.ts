@@ -154,11 +154,11 @@ function firstDifferent(lists: readonly Float64Array[]): number {
 
 function begin(call: string, details: () => Details): MadeCall {
   try {
-    const given = details();
+    const given = details() as Record<string, unknown>;
     const digest = digestOf(call, given);
-    const kept: Record<string, unknown> = {};
-    for (const name in given) kept[name] = snapshot(given[name]);
-    return { call, details: kept, digest, failure: null };
+    // The object was made for this call; what is in it may be the caller's.
+    for (const name in given) if (typeof given[name] === 'object') given[name] = snapshot(given[name]);
+    return { call, details: given, digest, failure: null };
   } catch (error) {
     const bad = unusable(error);
     return { call, details: bad, digest: digestOf(call, bad), failure: null };
