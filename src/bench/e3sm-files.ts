@@ -6,7 +6,6 @@ import { solo } from '../comm/solo.ts';
 import type { NumberType, TypedArray } from '../dtype/model.ts';
 import { type Selection, select } from '../space/select.ts';
 import { sizeOf } from '../space/shape.ts';
-import type { CountedCommunicator } from './counted.ts';
 import { type Decomposition, type Runs, runsOf } from './decomposition.ts';
 import {
   arrayFor,
@@ -45,9 +44,12 @@ interface WriteOptions {
   readonly copy: boolean;
 }
 
+/** A communicator that counts its collectives. */
+type Counted = Communicator & { readonly count: number };
+
 /** Writes the part of a file that belongs to one rank. */
 export class FileWriter {
-  readonly #comm: CountedCommunicator;
+  readonly #comm: Counted;
   readonly #file: PlannedFile;
   readonly #posts: Post[] = [];
   readonly #selections: RankSelections;
@@ -58,7 +60,7 @@ export class FileWriter {
   /** Collectives of each phase, of the last time. */
   readonly collectives: Phases = { open: 0, define: 0, post: 0, flush: 0, close: 0 };
 
-  constructor(comm: CountedCommunicator, file: PlannedFile, selections: RankSelections) {
+  constructor(comm: Counted, file: PlannedFile, selections: RankSelections) {
     this.#comm = comm;
     this.#file = file;
     this.#selections = selections;

@@ -224,7 +224,8 @@ describe('h5log bench', () => {
     expect(stdout).toMatch(
       /^generated.h5: 462 variables, 1 record, [\d,]+ requests, [\d.]+ MiB; tables [\d,]+ bytes, file [\d,]+ bytes$/m,
     );
-    expect(stdout).toMatch(/^ +open +define +post +flush +close +total +read$/m);
+    expect(stdout).toMatch(/^ +open +define +post +flush +close +total +plain +read$/m);
+    expect(stdout).toMatch(/^collectives of a file: open 5, define 0, post 0, flush 3, close 2$/m);
     expect(stdout).toMatch(/^warm( +[\d.]+ s){7}$/m);
     expect(stdout).toMatch(/^verified .*: all right$/m);
     expect(code).toBe(0);
