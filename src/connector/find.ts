@@ -124,16 +124,18 @@ export class LinkedFiles {
     name: string,
     start: (options: SessionOptions) => Io<LinkedSession>,
   ): LinkedSession | null {
-    const { path } = options;
+    const { path, external } = options;
     refuse(options, name);
-    if (path === null) return null;
-    if (this.#sessions.size === 0) this.#sessions.set(realFile(path), from);
-    const place = linkedFile(path, name);
+    if (this.#sessions.size === 0) this.#sessions.set(path === null ? '' : realFile(path), from);
+    const isFound = typeof external === 'function';
+    const place = isFound || path === null ? name : linkedFile(path, name);
     if (place === null) return null;
-    const real = realFile(place);
+    const real = isFound ? name : realFile(place);
     const known = this.#sessions.get(real);
     if (known) return known;
-    const source = openSource(place, false, true);
+    const storage = isFound ? external(name) : undefined;
+    if (storage === null) return null;
+    const source = storage ? { storage, path: null, target: null, subfiles: null } : openSource(place, false, true);
     const own = { asOf: undefined, newSubfiles: 0, mpiIo: false, openSubfiles: new Map(), ranks: new OneRank(solo()) };
     try {
       const session = driveSync(source.storage, start({ ...options, ...source, ...own }));
@@ -149,6 +151,6 @@ export class LinkedFiles {
 /** Throws if a file may not open others, or cannot. */
 export function refuse({ path, external }: SessionOptions, name: string): void {
   if (!external) throw new H5LogError('UNSUPPORTED', `the file ${name}, which external: false keeps closed`);
-  if (path === null)
+  if (path === null && external === true)
     throw new H5LogError('UNSUPPORTED', `the file ${name}, which only a file that was opened by its path can find`);
 }

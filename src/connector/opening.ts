@@ -27,7 +27,7 @@ function choicesOf(options: CreateOptions & OpenOptions, newSubfiles: number | '
     ordinary: (options.connector ?? environmentOptions.connector) === 'native',
     power: options.durability === 'power',
     asOf: options.asOf,
-    external: options.external !== false,
+    external: options.external ?? true,
     lazy: options.lazy === true,
     openSubfiles: new Map(),
     newSubfiles,

@@ -321,8 +321,9 @@ export class Session implements LinkedSession {
   #open(name: string): ByteStorage | null {
     const known = this.#others.get(name);
     if (known) return known;
+    const { external, path } = this.#options;
     refuse(this.#options, name);
-    const found = openBeside(this.#options.path as string, name);
+    const found = typeof external === 'function' ? external(name) : openBeside(path as string, name);
     if (found) this.#others.set(name, found);
     return found;
   }

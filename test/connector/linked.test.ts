@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Dataset, File, Group } from 'h5log';
-import { memoryStorage } from 'h5log/storage';
+import { blobStorage, memoryStorage } from 'h5log/storage';
 import { compact, diff, list, verify } from 'h5log/tools';
 import { beforeEach, expect, test } from 'vitest';
 import { temporaryDirectory } from '../temporary.ts';
@@ -130,6 +130,29 @@ test('external: false keeps other files closed, and so does a storage without a 
     expect([...file.links()]).toHaveLength(8);
     await file.close();
   }
+});
+
+test('a function finds other files where there is no folder: for a Blob, a URL, or bytes in memory', async () => {
+  const asked: string[] = [];
+  const external = (name: string) => {
+    asked.push(name);
+    return name === 'missing.h5' ? null : memoryStorage(readFileSync(at(name)));
+  };
+  const file = await File.open(new Blob([readFileSync(at('here.h5'))]), { external, lazy: true });
+  await file.load('/', { depth: 1 });
+  for (const path of ['values', 'group/values', 'soft', 'through'])
+    expect(await file.dataset(path, 'int32').read(), path).toEqual(Int32Array.of(1, 2, 3, 4));
+  expect(file.get('missing')).toBeUndefined();
+  // Each file is opened once; one that is missing is looked for again.
+  expect(new Set(asked)).toEqual(new Set(['there.h5', 'missing.h5']));
+  expect(asked.filter((name) => name === 'there.h5')).toHaveLength(1);
+  await file.close();
+  const waiting = await File.open(new Blob([readFileSync(at('here.h5'))]), {
+    external: (name) => blobStorage(new Blob([readFileSync(at(name))])),
+  });
+  expect(() => waiting.get('values')).toThrow(code('UNSUPPORTED'));
+  await waiting.close();
+  await expect(File.open(at('here.h5'), { external: 'yes' as never })).rejects.toThrow(code('OPTION'));
 });
 
 test('links in a circle lead nowhere', () => {

@@ -1,4 +1,7 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { root } from '../../scripts/root.ts';
 import { full, random, seed, some } from '../seed.ts';
 import { readSources, type Source, source } from './sources.ts';
 
@@ -33,6 +36,9 @@ function secondArgument(code: string, at: number): string {
 test('no test draws numbers that a second run would not draw', () => {
   const sources = readSources('test').filter(({ path }) => path !== 'project/reproducible.test.ts');
   expect(sources.length).toBeGreaterThan(100);
+  const folder = join(root, 'packages', 'browse', 'test');
+  for (const name of readdirSync(folder).filter((each) => each.endsWith('.ts')))
+    sources.push(source(`packages/browse/test/${name}`, readFileSync(join(folder, name), 'utf8')));
   expect(sources.flatMap(unseeded)).toEqual([]);
 });
 

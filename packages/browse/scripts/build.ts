@@ -59,10 +59,25 @@ export function bundledPackages({ inputs }: Pick<Metafile, 'inputs'>): Bundled[]
 }
 
 function bundledIn(folder: string): Bundled {
-  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Bundled;
-  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
-  const text = file === undefined ? '' : readFileSync(join(folder, file), 'utf8').trim();
-  return { name, version, license: String(license), text };
+  const { name, version, license, author } = JSON.parse(
+    readFileSync(join(folder, 'package.json'), 'utf8'),
+  ) as Bundled & {
+    author?: string | { name: string };
+  };
+  // Some packages contain others, each with its license beside it.
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+    (path) => /(^|\/)licen[cs]e[^/]*$/i.test(path) && !/\.[jt]s$/.test(path) && !path.includes('node_modules'),
+  );
+  const texts = new Set(files.sort().map((path) => readFileSync(join(folder, path), 'utf8').trim()));
+  if (texts.size === 0 && license === 'MIT')
+    texts.add(mitOf(typeof author === 'string' ? author : (author?.name ?? name)));
+  return { name, version, license: String(license), text: [...texts].join('\n\n') };
+}
+
+/** The MIT License, for a package that names it and brings no text along. */
+function mitOf(author: string): string {
+  const own = readFileSync(join(root, 'LICENSE'), 'utf8').trim();
+  return own.replace(/^Copyright .*$/m, `Copyright (c) ${author}`);
 }
 
 function licenses(metafile: Metafile): string {

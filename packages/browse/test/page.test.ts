@@ -150,6 +150,41 @@ with h5py.File(sys.argv[1], 'w') as f:
       });
     });
 
+    withOracle('python', 'files that name others', () => {
+      test('what other files hold with allowExternal, and says why not without', { timeout: 120_000 }, async () => {
+        pythonSync(
+          `import h5py, numpy as np, os, sys
+os.chdir(sys.argv[1])
+with h5py.File('other.h5', 'w') as f:
+    f['d'] = np.arange(6, dtype='i4').reshape(2, 3)
+layout = h5py.VirtualLayout(shape=(2, 3), dtype='i4')
+layout[:] = h5py.VirtualSource('other.h5', 'd', shape=(2, 3))
+with h5py.File('linking.h5', 'w') as f:
+    f['link'] = h5py.ExternalLink('other.h5', '/d')
+    f['away'] = h5py.ExternalLink('/etc/hostname', '/d')
+    f.create_virtual_dataset('virtual', layout)
+    f['own'] = 1`,
+          [folder],
+        );
+        const expected = [[0, 1, 2].map(shown), [3, 4, 5].map(shown)];
+        const allowed = await lab.show(at('linking.h5'), { allowExternal: true });
+        for (const path of ['/link', '/virtual']) {
+          await select(allowed.page, path);
+          await chooseVis(allowed.page, 'Matrix');
+          await eventually(() => tableOf(allowed.page)).toEqual(expected);
+        }
+        const closed = await lab.show(at('linking.h5'));
+        await select(closed.page, '/link');
+        await closed.page.getByText('Nothing to display').waitFor();
+        await closed.page.getByRole('tab', { name: 'Inspect' }).click();
+        await closed.page.getByText('external: false keeps closed').waitFor();
+        await closed.page.getByRole('tab', { name: 'Display' }).click();
+        await select(closed.page, '/virtual');
+        await closed.page.getByText('external: false keeps closed').waitFor();
+        expect(closed.requests.filter(({ url }) => url.includes('external'))).toEqual([]);
+      });
+    });
+
     withOracle('ncdump', 'netCDF files', () => {
       test('a netCDF file: a table', { timeout: 60_000 }, async () => {
         const cdl =

@@ -9,8 +9,11 @@ enableBigIntSerialization();
 
 /** The file that the server of h5log browse serves, or the one that the address names; null: the user chooses. */
 function initialSource(): { source: FileSource | null; isServed: boolean } {
-  const { file = '', name } = document.documentElement.dataset;
-  if (file !== '') return { source: { url: new URL(file, location.href).href, name: name ?? file }, isServed: true };
+  const { file = '', name, external } = document.documentElement.dataset;
+  if (file !== '') {
+    const prefix = external !== undefined && { external: new URL(`${external}?name=`, location.href).href };
+    return { source: { url: new URL(file, location.href).href, name: name ?? file, ...prefix }, isServed: true };
+  }
   const url = new URLSearchParams(location.search).get('url');
   if (url === null) return { source: null, isServed: false };
   return { source: { url: new URL(url, location.href).href }, isServed: false };

@@ -15,10 +15,17 @@ import { identityOf } from '../../../../src/tools/inside.ts';
 import { copyBox, parseSelection, type Slice } from './selection.ts';
 import { shownAttribute, shownShape, shownType } from './types.ts';
 import { isNumeric, shownValue, shownValues } from './values.ts';
+import { workerStorage } from './worker-storage.ts';
 
 /** Where the bytes of a file are. */
 export type FileSource =
-  | { readonly url: string /** The last part of the path unless it is said. */; readonly name?: string }
+  | {
+      readonly url: string;
+      /** The last part of the path unless it is said. */
+      readonly name?: string;
+      /** What the names of other files are put behind, to make their URLs; without it they stay closed. */
+      readonly external?: string;
+    }
   | { readonly blob: Blob; readonly name: string };
 
 /** An attribute that a damaged object gets: h5web shows attributes of whatever it cannot show otherwise. */
@@ -49,7 +56,9 @@ export class BrowsedFile {
   }
 
   static async open(source: FileSource, options: { asOf?: number } = {}): Promise<BrowsedFile> {
-    const file = await File.open(storageFor(source), { lazy: true, external: false, ...options });
+    const prefix = 'url' in source ? source.external : undefined;
+    const external = prefix !== undefined && ((name: string) => workerStorage(prefix + encodeURIComponent(name)));
+    const file = await File.open(storageFor(source), { lazy: true, external, ...options });
     return new BrowsedFile(file, nameOf(source));
   }
 

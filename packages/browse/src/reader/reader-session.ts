@@ -1,11 +1,13 @@
 import type { AttributeValues, ProvidedEntity } from '@h5web/app';
-import type { Commit } from 'h5log';
+import { type Commit, isH5LogError } from 'h5log';
 import { BrowsedFile, type FileSource } from './browsed-file.ts';
 import { exported, type Format } from './export.ts';
 import { type LogFacts, logFacts, type SomeBlocks, someBlocks, type Verified, verified } from './log-facts.ts';
 
 /** Earlier states that stay open. */
 const KEPT = 4;
+/** How often opening is tried again. */
+const TRIES = 5;
 
 /** What a page shows of a file as a whole. */
 export interface FileSummary {
@@ -30,7 +32,7 @@ export class ReaderSession {
 
   async open(source: FileSource): Promise<FileSummary> {
     await this.close();
-    const opened = await BrowsedFile.open(source);
+    const opened = await openedAtLast(source);
     this.#source = source;
     this.#newest = opened;
     return summary(opened);
@@ -107,6 +109,18 @@ export class ReaderSession {
     }
     opening.catch(() => this.#earlier.delete(asOf));
     return opening;
+  }
+}
+
+/** A file that is being written may change between two requests of opening it. */
+async function openedAtLast(source: FileSource): Promise<BrowsedFile> {
+  for (let left = TRIES; ; left--) {
+    try {
+      return await BrowsedFile.open(source);
+    } catch (error) {
+      if (left === 0 || !isH5LogError(error, 'STORAGE') || !error.message.includes('changed on the server'))
+        throw error;
+    }
   }
 }
 
