@@ -124,16 +124,15 @@ export class LinkedFiles {
     name: string,
     start: (options: SessionOptions) => Io<LinkedSession>,
   ): LinkedSession | null {
-    const { path, external } = options;
+    const { path, openExternal } = options;
     refuse(options, name);
     if (this.#sessions.size === 0) this.#sessions.set(path === null ? '' : realFile(path), from);
-    const isFound = typeof external === 'function';
-    const place = isFound || path === null ? name : linkedFile(path, name);
+    const place = openExternal || path === null ? name : linkedFile(path, name);
     if (place === null) return null;
-    const real = isFound ? name : realFile(place);
+    const real = openExternal ? name : realFile(place);
     const known = this.#sessions.get(real);
     if (known) return known;
-    const storage = isFound ? external(name) : undefined;
+    const storage = openExternal?.(name);
     if (storage === null) return null;
     const source = storage ? { storage, path: null, target: null, subfiles: null } : openSource(place, false, true);
     const own = { asOf: undefined, newSubfiles: 0, mpiIo: false, openSubfiles: new Map(), ranks: new OneRank(solo()) };
@@ -149,8 +148,8 @@ export class LinkedFiles {
 }
 
 /** Throws if a file may not open others, or cannot. */
-export function refuse({ path, external }: SessionOptions, name: string): void {
+export function refuse({ path, external, openExternal }: SessionOptions, name: string): void {
   if (!external) throw new H5LogError('UNSUPPORTED', `the file ${name}, which external: false keeps closed`);
-  if (path === null && external === true)
+  if (path === null && !openExternal)
     throw new H5LogError('UNSUPPORTED', `the file ${name}, which only a file that was opened by its path can find`);
 }

@@ -1,6 +1,6 @@
 import { environmentOptions } from '#platform';
 import { H5LogError } from '../base/errors.ts';
-import { AMOUNT, ANY, checkOptions, FLAG, type Kinds, oneOf } from '../base/options.ts';
+import { AMOUNT, ANY, CALLBACK, checkOptions, FLAG, type Kinds, oneOf } from '../base/options.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { checkCodecs, type FilterCodec } from '../filter/pipeline.ts';
 import type { TableOptions } from '../log/format/table.ts';
@@ -20,11 +20,13 @@ export interface CommonOptions {
   commitOnSignal?: boolean;
   /** Several ranks: compare every call that changes the structure, instead of all of them at the next flush. For debugging. */
   checkCalls?: boolean;
+  /** false: files that this one names (external data) are never opened. For files that nobody trusts. */
+  external?: boolean;
   /**
-   * false: files that this one names (external data) are never opened. For files that nobody trusts. A function finds them by the name in
-   * the file, where this one has no folder or only some may be opened: a storage with a blocking half, or null if there is none.
+   * Finds files that this one names, in place of the rules for paths: where it has no folder, or only some may be opened. The storage
+   * needs its blocking half; null if there is none.
    */
-  external?: boolean | ((name: string) => ByteStorage | null);
+  openExternal?: (name: string) => ByteStorage | null;
   /** Filters of this file, by number. They win over those of `registerFilter`. */
   codecs?: Readonly<Record<number, FilterCodec>>;
 }
@@ -56,7 +58,8 @@ const COMMON: Kinds<CommonOptions> = {
   timeout: ['a number of milliseconds above 0', (value) => typeof value === 'number' && value > 0],
   commitOnSignal: FLAG,
   checkCalls: FLAG,
-  external: ['true, false or a function', (value) => typeof value === 'boolean' || typeof value === 'function'],
+  external: FLAG,
+  openExternal: CALLBACK,
   codecs: ANY,
 };
 const CREATE: Kinds<CreateOptions> = { ...COMMON, exclusive: FLAG, table: ANY, subfiles: ANY };

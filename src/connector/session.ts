@@ -321,9 +321,8 @@ export class Session implements LinkedSession {
   #open(name: string): ByteStorage | null {
     const known = this.#others.get(name);
     if (known) return known;
-    const { external, path } = this.#options;
     refuse(this.#options, name);
-    const found = typeof external === 'function' ? external(name) : openBeside(path as string, name);
+    const found = (this.#options.openExternal ?? ((other) => openBeside(this.#options.path as string, other)))(name);
     if (found) this.#others.set(name, found);
     return found;
   }

@@ -34,8 +34,9 @@ export interface SessionOptions extends Source {
   readonly asOf?: number | undefined;
   /** Ordinary HDF5 is asked for: a new file without a log, or one that exists as if it had none. */
   readonly ordinary: boolean;
-  /** Whether files may be opened that this one names, and what finds them. */
-  readonly external: boolean | ((name: string) => ByteStorage | null);
+  /** Whether files may be opened that this one names, and what finds them in place of paths. */
+  readonly external: boolean;
+  readonly openExternal: ((name: string) => ByteStorage | null) | undefined;
   /** Load structure on demand, where calls that look at it cannot wait for it. */
   readonly lazy: boolean;
   /** For a new file: the number of subfiles, 0 for none, 'node' for one a machine. */

@@ -134,11 +134,11 @@ test('external: false keeps other files closed, and so does a storage without a 
 
 test('a function finds other files where there is no folder: for a Blob, a URL, or bytes in memory', async () => {
   const asked: string[] = [];
-  const external = (name: string) => {
+  const openExternal = (name: string) => {
     asked.push(name);
     return name === 'missing.h5' ? null : memoryStorage(readFileSync(at(name)));
   };
-  const file = await File.open(new Blob([readFileSync(at('here.h5'))]), { external, lazy: true });
+  const file = await File.open(new Blob([readFileSync(at('here.h5'))]), { openExternal, lazy: true });
   await file.load('/', { depth: 1 });
   for (const path of ['values', 'group/values', 'soft', 'through'])
     expect(await file.dataset(path, 'int32').read(), path).toEqual(Int32Array.of(1, 2, 3, 4));
@@ -148,11 +148,11 @@ test('a function finds other files where there is no folder: for a Blob, a URL, 
   expect(asked.filter((name) => name === 'there.h5')).toHaveLength(1);
   await file.close();
   const waiting = await File.open(new Blob([readFileSync(at('here.h5'))]), {
-    external: (name) => blobStorage(new Blob([readFileSync(at(name))])),
+    openExternal: (name) => blobStorage(new Blob([readFileSync(at(name))])),
   });
   expect(() => waiting.get('values')).toThrow(code('UNSUPPORTED'));
   await waiting.close();
-  await expect(File.open(at('here.h5'), { external: 'yes' as never })).rejects.toThrow(code('OPTION'));
+  await expect(File.open(at('here.h5'), { openExternal: 'yes' as never })).rejects.toThrow(code('OPTION'));
 });
 
 test('links in a circle lead nowhere', () => {

@@ -57,8 +57,11 @@ export class BrowsedFile {
 
   static async open(source: FileSource, options: { asOf?: number } = {}): Promise<BrowsedFile> {
     const prefix = 'url' in source ? source.external : undefined;
-    const external = prefix !== undefined && ((name: string) => workerStorage(prefix + encodeURIComponent(name)));
-    const file = await File.open(storageFor(source), { lazy: true, external, ...options });
+    const opened =
+      prefix === undefined
+        ? { external: false }
+        : { openExternal: (other: string) => workerStorage(prefix + encodeURIComponent(other)) };
+    const file = await File.open(storageFor(source), { lazy: true, ...opened, ...options });
     return new BrowsedFile(file, nameOf(source));
   }
 
