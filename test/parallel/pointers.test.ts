@@ -3,10 +3,12 @@ import { join } from 'node:path';
 import { File } from 'h5log';
 import { compact, replay, seal, verify } from 'h5log/tools';
 import { expect, test } from 'vitest';
+import { runMpi, withEachMpi } from '../comm/mpi/job.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { runRanks } from './run-ranks.ts';
 
 const program = new URL('./pointers-rank.ts', import.meta.url);
+const onMpi = new URL('./programs/pointers.ts', import.meta.url);
 
 interface Outcome {
   readonly seen: unknown[][];
@@ -39,6 +41,17 @@ test.each([
     await copy.close();
   }
   await file.close();
+});
+
+withEachMpi('values that point elsewhere, on ranks of MPI', (mpi) => {
+  test.each([0, 2])(`on 3 ranks of ${mpi}, %i subfiles`, async (subfiles) => {
+    const path = join(temporaryDirectory(), 'a.h5');
+    const args = [path, JSON.stringify({ subfiles })];
+    const { code, stderr } = await runMpi({ mpi, ranks: 3, program: onMpi, args, timeout: 120_000 });
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
+    expect((await verify(path)).problems).toEqual([]);
+  }, 150_000);
 });
 
 test('damage in the heap of a rank is damage of its data', async () => {
