@@ -13,6 +13,8 @@ const folder = temporaryDirectory();
 class Program {
   readonly #next: () => number;
   #value = 1;
+  /** Datasets of texts of variable length. */
+  variable = 0;
 
   constructor(from: number) {
     this.#next = random(from);
@@ -49,9 +51,11 @@ class Program {
       'int16',
       T.bigEndian('float32'),
       T.string({ length: 3 }),
+      T.string(),
     ] as const);
     const isText = typeof dtype === 'object' && 'class' in dtype && dtype.class === 'string';
-    const fill = this.chance(0.5) ? { fill: isText ? 'x' : 5 } : {};
+    const isVariable = isText && 'variable' in dtype && dtype.variable === true;
+    const fill = this.chance(0.5) && !isVariable ? { fill: isText ? 'x' : 5 } : {};
     const dataset = file.createDataset(name, {
       dtype,
       shape,
@@ -61,6 +65,7 @@ class Program {
       ...fill,
     });
     const manner = this.#one(['tiles', 'boxes', 'rows', 'whole', 'mixed', 'nothing']);
+    if (isVariable) this.variable++;
     return () => this.#step(dataset, manner, tile, isText);
   }
 
@@ -113,6 +118,7 @@ withOracle('python', 'whatever was written', () => {
     const chosen = seed('random seals');
     const ways: Record<string, number> = {};
     let moved = 0;
+    let variable = 0;
     for (let run = 0; run < repeats(200); run++) {
       const program = new Program(chosen + run);
       const path = join(folder, `${run}.h5`);
@@ -132,8 +138,10 @@ withOracle('python', 'whatever was written', () => {
       );
       for (const { way } of result.datasets) ways[way] = (ways[way] ?? 0) + 1;
       moved += result.moved;
+      variable += program.variable;
     }
     expect(Object.keys(ways).sort()).toEqual(['chunked', 'contiguous', 'copied', 'empty', 'virtual']);
-    count('random seals', { files: repeats(200), ...ways, 'bytes moved': moved });
+    expect(variable).toBeGreaterThan(0);
+    count('random seals', { files: repeats(200), ...ways, 'of variable length': variable, 'bytes moved': moved });
   });
 });

@@ -14,12 +14,20 @@ export function datasetsOf(path: string): Map<string, { dataset: Dataset; bytes:
   const visit = (group: Group): void => {
     for (const [, child] of group.children()) {
       if (child instanceof Group) visit(child);
-      else if (child) found.set(child.path, { dataset: child, bytes: child.readSync(undefined, { raw: true }) });
+      else if (child) found.set(child.path, { dataset: child, bytes: bytesOf(child) });
     }
   };
   visit(file);
   file.closeSync();
   return found;
+}
+
+/** The elements as they are in the file; of texts of variable length what they say, as the file has only where they are. */
+function bytesOf(dataset: Dataset): Uint8Array {
+  const { dtype } = dataset;
+  const isVariable = typeof dtype === 'object' && 'variable' in dtype && dtype.variable;
+  if (!isVariable) return dataset.readSync(undefined, { raw: true });
+  return new TextEncoder().encode([...(dataset.readSync() as Iterable<string>)].map((text) => `${text}\0`).join(''));
 }
 
 const sha = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
@@ -45,9 +53,12 @@ with h5py.File(sys.argv[1], 'r') as f:
     for name in json.loads(sys.stdin.read()):
         d = f[name]
         data = numpy.asarray(d[()], dtype=d.dtype)
+        said = b''.join(text + bytes(1) for text in numpy.ravel(data)) if d.dtype == object else data.tobytes()
+        # h5py crashes when it is asked for the fill value of texts of variable length, also in files of its own.
+        fill = '' if d.dtype == object else str(d.fillvalue)
         filters = [n for n, on in (('shuffle', d.shuffle), ('fletcher32', d.fletcher32), ('gzip', d.compression == 'gzip')) if on]
         out[name] = dict(shape=list(d.shape), maxShape=list(d.maxshape), chunks=d.chunks and list(d.chunks), filters=filters,
-            dtype=str(d.dtype), fill=str(d.fillvalue), sha=hashlib.sha256(data.tobytes()).hexdigest(), attributes=list(d.attrs), isVirtual=d.is_virtual)
+            dtype=str(d.dtype), fill=fill, sha=hashlib.sha256(said).hexdigest(), attributes=list(d.attrs), isVirtual=d.is_virtual)
 print(json.dumps(out))`;
   return JSON.parse(pythonSync(script, [path], JSON.stringify(datasets)));
 }
@@ -100,7 +111,7 @@ async function readBack(path: string, before: ReturnType<typeof datasetsOf>): Pr
       shape,
       maxShape,
     });
-    expect(sha(await now.read(undefined, { raw: true })), name).toBe(sha(bytes));
+    expect(sha(bytesOf(now)), name).toBe(sha(bytes));
   }
   await file.close();
 }
