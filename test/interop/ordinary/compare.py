@@ -22,6 +22,7 @@ for line in open(sys.argv[1]):
                 values = d[()]
                 flat = np.ravel(values).tolist()
                 flat = [v.decode() if isinstance(v, bytes) else v for v in flat]
+                flat = [(f[v].name if v else "") if isinstance(v, h5py.Reference) else v for v in flat]
                 attrs = {k: (v.tolist() if hasattr(v, "tolist") else v) for k, v in d.attrs.items()}
                 found = {"shape": list(d.shape), "values": flat, "attributes": attrs}
                 if found != want[name]:
