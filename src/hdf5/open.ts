@@ -185,11 +185,11 @@ export function* prepareWriting(
 }
 
 /** Finds the datasets whose elements refer to objects. */
-function* findHolders(structure: Structure, { objects, referring }: Survey, rewrites: boolean): Io<void> {
+function* findHolders(structure: Structure, survey: Survey, rewrites: boolean): Io<void> {
   const { loader, heap } = structure;
   const dataBytes = new Budget(loader.file);
   const holders = new Map<ObjectNode, Set<number> | string>();
-  for (const address of referring) {
+  for (const address of survey.referring) {
     const node = yield* loader.node(address);
     const found = yield* referencesOf(node);
     if (typeof found === 'string' || found.size > 0) holders.set(node, found);
@@ -200,7 +200,7 @@ function* findHolders(structure: Structure, { objects, referring }: Survey, rewr
     if (typeof found === 'string')
       structure.frozen = `${path} holds ${found}; which objects they lead to cannot be found out, so nothing may move`;
     else if (rewrites && canRewrite(holder))
-      structure.holders.set(holder, new Set([...found].filter((address) => objects.has(address))));
+      structure.holders.set(holder, new Set([...found].filter((address) => survey.has(address))));
     else for (const address of found) structure.pinned.set(address, path);
   }
 

@@ -205,9 +205,23 @@ export class FileBytes {
     }
     const PAGE = this.#paging.size;
     const size = Math.min(PAGE, this.end - index * PAGE);
+    if (cached) return yield* this.#grown(cached, index, size);
     const bytes = new Uint8Array(size);
     yield* this.#direct(bytes, index * PAGE);
     this.#keep(index, bytes);
+    return bytes;
+  }
+
+  /** A page that reached the end of the file, which has grown: only what is new is read. A reader that follows a writer does this all the time. */
+  *#grown(page: Page, index: number, size: number): Io<Uint8Array> {
+    if (page.bytes.length < size) {
+      const larger = new Uint8Array(this.#paging.size);
+      larger.set(page.bytes);
+      page.bytes = larger;
+    }
+    const { bytes, valid } = page;
+    yield* this.#direct(bytes.subarray(valid, size), index * this.#paging.size + valid);
+    page.valid = Math.max(page.valid, size);
     return bytes;
   }
 

@@ -22,49 +22,66 @@ import { type Pointing, trackLink, trackMessages } from './references.ts';
 
 /** The objects of a file by their addresses, each with those that hold its address. */
 export class Survey {
-  readonly objects = new Set<number>();
   /** Objects that cannot move, because their addresses are where nothing is ever written again. */
   readonly fixed = new Set<number>();
   /** Datasets whose elements may refer to objects. */
   readonly referring: number[] = [];
   /** Whether there are dimension scales, and datasets that they are attached to. */
   hasScales = false;
-  /** Of every address that is held the place of the last pair that has it. */
-  readonly #last = new Map<number, number>();
-  // Pairs of an address and its holder, chained by address: the holder, whether it is a link that holds it, the pair before.
+  // Pairs of an address and its holder, chained by address: the holder, and the pair before.
   #holders = new Float64Array(1024);
-  #links = new Uint8Array(1024);
   #before = new Int32Array(1024);
   #count = 0;
+  /** Every object, with the last pair of a link that holds its address; -1: none does. */
+  readonly #linked = new Map<number, number>();
+  /** Addresses that other messages hold, of an object or not, with the last pair of one that does. */
+  readonly #pointed = new Map<number, number>();
 
-  add(target: number, holder: number, byLink: boolean): void {
-    const at = this.#count++;
-    if (at === this.#holders.length) this.#grow();
-    this.#holders[at] = holder;
-    this.#links[at] = byLink ? 1 : 0;
-    this.#before[at] = this.#last.get(target) ?? -1;
-    this.#last.set(target, at);
+  has(address: number): boolean {
+    return this.#linked.has(address);
   }
 
-  #grow(): void {
-    const length = 2 * this.#holders.length;
-    const holders = new Float64Array(length);
-    const links = new Uint8Array(length);
-    const before = new Int32Array(length);
-    holders.set(this.#holders);
-    links.set(this.#links);
-    before.set(this.#before);
-    this.#holders = holders;
-    this.#links = links;
-    this.#before = before;
+  get addresses(): Iterable<number> {
+    return this.#linked.keys();
+  }
+
+  addObject(address: number): void {
+    if (!this.#linked.has(address)) this.#linked.set(address, -1);
+  }
+
+  addLink(target: number, holder: number): void {
+    this.#linked.set(target, this.#chain(this.#linked.get(target), holder));
+  }
+
+  addPointer(target: number, holder: number): void {
+    this.#pointed.set(target, this.#chain(this.#pointed.get(target), holder));
+  }
+
+  #chain(before: number | undefined, holder: number): number {
+    const at = this.#count++;
+    if (at === this.#holders.length) {
+      const holders = new Float64Array(2 * at);
+      const chain = new Int32Array(2 * at);
+      holders.set(this.#holders);
+      chain.set(this.#before);
+      this.#holders = holders;
+      this.#before = chain;
+    }
+    this.#holders[at] = holder;
+    this.#before[at] = before ?? -1;
+    return at;
   }
 
   /** The objects that hold an address, and how many links of each do. */
   holdersOf(target: number): Map<number, number> {
     const holders = new Map<number, number>();
-    for (let at = this.#last.get(target) ?? -1; at >= 0; at = this.#before[at] as number) {
+    for (let at = this.#linked.get(target) ?? -1; at >= 0; at = this.#before[at] as number) {
       const holder = this.#holders[at] as number;
-      holders.set(holder, (holders.get(holder) ?? 0) + (this.#links[at] as number));
+      holders.set(holder, (holders.get(holder) ?? 0) + 1);
+    }
+    for (let at = this.#pointed.get(target) ?? -1; at >= 0; at = this.#before[at] as number) {
+      const holder = this.#holders[at] as number;
+      if (!holders.has(holder)) holders.set(holder, 0);
     }
     return holders;
   }
@@ -72,8 +89,7 @@ export class Survey {
   /** The number of links to an object. */
   linksTo(target: number): number {
     let count = 0;
-    for (let at = this.#last.get(target) ?? -1; at >= 0; at = this.#before[at] as number)
-      count += this.#links[at] as number;
+    for (let at = this.#linked.get(target) ?? -1; at >= 0; at = this.#before[at] as number) count++;
     return count;
   }
 }
@@ -82,11 +98,10 @@ export class Survey {
 export function* surveyFile(loader: ObjectLoader, root: ObjectNode, heap: GlobalHeap): Io<Survey> {
   const { file } = loader;
   const found = new Survey();
-  const { objects } = found;
   const budget = new Budget(file);
   const contentOf = heap.contents();
-  objects.add(root.address);
-  for (const address of objects) {
+  found.addObject(root.address);
+  for (const address of found.addresses) {
     const known = loader.nodes.get(address);
     if (!known && isPlainInPage(address)) continue;
     try {
@@ -136,9 +151,9 @@ export function* surveyFile(loader: ObjectLoader, root: ObjectNode, heap: Global
       if (name.endsWith('DIMENSION_LIST') || name.endsWith('REFERENCE_LIST')) found.hasScales = true;
     const targetOf: Pointing['targetOf'] = (address, fixed) => {
       if (fixed) found.fixed.add(address);
-      else found.add(address, node.address, false);
+      else found.addPointer(address, node.address);
       // A committed datatype that no link leads to any more was loaded because of the object that uses it.
-      if (loader.nodes.has(address)) objects.add(address);
+      if (loader.nodes.has(address)) found.addObject(address);
       return undefined;
     };
     yield* trackMessages({ loader, heap, contentOf, targetOf }, node);
@@ -148,8 +163,7 @@ export function* surveyFile(loader: ObjectLoader, root: ObjectNode, heap: Global
 
   function addLink(holder: number, target: number): void {
     if (target === UNDEFINED) throw formatError('a link that leads to no object');
-    objects.add(target);
-    found.add(target, holder, true);
+    found.addLink(target, holder);
   }
 }
 
@@ -253,7 +267,7 @@ export class Referrers {
   /** Loads all objects: for tools, and where nothing can be loaded later without waiting. */
   *settleAll(): Io<void> {
     const loader = this.#loader;
-    for (const address of this.survey.objects) {
+    for (const address of this.survey.addresses) {
       const node = yield* loader.node(address);
       for (const link of node.links.values()) yield* loader.follow(link);
     }
@@ -280,7 +294,7 @@ export class Referrers {
     const pointing = { loader, heap: this.#heap, contentOf: this.#heap.contents() };
     const wanted = new Set<number>();
     const collect = (address: number): undefined => {
-      if (this.survey.objects.has(address)) wanted.add(address);
+      if (this.survey.has(address)) wanted.add(address);
     };
     yield* trackMessages({ ...pointing, targetOf: collect }, node);
     for (const address of wanted) yield* loader.node(address);
