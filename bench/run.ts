@@ -12,6 +12,7 @@ import { reportFiles } from './e3sm-files.ts';
 import { reportRanks } from './e3sm-ranks.ts';
 import { log } from './log.ts';
 import { machine } from './machine.ts';
+import { many } from './many.ts';
 import { memory } from './memory.ts';
 import { readOptions } from './options.ts';
 import { ordinary } from './ordinary.ts';
@@ -31,6 +32,7 @@ const NOT_DRAWN = ['small/ordered/read', 'small/ordered/random'];
 
 const suites: Readonly<Record<string, () => void | Promise<void>>> = {
   structure,
+  many,
   log,
   memory,
   replay,
