@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { File, T } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
+import { sessionOf } from '../../src/api/handle.ts';
 import { count } from '../counts.ts';
 import { keepInput } from '../failures.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
@@ -196,6 +197,28 @@ describe('objects that are loaded on demand', () => {
       steps += program.steps.length;
     }
     count(name, { programs, steps });
+  });
+
+  test.each(['native', 'log'] as const)('a change in a %s file loads what is on the way to it', (connector) => {
+    const storage = memoryStorage();
+    const made = File.createSync(storage, { connector });
+    for (let g = 0; g < 10; g++)
+      for (let i = 0; i < 500; i++) made.createDataset(`g${g}/d${i}`, { dtype: 'int32', shape: [2] });
+    made.closeSync();
+    const file = File.openSync(storage, { mode: 'r+' });
+    const { loader } = sessionOf(file).structure;
+    expect(loader.nodes.size).toBeLessThan(20);
+    file.dataset('g3/d77', 'int32').write([1, 2]);
+    file.dataset('g4/d78').attributes.set('a', 1);
+    file.flushSync();
+    expect(loader.nodes.size).toBeLessThan(20);
+    file.delete('g5');
+    file.closeSync();
+    const read = File.openSync(storage);
+    expect([...read.dataset('g3/d77', 'int32').readSync()]).toEqual([1, 2]);
+    expect(read.dataset('g4/d78').attributes.get('a')).toBe(1);
+    expect([...read.keys()]).not.toContain('g5');
+    expect([...read.group('g9').keys()]).toHaveLength(500);
   });
 
   const linked = `

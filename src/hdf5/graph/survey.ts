@@ -28,21 +28,22 @@ export class Survey {
   readonly referring: number[] = [];
   /** Whether there are dimension scales, and datasets that they are attached to. */
   hasScales = false;
+  /** Every object, with the last pair of a link that holds its address. */
+  readonly #linked = new AddressMap();
+  /** Addresses that other messages hold, of an object or not, with the last pair of one that does. */
+  readonly #pointed = new Map<number, number>();
   // Pairs of an address and its holder, chained by address: the holder, and the pair before.
   #holders = new Float64Array(1024);
   #before = new Int32Array(1024);
   #count = 0;
-  /** Every object, with the last pair of a link that holds its address; -1: none does. */
-  readonly #linked = new Map<number, number>();
-  /** Addresses that other messages hold, of an object or not, with the last pair of one that does. */
-  readonly #pointed = new Map<number, number>();
 
   has(address: number): boolean {
     return this.#linked.has(address);
   }
 
-  get addresses(): Iterable<number> {
-    return this.#linked.keys();
+  /** The objects in the order in which they were found; more may be found meanwhile. */
+  *addresses(): Generator<number, void> {
+    for (let i = 0; i < this.#linked.size; i++) yield this.#linked.key(i);
   }
 
   addObject(address: number): void {
@@ -54,10 +55,10 @@ export class Survey {
   }
 
   addPointer(target: number, holder: number): void {
-    this.#pointed.set(target, this.#chain(this.#pointed.get(target), holder));
+    this.#pointed.set(target, this.#chain(this.#pointed.get(target) ?? -1, holder));
   }
 
-  #chain(before: number | undefined, holder: number): number {
+  #chain(before: number, holder: number): number {
     const at = this.#count++;
     if (at === this.#holders.length) {
       const holders = new Float64Array(2 * at);
@@ -68,14 +69,14 @@ export class Survey {
       this.#before = chain;
     }
     this.#holders[at] = holder;
-    this.#before[at] = before ?? -1;
+    this.#before[at] = before;
     return at;
   }
 
   /** The objects that hold an address, and how many links of each do. */
   holdersOf(target: number): Map<number, number> {
     const holders = new Map<number, number>();
-    for (let at = this.#linked.get(target) ?? -1; at >= 0; at = this.#before[at] as number) {
+    for (let at = this.#linked.get(target); at >= 0; at = this.#before[at] as number) {
       const holder = this.#holders[at] as number;
       holders.set(holder, (holders.get(holder) ?? 0) + 1);
     }
@@ -89,8 +90,69 @@ export class Survey {
   /** The number of links to an object. */
   linksTo(target: number): number {
     let count = 0;
-    for (let at = this.#linked.get(target) ?? -1; at >= 0; at = this.#before[at] as number) count++;
+    for (let at = this.#linked.get(target); at >= 0; at = this.#before[at] as number) count++;
     return count;
+  }
+}
+
+/** Numbers by addresses, in the order in which the addresses were added: a third of the time and the memory of a Map. */
+class AddressMap {
+  #keys = new Float64Array(4096);
+  #values = new Int32Array(4096);
+  /** Places of keys plus 1, by their hashes; 0 is free. At least half are. */
+  #table = new Int32Array(2 * 4096);
+  size = 0;
+
+  key(i: number): number {
+    return this.#keys[i] as number;
+  }
+
+  has(key: number): boolean {
+    return this.#table[this.#slot(key)] !== 0;
+  }
+
+  /** -1 for an address that was not added. */
+  get(key: number): number {
+    const place = this.#table[this.#slot(key)] as number;
+    return place === 0 ? -1 : (this.#values[place - 1] as number);
+  }
+
+  set(key: number, value: number): void {
+    const slot = this.#slot(key);
+    const place = this.#table[slot] as number;
+    if (place > 0) {
+      this.#values[place - 1] = value;
+      return;
+    }
+    this.#keys[this.size] = key;
+    this.#values[this.size] = value;
+    this.#table[slot] = ++this.size;
+    if (this.size === this.#keys.length) this.#grow();
+  }
+
+  /** Where a key is in the table, or the free place where it belongs. */
+  #slot(key: number): number {
+    const table = this.#table;
+    const mask = table.length - 1;
+    // Addresses are multiples of small numbers, and may need more than 32 bits.
+    let slot = (Math.imul((key ^ (key / 2 ** 32)) | 0, 0x9e3779b1) >>> 8) & mask;
+    for (let place = table[slot] as number; place > 0; place = table[slot] as number) {
+      if (this.#keys[place - 1] === key) return slot;
+      slot = (slot + 1) & mask;
+    }
+    return slot;
+  }
+
+  #grow(): void {
+    const room = 4 * this.size;
+    const keys = new Float64Array(room);
+    const values = new Int32Array(room);
+    keys.set(this.#keys);
+    values.set(this.#values);
+    this.#keys = keys;
+    this.#values = values;
+    this.#table = new Int32Array(2 * room);
+    for (let i = 0; i < this.size; i++) this.#table[this.#slot(keys[i] as number)] = i + 1;
   }
 }
 
@@ -101,7 +163,7 @@ export function* surveyFile(loader: ObjectLoader, root: ObjectNode, heap: Global
   const budget = new Budget(file);
   const contentOf = heap.contents();
   found.addObject(root.address);
-  for (const address of found.addresses) {
+  for (const address of found.addresses()) {
     const known = loader.nodes.get(address);
     if (!known && isPlainInPage(address)) continue;
     try {
@@ -267,7 +329,7 @@ export class Referrers {
   /** Loads all objects: for tools, and where nothing can be loaded later without waiting. */
   *settleAll(): Io<void> {
     const loader = this.#loader;
-    for (const address of this.survey.addresses) {
+    for (const address of this.survey.addresses()) {
       const node = yield* loader.node(address);
       for (const link of node.links.values()) yield* loader.follow(link);
     }
