@@ -25,6 +25,7 @@ export {
 } from './tools/dump/dump.ts';
 export { type BlockPlot, type PlotOptions, plotBlocks } from './tools/dump/plot.ts';
 export { type FileKind, fileKind } from './tools/inside.ts';
+export { netcdfHeader } from './tools/list/cdl.ts';
 export {
   type ListedAttribute,
   type ListedObject,

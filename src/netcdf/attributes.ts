@@ -45,9 +45,8 @@ export class NcAttributes implements Attributes {
   get(name: string): AttributeValue | undefined {
     if (!this.has(name)) return undefined;
     const value = this.#attributes.get(name);
-    const list = value as ArrayLike<AttributeValue> | null | undefined;
-    const isList = Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
-    return isList && list?.length === 1 ? list[0] : value;
+    const { shape } = this.#attributes.describe(name) ?? {};
+    return shape?.length === 1 && shape[0] === 1 ? (value as ArrayLike<AttributeValue>)[0] : value;
   }
 
   describe(name: string): { dtype: DType; shape: readonly number[] | null } | undefined {

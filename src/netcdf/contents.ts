@@ -11,6 +11,7 @@ import { Dimension } from './dimension.ts';
 export interface GroupContents {
   readonly group: Group;
   readonly parent: GroupContents | null;
+  /** In the order of their numbers. */
   readonly dimensions: Map<string, Dimension>;
   /** By their names in netCDF, with the dimensions of each. */
   readonly variables: Map<string, { readonly dataset: Dataset; dimensions: readonly Dimension[] }>;
@@ -94,14 +95,18 @@ export class Contents {
     const ids = scales.map(({ scale }) => numbersIn(scale, DIMENSION_ID)?.[0]);
     this.hasIds = ids.every((id) => id !== undefined);
     let next = Math.max(-1, ...ids.map((id) => id ?? -1)) + 1;
-    scales.forEach(({ inside, name, scale }, i) => {
+    const taken = new Set<number>();
+    const made = scales.map(({ inside, name, scale }, i) => {
       const known = ids[i];
-      const id = known === undefined || this.#byId.has(known) ? next++ : known;
+      const id = known === undefined || taken.has(known) ? next++ : known;
+      taken.add(id);
       const [length = 0] = scale.shape;
       const unlimited = scale.maxShape[0] === null;
       const dimension = new Dimension(name, id, scale, { length, unlimited, isVariable: !isOnlyDimension(scale) });
-      this.addDimension(inside, dimension);
+      return { inside, dimension };
     });
+    made.sort((a, b) => a.dimension.id - b.dimension.id);
+    for (const { inside, dimension } of made) this.addDimension(inside, dimension);
   }
 
   /** Finds the dimensions of the variables, of groups below first, as netcdf-c does it. */

@@ -54,7 +54,12 @@ describe('the contract', () => {
     writeFileSync(join(folder, 'contract.d.ts'), missingMembers.reduce(withoutMember, parts));
     writeFileSync(join(folder, 'contract-check.ts'), missingNames.reduce(withoutCheck, checks));
     const compilerOptions = { skipLibCheck: false, noUnusedLocals: false };
-    const project = { extends: '../../tsconfig.json', compilerOptions, include: ['*.ts', '../../src/page.d.ts'], exclude: [] };
+    const project = {
+      extends: '../../tsconfig.json',
+      compilerOptions,
+      include: ['*.ts', '../../src/page.d.ts'],
+      exclude: [],
+    };
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(project));
     expect(tsc(['-p', folder]).output).toBe('');
   });

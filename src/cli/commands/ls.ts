@@ -15,6 +15,7 @@ export default command({
   options: {
     recursive: { type: 'flag', short: 'r', help: 'list groups recursively' },
     verbose: { type: 'flag', short: 'v', help: 'print attributes, chunks, filters and fill value' },
+    netcdf: { type: 'flag', help: 'print dimensions, variables and attributes of netCDF, as `ncdump -h` does' },
     json,
   },
   examples: [
@@ -22,9 +23,18 @@ export default command({
     { command: 'ls -r -v run.h5/atm', says: 'everything below /atm, with attributes' },
     { command: 'ls -r --json run.h5', says: 'everything, for a program' },
     { command: 'ls run.h5 other.h5', says: 'several files' },
+    { command: 'ls --netcdf field.nc', says: 'the header in CDL' },
   ],
   async run({ values, positionals, context }) {
     if (context.comm.rank > 0) return 0;
+    if (values.netcdf) {
+      const { netcdfHeader } = await import('../../tools/list/cdl.ts');
+      const headers = [];
+      for (const file of positionals) headers.push(await netcdfHeader(file));
+      if (values.json) context.printJson(positionals.length === 1 ? headers[0] : headers);
+      else for (const line of headers.flat()) context.print(line);
+      return 0;
+    }
     const { list } = await import('../../tools/list/list.ts');
     const { recursive, verbose } = values;
     const listings: Listing[] = [];
