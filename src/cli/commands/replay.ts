@@ -25,6 +25,13 @@ export default command({
       help: 'number of threads',
     },
     memory: { ...memory, help: 'memory limit for data and index, of all threads in total' },
+    libver: {
+      type: 'text',
+      value: 'VERSION',
+      default: 'latest',
+      choices: ['latest', 'earliest'],
+      help: 'earliest: for programs that know HDF5 1.8 only, such as netcdf-java',
+    },
     force: { type: 'flag', short: 'f', help: 'replace OUT if it exists' },
     json,
   },
@@ -43,6 +50,7 @@ export default command({
         : { threads: values.jobs ?? threadsFor(input), filterModules: context.filterModules }),
       memory: values.memory,
       force: values.force,
+      libver: values.libver as 'latest' | 'earliest',
       progress: ({ bytes, total }) => {
         if (total > 0) progress.show(bytes / total, `${scaled(bytes, 'B')} of ${scaled(total, 'B')}`);
       },

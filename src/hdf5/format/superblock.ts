@@ -1,4 +1,4 @@
-// The superblock: all versions are read, version 3 is written (HDF5 file format specification, II.A).
+// The superblock: all versions are read, version 3 is written, and version 2 for readers of HDF5 1.8 (HDF5 file format specification, II.A).
 
 import { lookup3 } from '../../base/checksum.ts';
 import { formatError, H5LogError } from '../../base/errors.ts';
@@ -158,10 +158,13 @@ function checkedEnd(end: number, at: number, size: number): number {
   return relative;
 }
 
-/** Encodes a version 3 superblock. Addresses are relative to the base, as in {@link Superblock}. */
-export function encodeSuperblock(fields: { base: number; end: number; root: number; extension: number }): Uint8Array {
+/** Encodes a superblock of version 3, or of version 2 of HDF5 1.8. Addresses are relative to the base, as in {@link Superblock}. */
+export function encodeSuperblock(
+  fields: { base: number; end: number; root: number; extension: number },
+  version: 2 | 3 = 3,
+): Uint8Array {
   const out = new ByteWriter(SUPERBLOCK_SIZE);
-  out.put(Uint8Array.from(SIGNATURE)).u8(3).u8(8).u8(8).u8(0);
+  out.put(Uint8Array.from(SIGNATURE)).u8(version).u8(8).u8(8).u8(0);
   out
     .u64(fields.base)
     .u64(fields.extension)

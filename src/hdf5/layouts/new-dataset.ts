@@ -34,8 +34,12 @@ export interface NewDataset {
   readonly untracked?: boolean;
 }
 
-/** The messages of a new dataset, and the extents that are appended with it. `fanout` is that of the file's chunk B-trees. */
-export function draftDataset(dataset: NewDataset, fanout: number): { drafts: MessageDraft[]; extents: FileExtent[] } {
+/** The messages of a new dataset, and the extents that are appended with it. `fanout` is that of the file's chunk B-trees; `earliest`: for readers of HDF5 1.8. */
+export function draftDataset(
+  dataset: NewDataset,
+  fanout: number,
+  earliest = false,
+): { drafts: MessageDraft[]; extents: FileExtent[] } {
   const { space, filters = [] } = dataset;
   const committed =
     typeof dataset.dtype === 'object' && 'links' in dataset.dtype ? (dataset.dtype as ObjectNode) : null;
@@ -49,6 +53,7 @@ export function draftDataset(dataset: NewDataset, fanout: number): { drafts: Mes
     elementSize: encodedType(dtype).size,
     filtered: filters.length > 0,
     fanout,
+    earliest,
   });
   const fill: FillMessage = {
     allocation: dataset.allocation ?? dataset.layout.allocation,
@@ -113,6 +118,7 @@ interface LayoutContext {
   readonly filtered: boolean;
   /** Children of a node in the file's version 1 B-trees of chunks. */
   readonly fanout: number;
+  readonly earliest?: boolean;
 }
 
 /** Where the data of a new dataset is. */
@@ -180,9 +186,9 @@ export function chunked(chunk: readonly number[], chunks: readonly ChunkEntry[])
   return {
     kind: 'chunked',
     allocation: 'incremental',
-    draft: ({ space, elementSize, filtered, fanout }) => {
+    draft: ({ space, elementSize, filtered, fanout, earliest = false }) => {
       if (space.kind !== 'simple') throw new H5LogError('SHAPE', 'only a dataset with dimensions can have chunks');
-      const grid = { shape: space.shape, maxShape: space.maxShape, chunk, elementSize, filtered, fanout };
+      const grid = { shape: space.shape, maxShape: space.maxShape, chunk, elementSize, filtered, fanout, earliest };
       const { index, extent } = buildChunkIndex(grid, chunks);
       const layout: Layout = { kind: 'chunked', chunk, elementSize, index };
       const bytes = encodeLayout(layout);
@@ -271,7 +277,8 @@ export function virtual(mappings: readonly Mapping[] | Uint8Array): NewLayout {
   return {
     kind: 'virtual',
     allocation: 'incremental',
-    draft: () => {
+    draft: ({ earliest }) => {
+      if (earliest) throw new H5LogError('UNSUPPORTED', 'HDF5 1.8 has no virtual datasets');
       const encoded = mappings instanceof Uint8Array ? mappings : encodeMappings(mappings);
       const content = { bytes: encoded, owned: true, targets: [], heap: [] };
       const layout: Layout = { kind: 'virtual', heap: 0, index: 0 };

@@ -52,8 +52,17 @@ export class Appender {
   /** Bytes below this are never written again: a reader may see them, or a failed sync left them in an unknown state. */
   #fixedEnd: number;
 
-  constructor(options: { name: string; superblock: Pick<Superblock, 'base' | 'bytes' | 'end'>; power: boolean }) {
+  /** Version of the superblock. */
+  readonly #version: 2 | 3;
+
+  constructor(options: {
+    name: string;
+    superblock: Pick<Superblock, 'base' | 'bytes' | 'end'>;
+    power: boolean;
+    version?: 2 | 3;
+  }) {
     this.#name = options.name;
+    this.#version = options.version ?? 3;
     this.base = options.superblock.base;
     this.#superblock = options.superblock.bytes;
     this.#power = options.power;
@@ -83,7 +92,8 @@ export class Appender {
    * asynchronous one begins the same commit again, however far that one had come.
    */
   *commit(append: Append, body?: (append: Append) => Io<void>): Io<void> {
-    const next = encodeSuperblock({ base: this.base, end: append.end, root: append.root, extension: append.extension });
+    const { end, root, extension } = append;
+    const next = encodeSuperblock({ base: this.base, end, root, extension }, this.#version);
     if (isSame(this.#superblock, next)) return;
     yield* this.#fence();
     if (this.#begun && isSame(this.#found, next)) {

@@ -43,6 +43,8 @@ export class Structure extends ObjectTree {
   beforeChange: (() => void) | null = null;
   /** Called with every object that loses its last link. */
   onRelease: ((node: ObjectNode) => void) | null = null;
+  /** Datasets are made for readers of HDF5 1.8. */
+  earliest = false;
   /** Children of a node in the file's version 1 B-trees of chunks. */
   chunkFanout = 2 * DEFAULT_K.chunk;
   /** Number of the commit that the next changes belong to. */
@@ -125,7 +127,7 @@ export class Structure extends ObjectTree {
   }
 
   createDataset(parent: ObjectNode, name: string, dataset: NewDataset): ObjectNode {
-    const { drafts, extents } = draftDataset(dataset, this.chunkFanout);
+    const { drafts, extents } = draftDataset(dataset, this.chunkFanout, this.earliest);
     for (const { bytes } of drafts) checkMessageSize(bytes, name);
     if (dataset.dtype instanceof ObjectNode) this.checkMutable(dataset.dtype); // its count of uses grows
     const node = new ObjectNode('dataset');

@@ -17,6 +17,8 @@ export interface ReplayOptions {
   threads?: number;
   /** Ranks that make this call collectively and divide the work; `memory` is that of each. */
   comm?: Communicator;
+  /** 'earliest': for readers of HDF5 1.8 and netcdf-java, which do not know what HDF5 1.10 added; default 'latest'. */
+  libver?: 'latest' | 'earliest';
   /** Modules that register filters, imported in every thread. */
   filterModules?: readonly (string | URL)[];
   progress?: (done: ReplayProgress) => void;

@@ -5,11 +5,12 @@ import type { ReplayTask } from './threads.ts';
 
 /** One thread of a replay. */
 export default function replayRank(comm: Communicator, task: ReplayTask): Promise<ReplayResult> {
-  const { input, output, memory, force, state } = task;
+  const { input, output, memory, force, libver, state } = task;
   const stop = new AbortController();
   return replay(input, output, {
     memory,
     force,
+    libver,
     comm,
     signal: stop.signal,
     progress: ({ bytes, total }) => {

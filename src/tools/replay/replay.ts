@@ -2,7 +2,7 @@ import { createTarget, nodeStorage, realFile } from '#platform';
 import { File } from '../../api/file.ts';
 import { sessionOf } from '../../api/handle.ts';
 import { H5LogError, inFile, inObject } from '../../base/errors.ts';
-import { ANY, CALLBACK, COUNT, checkOptions, FLAG, type Kinds } from '../../base/options.ts';
+import { ANY, CALLBACK, COUNT, checkOptions, FLAG, type Kinds, oneOf } from '../../base/options.ts';
 import { onAllRanksAsync } from '../../comm/agreement.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { sameCall } from '../../comm/same-call.ts';
@@ -34,6 +34,7 @@ const OPTIONS: Kinds<ReplayOptions> = {
   force: FLAG,
   threads: COUNT,
   comm: ANY,
+  libver: oneOf('latest', 'earliest'),
   filterModules: ANY,
   progress: CALLBACK,
   signal: ANY,
@@ -60,7 +61,14 @@ export async function replay(
     refuseSame(input, output);
   });
   if (threads > 1 && comm.size === 1) return replayOnThreads(threads, input, output, { ...options, memory });
-  if (comm.size > 1) sameCall(comm, 'replay', () => ({ input: String(input), output: String(output), memory, force }));
+  if (comm.size > 1)
+    sameCall(comm, 'replay', () => ({
+      input: String(input),
+      output: String(output),
+      memory,
+      force,
+      libver: options.libver,
+    }));
   // A larger index of a dataset's blocks is not kept: blocks are looked up for each piece.
   const opening = () => File.open(input, { connector: 'log', indexLimit: memory, comm: solo() });
   const file = await onAllRanksAsync(comm, opening, (opened) => opened.close());
@@ -194,7 +202,7 @@ class Replay {
     layouts: Map<InputObject, NewLayout>,
     pointing: ReadonlyMap<InputObject, PointingData | LoggedPointing>,
   ): Promise<number> {
-    const build = () => this.#reader.run(outputStructure(this.#session, objects, layouts));
+    const build = () => this.#reader.run(outputStructure(this.#session, objects, layouts, this.#isEarliest));
     const copy = async (refers: boolean, targetOf: TargetOf): Promise<void> => {
       for (const [object, data] of pointing)
         if (data.refers === refers) layouts.set(object, await this.#copyPointing(data, targetOf));
@@ -228,9 +236,18 @@ class Replay {
     return committer.appender.committedEnd;
   }
 
+  get #isEarliest(): boolean {
+    return this.#options.libver === 'earliest';
+  }
+
   #committer(structure: Structure, at: number): Committer {
     const superblock = { base: 0, end: at, bytes: new Uint8Array(0) };
-    const appender = new Appender({ name: this.#writer.storage.name, superblock, power: false });
+    const appender = new Appender({
+      name: this.#writer.storage.name,
+      superblock,
+      power: false,
+      version: this.#isEarliest ? 2 : 3,
+    });
     return new Committer(structure, appender, null);
   }
 

@@ -36,8 +36,10 @@ export function* outputStructure(
   session: FileSession,
   objects: readonly InputObject[],
   layouts: Layouts,
+  earliest: boolean,
 ): Io<OutputStructure> {
   const builder = new Builder(session, layouts);
+  builder.structure.earliest = earliest;
   // Datasets last, because the committed datatypes that they use must exist. Links keep the creation order of the input.
   for (const kinds of [['group', 'datatype'], ['dataset']]) {
     for (const object of objects) builder.link(object, ({ to }) => kinds.includes(to?.node.kind ?? 'group'));

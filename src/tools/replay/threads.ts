@@ -12,6 +12,7 @@ export interface ReplayTask {
   readonly output: string;
   readonly memory: number;
   readonly force: boolean;
+  readonly libver: 'latest' | 'earliest';
   /** Shared memory: bytes done, total bytes, and 1 to stop. */
   readonly state: Float64Array;
 }
@@ -23,13 +24,14 @@ export async function replayOnThreads(
   output: string | URL,
   options: ReplayOptions & { memory: number },
 ): Promise<ReplayResult> {
-  const { memory, force = false, progress, signal, filterModules = [] } = options;
+  const { memory, force = false, libver = 'latest', progress, signal, filterModules = [] } = options;
   const state = new Float64Array(new SharedArrayBuffer(24));
   const task: ReplayTask = {
     input: String(input),
     output: String(output),
     memory: Math.max(LEAST_MEMORY, Math.floor(memory / threads)),
     force,
+    libver,
     state,
   };
   const timer = setInterval(() => {

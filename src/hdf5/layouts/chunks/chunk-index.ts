@@ -39,6 +39,8 @@ export interface NewChunkGrid extends ChunkGrid {
   readonly shape: readonly number[];
   /** Chunks to a node of a version 1 B-tree: twice the K of the file. */
   readonly fanout: number;
+  /** For readers of HDF5 1.8, which know version 1 B-trees only. */
+  readonly earliest?: boolean;
 }
 
 // ------------------------------------------------------------------ reading
@@ -180,7 +182,7 @@ const ELEMENTS_PER_CHUNK = 4;
  * file, an array when the maximum size is fixed, else a version 1 B-tree; that also where an array would be nearly empty.
  */
 export function buildChunkIndex(grid: NewChunkGrid, chunks: readonly ChunkEntry[]): BuiltIndex {
-  if (grid.maxShape.includes(null)) return buildBtree1(grid, chunks);
+  if (grid.earliest || grid.maxShape.includes(null)) return buildBtree1(grid, chunks);
   const counts = fixedCounts(grid);
   const total = sizeOf(counts);
   if (total === 1 && grid.shape.every((size, d) => size === grid.maxShape[d])) return singleChunk(grid, chunks[0]);
