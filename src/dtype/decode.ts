@@ -197,7 +197,7 @@ function variableTexts(
   const { place: find } = resolve.heap;
   // Ids of 16 bytes, as nearly all files have them, are read as words: length, address, index.
   const start = bytes.byteOffset + at;
-  const isAligned = type.size === HEAP_ID_SIZE && (start | stride) % 4 === 0;
+  const isAligned = count > 0 && type.size === HEAP_ID_SIZE && (start | stride) % 4 === 0;
   const words = new Uint32Array(
     bytes.buffer,
     isAligned ? start : 0,
