@@ -170,7 +170,7 @@ export class Session implements LinkedSession {
   #agree(kind: CollectiveKind, message: Uint8Array): readonly Uint8Array[] {
     const { messages, error, hasSameCalls } = this.#ranks.agree(kind, message);
     if (!error) return messages;
-    if (hasSameCalls) throw error;
+    if (import.meta.page || hasSameCalls) throw error;
     const { last } = this;
     const restored = this.now(restore(this.#options, { ...this.#state, last, next: this.#next }, error));
     this.#use(restored.state);
