@@ -58,7 +58,7 @@ function blocksOf(shape: number[], ...list: [number, number, number, number, num
     length: list.length,
     total: list.length,
     step: 1,
-    starts: Float64Array.from(list.flatMap(([row, column]) => [row, column])),
+    starts: Float64Array.from(list.flatMap((block) => block.slice(0, 2))),
     counts: Float64Array.from(list.flatMap(([, , height, width]) => [height, width])),
     ranks: numbers(4),
     flushes: numbers(5),

@@ -234,6 +234,43 @@ describe('a session', () => {
     await session.close();
   });
 
+  test('tells bytes, flushes and datasets of a log, and which of them other programs see', async () => {
+    const bytes = await logOf(async (file) => {
+      const x = file.createDataset('x', { dtype: 'int32', shape: [10] });
+      x.write(new Int32Array(10));
+      await file.flush();
+      x.write(new Int32Array(10));
+    });
+    const session = new ReaderSession();
+    await session.open({ blob: new Blob([bytes as Uint8Array<ArrayBuffer>]), name: 'a.h5' });
+    const facts = await session.logFacts();
+    expect(facts).toMatchObject({ size: bytes.length, live: 40, dead: 40, ranks: 1 });
+    expect(facts.live + facts.dead + facts.structure).toBe(bytes.length);
+    expect(facts.flushes.map(({ sequence, ranks }) => [sequence, ranks])).toEqual([
+      [0, 0],
+      [1, 1],
+      [2, 1],
+    ]);
+    const { published } = (await session.state(undefined)).file.dataset('x') as {
+      published?: { sequence: number } | null;
+    };
+    const [x] = facts.datasets;
+    expect(x).toMatchObject({
+      path: '/x',
+      shape: [10],
+      dtype: 'int32',
+      blocks: 2,
+      bytes: 80,
+      dead: 40,
+      isLogged: true,
+    });
+    expect(x?.seen).toMatch(published ? /^all \(/ : /^nothing: it was never published/);
+    expect((await session.logFacts(1)).datasets[0]).toMatchObject({ blocks: 1, dead: 0 });
+    const checked = await session.verify();
+    expect(checked).toMatchObject({ sound: true, checksums: true, commits: 3, problems: [] });
+    await session.close();
+  });
+
   test('finds all paths', async () => {
     const bytes = await logOf((file) => {
       file.createDataset('a/b/x', { dtype: 'int32', shape: [] });

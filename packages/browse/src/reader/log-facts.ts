@@ -68,9 +68,9 @@ function seenBy(file: File, path: string): string {
   const { published } = file.dataset(path) as Dataset & {
     readonly published?: { readonly sequence: number; readonly way: string } | null;
   };
-  if (!published) return 'nothing: it has not been published; h5log seal or replay makes it ordinary';
+  if (!published) return 'nothing: it was never published; h5log seal or replay makes it ordinary';
   if (published.sequence >= file.sequence) return `all (${published.way})`;
-  return `commit ${published.sequence} (${published.way}); what is newer has not been published`;
+  return `commit ${published.sequence} (${published.way}): what was written since has not been published`;
 }
 
 /** Blocks of a dataset, perhaps not all of them. */
