@@ -37,15 +37,15 @@ const PAGE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Scripts and requests only from this server, no eval. Styles may be inline: h5web and three.js set some. Images as data: icons in the
- * style sheet; as blob: pictures that the page makes itself.
+ * Scripts, styles and requests only from this server, nothing inline, no eval. Images as data: icons in the style sheet; as blob: pictures
+ * that the page makes itself.
  */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "worker-src 'self'",
   "connect-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
+  "style-src 'self'",
   "img-src 'self' data: blob:",
   "base-uri 'none'",
   "form-action 'none'",
