@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { File } from 'h5log';
 import { expect, test } from 'vitest';
 import { temporaryDirectory } from '../temporary.ts';
 import { runRanks } from './run-ranks.ts';
@@ -30,3 +31,17 @@ test('every rank sees what datasets are, before and after they are written, as t
   ]);
   expect(b[2]).toEqual([9, 4]);
 });
+
+test.each([false, true])(
+  'dimension scales are finished when ranks close a file, checkCalls: %s',
+  async (checkCalls) => {
+    const path = join(temporaryDirectory(), 'a.h5');
+    const module = new URL('./scales-rank.ts', import.meta.url);
+    expect(await runRanks(3, module, { path, checkCalls })).toEqual([2, 2, 2]);
+    const file = File.openSync(path);
+    expect(file.dataset('x').shape).toEqual([6]);
+    expect(file.dataset('x').attributes.get('REFERENCE_LIST')).toEqual([{ dataset: '/data', dimension: 0 }]);
+    expect([...(file.dataset('data').readSync() as Int32Array)]).toEqual([0, 0, 1, 1, 2, 2]);
+    file.closeSync();
+  },
+);
