@@ -44,14 +44,18 @@ test.each([
 });
 
 withEachMpi('values that point elsewhere, on ranks of MPI', (mpi) => {
-  test.each([0, 2])(`on 3 ranks of ${mpi}, %i subfiles`, async (subfiles) => {
-    const path = join(temporaryDirectory(), 'a.h5');
-    const args = [path, JSON.stringify({ subfiles })];
-    const { code, stderr } = await runMpi({ mpi, ranks: 3, program: onMpi, args, timeout: 120_000 });
-    expect(stderr).toBe('');
-    expect(code).toBe(0);
-    expect((await verify(path)).problems).toEqual([]);
-  }, 150_000);
+  test.each([0, 2])(
+    `on 3 ranks of ${mpi}, %i subfiles`,
+    async (subfiles) => {
+      const path = join(temporaryDirectory(), 'a.h5');
+      const args = [path, JSON.stringify({ subfiles })];
+      const { code, stderr } = await runMpi({ mpi, ranks: 3, program: onMpi, args, timeout: 120_000 });
+      expect(stderr).toBe('');
+      expect(code).toBe(0);
+      expect((await verify(path)).problems).toEqual([]);
+    },
+    150_000,
+  );
 });
 
 test('damage in the heap of a rank is damage of its data', async () => {
