@@ -169,13 +169,15 @@ export class Session implements LinkedSession {
   /** The messages of all ranks. If their calls differ, their structure is that of the last commit again. */
   #agree(kind: CollectiveKind, message: Uint8Array): readonly Uint8Array[] {
     const { messages, error, hasSameCalls } = this.#ranks.agree(kind, message);
-    if (!error) return messages;
-    if (import.meta.page || hasSameCalls) throw error;
-    const { last } = this;
-    const restored = this.now(restore(this.#options, { ...this.#state, last, next: this.#next }, error));
-    this.#use(restored.state);
-    this.generation++;
-    throw restored.error;
+    if (error && !import.meta.page) {
+      if (hasSameCalls) throw error;
+      const { last } = this;
+      const restored = this.now(restore(this.#options, { ...this.#state, last, next: this.#next }, error));
+      this.#use(restored.state);
+      this.generation++;
+      throw restored.error;
+    }
+    return messages;
   }
 
   collective<T>(work: () => T): T {

@@ -90,7 +90,9 @@ export function* createState(options: SessionOptions): Io<FileState> {
     });
   }
   // The file is there now, and so is the subfile of each group of ranks.
-  const joined = yield* ranks.collectiveIo(ranks.leads ? nothing(null) : joinedState(options, made));
+  const joined = yield* ranks.collectiveIo(
+    import.meta.page || ranks.leads ? nothing(null) : joinedState(options, made),
+  );
   return (state ?? joined) as FileState;
 }
 

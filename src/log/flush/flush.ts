@@ -83,16 +83,18 @@ interface PlannedCommits {
 /** The commits that this rank writes: of the store that takes its data and, with subfiles, of the main file. */
 function planCommits(log: Log, addition: Addition): PlannedCommits {
   const { main, own } = log;
-  if (!log.hasSubfiles) return { store: main.committer && planStore(log, main, addition, log.rewrite), main: null };
-  // The original cannot read subfiles, so references to entries of deleted datasets may stay in their tables.
-  const store = addition.dataSize > 0 && own.committer ? planStore(log, own, addition, false) : null;
-  try {
-    const bare = { dataSize: 0, data: [], table: null, tableSize: 0, header: null, parts: log.stores.length };
-    return { store, main: main.committer && planStore(log, main, bare, false) };
-  } catch (error) {
-    if (store) commitFailed(store, true);
-    throw error;
+  if (!import.meta.page && log.hasSubfiles) {
+    // The original cannot read subfiles, so references to entries of deleted datasets may stay in their tables.
+    const store = addition.dataSize > 0 && own.committer ? planStore(log, own, addition, false) : null;
+    try {
+      const bare = { dataSize: 0, data: [], table: null, tableSize: 0, header: null, parts: log.stores.length };
+      return { store, main: main.committer && planStore(log, main, bare, false) };
+    } catch (error) {
+      if (store) commitFailed(store, true);
+      throw error;
+    }
   }
+  return { store: main.committer && planStore(log, main, addition, log.rewrite), main: null };
 }
 
 /** Takes the stages out of what is pending; from here on posts go into a new stage. Returns whether the flush rewrites tables. */

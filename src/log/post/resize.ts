@@ -25,7 +25,7 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
   const clippings = shrinks ? clippedPending(dataset, shape) : [];
   const returned = reach && grows ? comingBack(dataset, shape, reach) : [];
   const filled = postsFill ? yield* written(dataset, returned) : [];
-  const isShared = log.main.comm.size > 1;
+  const isShared = !import.meta.page && log.main.comm.size > 1;
   return () => {
     // Posts before and after it are kept apart, so that it can be undone.
     if (isShared && clippings.length + filled.length > 0) log.setAside();
