@@ -170,7 +170,7 @@ export class Dataset<D extends DType = DType> {
     const details = { file: session.storage.name, object: this.path };
     if (!dataset) {
       const why =
-        session.comm.size > 1
+        !import.meta.page && session.comm.size > 1
           ? 'several ranks can only read ordinary data'
           : 'the data of a virtual dataset is in others';
       throw new H5LogError('UNSUPPORTED', `${this.path} cannot be changed: ${why}`, details);
@@ -326,7 +326,7 @@ export class Dataset<D extends DType = DType> {
     if (options !== undefined) checkNames('append', options, APPEND);
     const session = this.#session;
     const dataset = this.#writable();
-    if (session.comm.size > 1) {
+    if (!import.meta.page && session.comm.size > 1) {
       const text = `${this.path}: append is for one rank; with several, resize and write`;
       throw new H5LogError('OPTION', text, { object: this.path });
     }

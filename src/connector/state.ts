@@ -99,7 +99,7 @@ export function* createState(options: SessionOptions): Io<FileState> {
 /** A new file without a log. */
 function* ordinaryState(options: SessionOptions): Io<FileState> {
   const { ranks, newSubfiles, target, power } = options;
-  if (ranks.comm.size > 1)
+  if (!import.meta.page && ranks.comm.size > 1)
     throw new H5LogError('UNSUPPORTED', 'ordinary HDF5 is written by one rank; several write a log');
   if (newSubfiles !== 0) throw new H5LogError('OPTION', 'an ordinary file has no subfiles; a log can have them');
   const { structure, committer, superblock } = yield* emptyFile(options);
@@ -237,7 +237,7 @@ function* readStructure(options: SessionOptions, root?: number, known?: Structur
     structure.loader.lazy = false;
     yield* structure.loader.whole(structure.root);
   }
-  if (!counts && target && ranks.comm.size > 1)
+  if (!import.meta.page && !counts && target && ranks.comm.size > 1)
     throw new H5LogError('UNSUPPORTED', 'a file without a log can only be read by several ranks');
   return { structure, committer, counts, superblock: superblock.bytes };
 }
@@ -332,12 +332,14 @@ function commitOf({ sequence, time, requests, start, end }: CommitRecord): Commi
 /** Every commit on record, oldest first. Bytes include those of subfiles, if the subfiles can be reached. */
 export function commitsOf({ main, stores, hasSubfiles: isSplit }: Log): Commit[] {
   const commits = main.history().map(commitOf);
-  if (!isSplit) return commits;
-  const inSubfiles = new Map<number, number>();
-  for (const store of stores)
-    for (const { sequence, start, end } of store.history())
-      inSubfiles.set(sequence, (inSubfiles.get(sequence) ?? 0) + end - start);
-  return commits.map((commit) => ({ ...commit, bytes: commit.bytes + (inSubfiles.get(commit.sequence) ?? 0) }));
+  if (!import.meta.page && isSplit) {
+    const inSubfiles = new Map<number, number>();
+    for (const store of stores)
+      for (const { sequence, start, end } of store.history())
+        inSubfiles.set(sequence, (inSubfiles.get(sequence) ?? 0) + end - start);
+    return commits.map((commit) => ({ ...commit, bytes: commit.bytes + (inSubfiles.get(commit.sequence) ?? 0) }));
+  }
+  return commits;
 }
 
 // ---------------------------------------------------------------- parts

@@ -101,7 +101,7 @@ export function* writeAlone(log: Log, plan: FlushPlan): Io<number> {
   const { store, main, contribution } = plan;
   if (store) yield* store.store.run(writeStore(store));
   // With subfiles the flush counts once the main file names the new states of its subfiles.
-  if (main) yield* writeRest(log, plan, main, statesAfter(log, plan).map(statePart));
+  if (!import.meta.page && main) yield* writeRest(log, plan, main, statesAfter(log, plan).map(statePart));
   return (store?.planned.bytes ?? 0) + (main?.planned.bytes ?? 0);
 
   function* writeStore(commit: StoreCommit): Io<void> {
@@ -117,7 +117,7 @@ export function* writeAlone(log: Log, plan: FlushPlan): Io<number> {
 
 /** The states of the subfiles, with what this rank writes. */
 export function statesAfter(log: Log, { store }: FlushPlan): readonly SubfileState[] {
-  if (!log.hasSubfiles) return log.states;
+  if (import.meta.page || !log.hasSubfiles) return log.states;
   const states = [...log.states];
   if (store) states[store.store.index] = stateOf(store);
   return states;
