@@ -81,8 +81,10 @@ async function main(): Promise<void> {
         outcome.skipped.forEach(skip);
         show(outcome.comparisons);
         reportBounds(outcome.comparisons, outcome.isReal);
-        await reportRanks(folder, outcome.args);
-        if (outcome.isReal) await reportFiles(folder, outcome.args);
+        if (outcome.isReal) {
+          await reportRanks(folder, outcome.args);
+          await reportFiles(folder, outcome.args);
+        }
         comparisons.push(...outcome.comparisons);
       } else {
         await suites[name]?.();
