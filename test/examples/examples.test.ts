@@ -22,6 +22,7 @@ const expected: Readonly<Record<string, readonly (string | RegExp)[]>> = {
   subfiles: ['beside the file: subfiles.h5.0, subfiles.h5.1', '0 0 0 1 1 1 1 2 2 2 2 3 3 3 3 3'],
   'live-reader': [/^commit 6: \d+ new samples, the last is 5$/m],
   minibatches: [/^1984 samples in minibatches of 64, \d+ a second$/m],
+  netcdf: ['tas(time, lat, lon) is 5 x 3 x 4', 'on the last day it is 284.1 K at the second point'],
   blob: ['image [480, 640]: 1, 2, 3 ...'],
 };
 

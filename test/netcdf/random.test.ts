@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { File } from 'h5log';
-import { type NcGroup, netcdf } from 'h5log/netcdf';
+import { netcdf } from 'h5log/netcdf';
 import { replay, seal } from 'h5log/tools';
 import { expect, test } from 'vitest';
 import { count } from '../counts.ts';
@@ -8,51 +8,9 @@ import { ncdump, runSync, withOracle } from '../oracles.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { type Expected, RandomFile } from './random-file.ts';
+import { ours, type Said, said } from './seen.ts';
 
 const directory = temporaryDirectory();
-const script = new URL('describe.py', import.meta.url).pathname;
-
-/** What netCDF4-python, xarray with both engines and h5py say about files. */
-interface Said {
-  readonly netCDF4: Expected;
-  readonly netcdf4: Expected & { unlimited: string[] };
-  readonly h5netcdf: Expected & { unlimited: string[] };
-  readonly h5py: string[];
-}
-
-function said(paths: readonly string[]): Record<string, Said> {
-  return JSON.parse(runSync('xarray', [script, ...paths])) as Record<string, Said>;
-}
-
-/** The same of h5log itself. */
-async function ours(group: NcGroup): Promise<Expected> {
-  const plain = (value: unknown): unknown => {
-    if (typeof value === 'bigint') return String(value);
-    return ArrayBuffer.isView(value) || Array.isArray(value) ? Array.from(value as ArrayLike<unknown>, plain) : value;
-  };
-  const variables: Expected['variables'] = {};
-  for (const [name, variable] of group.variables) {
-    const { dtype } = variable.dataset;
-    const type = typeof dtype === 'string' ? dtype : dtype.size === 1 ? 'char' : 'string';
-    variables[name] = {
-      dimensions: [...variable.dimensions],
-      shape: [...variable.shape],
-      type,
-      values: plain(await variable.read()) as unknown[],
-      attributes: Object.fromEntries([...variable.attributes].map(([key, value]) => [key, plain(value)])),
-    };
-  }
-  const groups: Expected['groups'] = {};
-  for (const [name, inner] of group.groups) groups[name] = await ours(inner);
-  return {
-    dimensions: Object.fromEntries(
-      Array.from(group.dimensions, ([name, { size, unlimited }]) => [name, [size, unlimited]]),
-    ),
-    variables,
-    attributes: Object.fromEntries([...group.attributes].map(([key, value]) => [key, plain(value)])),
-    groups,
-  };
-}
 
 /** xarray knows the dimensions that variables have. */
 function withoutDimensions({ variables, attributes, groups }: Expected): unknown {
