@@ -135,11 +135,23 @@ export function knownGroup(structure: Structure, name: string): ObjectNode | und
  * the file: what is in them was never committed, but is nobody's to throw away either.
  */
 export function setAside(structure: Structure, group: ObjectNode, prefix: string, count: number): void {
-  for (const name of [...group.links.keys()]) {
-    const number = name.startsWith(prefix) ? name.slice(prefix.length) : '';
-    if (!/^\d+$/.test(number) || Number(number) < count) continue;
+  const uncounted: string[] = [];
+  for (const name of group.links.keys()) if (numberIn(name, prefix) >= count) uncounted.push(name);
+  for (const name of uncounted) {
     let aside = `_lost${name}`;
     while (group.links.has(aside)) aside = `_lost${aside}`;
     structure.moveLink(group, name, group, aside);
   }
+}
+
+/** The number of a member of a series; -1 for another name. Every flush looks at all members: without an object for each. */
+function numberIn(name: string, prefix: string): number {
+  if (name.length === prefix.length || !name.startsWith(prefix)) return -1;
+  let number = 0;
+  for (let i = prefix.length; i < name.length; i++) {
+    const digit = name.charCodeAt(i) - 48;
+    if (digit < 0 || digit > 9) return -1;
+    number = 10 * number + digit;
+  }
+  return number;
 }
