@@ -24,6 +24,13 @@ export interface LogOptions extends PostLimits {
   readonly indexLimit: number;
 }
 
+/** What tables must know of a dataset, and where it was when the file was opened. */
+interface ShapeInFile {
+  readonly address: number;
+  readonly shape: readonly number[];
+  readonly records: boolean;
+}
+
 /** The log of an open file: what was posted, what is committed, and which datasets there are. */
 export class Log extends Posts<LogDataset> {
   declare readonly options: LogOptions;
@@ -63,6 +70,9 @@ export class Log extends Posts<LogDataset> {
   #owners: Map<number, ObjectNode> | null = null;
   /** IDs below this that are not in `#byId` belong to deleted datasets. */
   #searched = 0;
+  /** IDs below this are of datasets that were in the file when it was opened for writing, if h5log alone wrote it. */
+  #opened = 0;
+  #shapes: Map<number, ShapeInFile> | null = null;
 
   constructor(structure: Structure, main: LogStore, stores: readonly LogStore[], own: number, options: LogOptions) {
     super(options);
@@ -74,6 +84,7 @@ export class Log extends Posts<LogDataset> {
     this.version = main.commit()?.version ?? PLAIN_VERSION;
     this.#token = structure.now(readToken(structure));
     this.datasets = this.#nextId();
+    if (structure.referrers && main.isOurs) this.#opened = this.datasets;
     structure.onRelease = (node) => {
       if (node.kind === 'dataset' && node.attributes.has(ID)) this.rewrite = true;
     };
@@ -195,11 +206,33 @@ export class Log extends Posts<LogDataset> {
   /** What tables must know of a dataset; undefined if it was deleted. */
   shapeOf(id: number): { shape: readonly number[]; records: boolean } | undefined {
     if (id >= this.#searched && !this.#byId.has(id)) {
+      if (id < this.#opened) return this.#shapeInFile(id);
       this.structure.now(this.everyDataset());
       this.#searched = this.datasets;
     }
     const dataset = this.#byId.get(id);
     return dataset && !dataset.deleted ? dataset : undefined;
+  }
+
+  /** Of a dataset that nobody has asked for in this session: all of them are looked at once, and not kept. */
+  #shapeInFile(id: number): { shape: readonly number[]; records: boolean } | undefined {
+    const { loader } = this.structure;
+    this.#shapes ??= this.structure.now(loader.apart(this.#findShapes()));
+    const found = this.#shapes.get(id);
+    return found && loader.nodes.get(found.address)?.linkCount !== 0 ? found : undefined;
+  }
+
+  *#findShapes(): Io<Map<number, ShapeInFile>> {
+    const shapes = new Map<number, ShapeInFile>();
+    const { loader, referrers } = this.structure;
+    for (const address of referrers?.survey.addresses() ?? []) {
+      const node = yield* loader.glimpse(address);
+      const anchor = node.kind === 'dataset' && node.linkCount > 0 ? yield* this.anchor(node) : undefined;
+      if (!anchor) continue;
+      const { id, shape, maxShape } = anchor;
+      shapes.set(id, { address, shape, records: maxShape.length > 0 && maxShape[0] === null });
+    }
+    return shapes;
   }
 
   /** Every object with a path to it. */

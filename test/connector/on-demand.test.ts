@@ -2,7 +2,7 @@
 // other links to them, references in attributes and in data, uses of committed datatypes.
 
 import { join } from 'node:path';
-import { File, T } from 'h5log';
+import { type Dataset, File, T } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
 import { sessionOf } from '../../src/api/handle.ts';
@@ -219,6 +219,27 @@ describe('objects that are loaded on demand', () => {
     expect(read.dataset('g4/d78').attributes.get('a')).toBe(1);
     expect([...read.keys()]).not.toContain('g5');
     expect([...read.group('g9').keys()]).toHaveLength(500);
+  });
+
+  test('tables of earlier sessions are merged without loading the datasets that they name', () => {
+    const storage = memoryStorage();
+    const made = File.createSync(storage);
+    for (let i = 0; i < 300; i++) made.createDataset(`g/d${i}`, { dtype: 'int32', shape: [2, 1 + (i % 3)] });
+    made.closeSync();
+    for (let i = 0; i < 40; i++) {
+      const file = File.openSync(storage, { mode: 'r+' });
+      file.dataset(`g/d${i}`, 'int32').write(new Int32Array(2 * (1 + (i % 3))).fill(i));
+      if (i % 7 === 6) file.delete(`g/d${i - 3}`);
+      file.closeSync();
+      expect(sessionOf(file).structure.loader.nodes.size).toBeLessThan(100);
+    }
+    const read = File.openSync(storage);
+    for (let i = 0; i < 40; i++) {
+      const dataset = read.get(`g/d${i}`) as Dataset<'int32'> | undefined;
+      if (i % 7 === 3 && i + 3 < 40) expect(dataset).toBe(undefined);
+      else expect([...(dataset?.readSync() ?? [])]).toEqual(new Array(2 * (1 + (i % 3))).fill(i));
+    }
+    expect(sessionOf(read).log?.tables.committed.items.length).toBeLessThan(20);
   });
 
   const linked = `
