@@ -171,8 +171,7 @@ export class Session implements LinkedSession {
     const { messages, error, hasSameCalls } = this.#ranks.agree(kind, message);
     if (error && !import.meta.page) {
       if (hasSameCalls) throw error;
-      const { last } = this;
-      const restored = this.now(restore(this.#options, { ...this.#state, last, next: this.#next }, error));
+      const restored = this.now(restore(this.#options, { ...this.#state, last: this.last, next: this.#next }, error));
       this.#use(restored.state);
       this.generation++;
       throw restored.error;
@@ -185,8 +184,7 @@ export class Session implements LinkedSession {
   }
 
   stopsOnAnyRank(stops: boolean): boolean {
-    if (this.comm.size === 1) return stops;
-    return this.#agree('watch', Uint8Array.of(stops ? 1 : 0)).some(([stopping]) => stopping === 1);
+    return this.comm.size === 1 ? stops : this.#agree('watch', Uint8Array.of(stops ? 1 : 0)).some(([any]) => any === 1);
   }
 
   /** Reads what other ranks have committed, before something else is read. */
