@@ -96,7 +96,7 @@ function ranksFor(options: CommonOptions, writing: boolean): Ranks {
   if (!import.meta.page && !given && writing) mustMeanOneRank();
   if (!given || given.size === 1) return new OneRank(given ?? solo());
   if (!import.meta.page) return severalRanks(given, options);
-  throw new H5LogError('UNSUPPORTED', 'several ranks need Node.js; a page is one');
+  throw new H5LogError('UNSUPPORTED', 'a page is one rank');
 }
 
 export function beginCreate(target: string | URL | ByteStorage, options: CreateOptions): Opening {

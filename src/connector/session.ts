@@ -155,7 +155,7 @@ export class Session implements LinkedSession {
   }
 
   change<T>(call: string, details: () => Readonly<Record<string, unknown>>, work: () => T): T {
-    return this.comm.size === 1 ? work() : this.#ranks.change(call, details, work);
+    return import.meta.page || this.comm.size === 1 ? work() : this.#ranks.change(call, details, work);
   }
 
   onOneRank(call: string, work: () => void): void {
@@ -163,7 +163,7 @@ export class Session implements LinkedSession {
   }
 
   agree(kind: CollectiveKind): void {
-    if (this.comm.size > 1) this.#agree(kind, new Uint8Array(0));
+    if (!import.meta.page && this.comm.size > 1) this.#agree(kind, new Uint8Array(0));
   }
 
   /** The messages of all ranks. If their calls differ, their structure is that of the last commit again. */
@@ -206,8 +206,8 @@ export class Session implements LinkedSession {
   }
 
   writable(): void {
-    if (this.closed) throw new H5LogError('CLOSED', `${this.storage.name} is closed`, { file: this.storage.name });
     const { name } = this.storage;
+    if (this.closed) throw new H5LogError('CLOSED', `${name} is closed`, { file: name });
     const how = this.#isLinked
       ? 'was opened through an external link and can only be read'
       : 'is open for reading only';

@@ -79,7 +79,7 @@ export function readsScattered(storage: ByteStorage, reads: ScatteredReads): voi
 
 /** undefined: the storage has only `read`. */
 export function scatteredReadsOf(storage: ByteStorage): ScatteredReads | undefined {
-  return scattered.get(storage);
+  return import.meta.page ? undefined : scattered.get(storage);
 }
 
 /** The subfiles that hold a file's data. Each is created under a temporary name and renamed when the file itself is published. */

@@ -170,7 +170,7 @@ export class FileBytes {
 
   /** Whether one read can fill a list of buffers. */
   *scatters(): Io<boolean> {
-    return (yield { op: 'scatters', on: this.#storage }) === 1;
+    return !import.meta.page && (yield { op: 'scatters', on: this.#storage }) === 1;
   }
 
   /** Throws unless [address, address + length) lies inside the file; to be called before room is made for it. */
