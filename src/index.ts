@@ -4,7 +4,7 @@ import type { Selection } from './space/select.ts';
 
 export type { Attributes, AttributeValue } from './api/attributes.ts';
 export { Dataset, type DatasetOptions, type Filter, type Memory, type ReadOptions } from './api/dataset.ts';
-export { File, File as H5LogFile } from './api/file.ts';
+export { File, File as H5LogFile, type PublishResult } from './api/file.ts';
 export { Group } from './api/group.ts';
 export { type ErrorCode, type ErrorDetails, H5LogError, isH5LogError } from './base/errors.ts';
 export type { Communicator } from './comm/communicator.ts';
@@ -13,6 +13,8 @@ export type { Commit } from './connector/file-session.ts';
 export type { CommonOptions, CreateOptions, OpenOptions } from './connector/options.ts';
 export type { ArrayOf, Columns, Described, DType, InputOf, NumberType, TypedArray, ValueOf } from './dtype/model.ts';
 export { type FilterCodec, type FilterInfo, registerFilter } from './filter/pipeline.ts';
+export type { Publish } from './log/format/log-group.ts';
+export type { PublishWay } from './log/format/view.ts';
 export { type Selection, select, type Where } from './space/select.ts';
 export type { Coordinates, Slab } from './space/shape.ts';
 export type { BlockingStorage, ByteStorage } from './storage/storage.ts';

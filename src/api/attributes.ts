@@ -8,6 +8,7 @@ import { elementsIn } from '../dtype/encode.ts';
 import type { DType, TypedArray } from '../dtype/model.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute, setAttribute, setUnlessReferring } from '../hdf5/write/attributes.ts';
+import { isAlias } from '../log/format/names.ts';
 import { checkShape, sizeOf } from '../space/shape.ts';
 import { lineOf, looked, type ObjectHandle } from './handle.ts';
 
@@ -54,10 +55,8 @@ export class ObjectAttributes implements Attributes {
 
   *keys(): IterableIterator<string> {
     const { session, node } = this.#owner;
-    for (const stored of [...node.attributes.keys()]) {
-      const name = session.names.shownAttribute(stored);
-      if (name !== undefined) yield name;
-    }
+    const names = new Set([...node.attributes.keys()].map((stored) => session.names.shownAttribute(stored)));
+    for (const name of names) if (name !== undefined) yield name;
   }
 
   *[Symbol.iterator](): IterableIterator<[string, AttributeValue]> {
@@ -101,13 +100,13 @@ export class ObjectAttributes implements Attributes {
     const { session, path } = this.#owner;
     const dtype = options.dtype === undefined ? typeOf(name, value) : checkType(options.dtype);
     const space = spaceOf(name, value, dtype, options.shape);
-    const stored = this.#stored(name);
+    const { node } = this.#owner;
     try {
-      const { node } = this.#owner;
       const { structure } = session;
       // Only what refers to objects has to look them up.
-      if (setUnlessReferring(structure, node, stored, dtype, space, value))
-        session.now(setAttribute(structure, node, stored, dtype, space, value));
+      for (const stored of this.#storedNames(name))
+        if (setUnlessReferring(structure, node, stored, dtype, space, value))
+          session.now(setAttribute(structure, node, stored, dtype, space, value));
     } catch (error) {
       throw addContext(error, `attribute ${name} of ${path}: `, { file: session.storage.name, object: path }, 'object');
     }
@@ -125,7 +124,9 @@ export class ObjectAttributes implements Attributes {
             file: session.storage.name,
             object: path,
           });
-        deleteAttribute(session.structure, this.#owner.node, this.#stored(name));
+        const { node } = this.#owner;
+        for (const stored of this.#storedNames(name))
+          if (node.attributes.has(stored)) deleteAttribute(session.structure, node, stored);
       },
     );
   }
@@ -133,6 +134,14 @@ export class ObjectAttributes implements Attributes {
   /** @internal For printing. */
   get line(): string {
     return lineOf(`Attributes of ${this.#owner.path}`, () => `: ${[...this.keys()].join(', ') || 'none'}`);
+  }
+
+  /** All names in the file: in a log that others see, one of a user's `_x` is for them. */
+  #storedNames(name: string): string[] {
+    const stored = this.#stored(name);
+    const { session } = this.#owner;
+    if (session.log?.publishState?.sequence == null || !isAlias(name)) return [stored];
+    return [session.names.stored(name), name];
   }
 
   #stored(name: string): string {

@@ -31,6 +31,7 @@ import {
   mustBeLoggable,
   regularDataset,
 } from '../log/format/properties.ts';
+import type { PublishWay } from '../log/format/view.ts';
 import type { LogDataset, PostedDataset } from '../log/post/dataset.ts';
 import { appendRows, planResize } from '../log/post/resize.ts';
 import { WritableDataset } from '../log/post/writable.ts';
@@ -222,6 +223,14 @@ export class Dataset<D extends DType = DType> {
       parameters: [...values],
       optional: (flags & 1) !== 0,
     }));
+  }
+
+  /** Which commit every HDF5 program sees, and how; null: never published. */
+  get published(): { readonly sequence: number; readonly way: PublishWay } | null {
+    const dataset = this.#log;
+    if (!dataset) return { sequence: this.#session.last.sequence, way: 'ordinary' };
+    const view = dataset.published?.view;
+    return view ? { sequence: view.sequence, way: view.way } : null;
   }
 
   /** The messages of an ordinary dataset. */

@@ -1,6 +1,6 @@
 // Declarations of [Symbol.dispose] compile in projects that do not name this library themselves.
 /// <reference lib="esnext.disposable" preserve="true" />
-import { registerExitHooks } from '#platform';
+import { registerExitHooks, warn } from '#platform';
 import { H5LogError, isH5LogError, printAs } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
 import type { Communicator } from '../comm/communicator.ts';
@@ -8,6 +8,8 @@ import type { Commit, FileSession } from '../connector/file-session.ts';
 import { beginCreate, beginOpen, type Openable, type Opening } from '../connector/opening.ts';
 import { type CommonOptions, type CreateOptions, creating, type OpenOptions } from '../connector/options.ts';
 import { Session } from '../connector/session.ts';
+import type { PublishRequest } from '../log/flush/publish.ts';
+import type { PublishWay } from '../log/format/view.ts';
 import { letGrow, renewStorage } from '../storage/http.ts';
 import { driveAsync, driveSync } from '../storage/io.ts';
 import { JobQueue } from '../storage/jobs.ts';
@@ -17,6 +19,16 @@ import { Group, membersIn } from './group.ts';
 import { fileOf, handleOf, lineOf } from './handle.ts';
 import { finishScales } from './scales.ts';
 
+/** What publishing came to. */
+export interface PublishResult {
+  /** The commit that everybody sees. */
+  readonly sequence: number;
+  /** Datasets that were published, how, and the bytes that had to be copied. */
+  readonly datasets: readonly { path: string; way: PublishWay; moved: number }[];
+  /** Datasets of which others see an older state, or nothing. */
+  readonly without: readonly { path: string; reason: string }[];
+}
+
 /** An HDF5 file; the root group of what is in it. */
 export class File extends Group {
   readonly comm: Communicator;
@@ -25,6 +37,7 @@ export class File extends Group {
   #closing: Promise<void> | null = null;
   #released = false;
   #unwatch: (() => void) | null = null;
+  #timer: ReturnType<typeof setTimeout> | null = null;
 
   private constructor(session: FileSession, comm: Communicator, commitOnSignal = false) {
     if (typeof (session as Partial<FileSession> | undefined)?.generation !== 'number')
@@ -39,7 +52,8 @@ export class File extends Group {
     const { rank, size } = session.comm;
     this.#unwatch = registerExitHooks({
       describe: () => ({ name: session.storage.name, rank, size, sequence: this.sequence, ...this.pending }),
-      close: () => this.closeSync(),
+      // Nobody waits for what an exit publishes.
+      close: () => this.#closeSync(false),
       end: () => this.#end(),
       abandon: () => this.#abandon(),
       onSignal: commitOnSignal ? () => this.flushSync() : null,
@@ -221,19 +235,67 @@ export class File extends Group {
     if (this.#isShared) return this.flushSync();
     const job = this.#session.commit();
     // With nothing new, what is still being written is what this flush covers.
-    return job ? this.#jobs.add(job) : (this.#jobs.last ?? this.#session.last);
+    const commit = job ? this.#jobs.add(job) : (this.#jobs.last ?? this.#session.last);
+    await commit;
+    this.#publishLater();
+    return commit;
+  }
+
+  /** With an interval: makes others see what is committed in time, also if nothing follows. */
+  #publishLater(): void {
+    const due = this.#session.publishDue;
+    if (due === null || this.#timer !== null) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      // If it cannot be done now, it is done with the next flush, whose error the caller gets.
+      if (!this.closed) this.publish().catch(() => {});
+    }, due);
+    // It must not keep a process alive.
+    (this.#timer as { unref?: () => void }).unref?.();
   }
 
   /** The same, done when it returns. Takes over flushes that are still being written. */
   flushSync(): Commit {
-    return this.#commitNow('flush');
+    const commit = this.#commitNow('flush');
+    if (!this.#isShared) this.#publishLater();
+    return commit;
   }
 
-  #commitNow(kind: 'flush' | 'close'): Commit {
+  #commitNow(kind: 'flush' | 'close' | 'publish', publish: PublishRequest | null = null): Commit {
     this.#session.writable();
     this.#jobs.finishSync();
-    const job = this.#session.commit(kind);
+    const job = this.#session.commit(kind, publish);
     return job ? this.#jobs.runSync(job) : this.#session.last;
+  }
+
+  /** The number of the commit that every HDF5 program sees; null: nothing was ever published. */
+  get published(): number | null {
+    const { log, last } = this.#session;
+    return log ? log.published : last.sequence;
+  }
+
+  /** Makes every HDF5 program see what is committed; flushes first. */
+  async publish(): Promise<PublishResult> {
+    if (this.#isShared) return this.publishSync();
+    const request: PublishRequest = { auto: false };
+    const job = this.#session.commit('publish', request);
+    await (job ? this.#jobs.add(job) : this.#jobs.last);
+    return this.#published(request);
+  }
+
+  publishSync(): PublishResult {
+    const request: PublishRequest = { auto: false };
+    this.#commitNow('publish', request);
+    return this.#published(request);
+  }
+
+  #published({ outcome }: PublishRequest): PublishResult {
+    const { made, without } = outcome ?? { made: [], without: [] };
+    return {
+      sequence: this.published ?? this.sequence,
+      datasets: (made ?? []).map(({ dataset: { path }, way, moved }) => ({ path, way, moved })),
+      without: without.map(({ dataset: { path }, reason }) => ({ path, reason })),
+    };
   }
 
   /** Commits what is pending, cuts the file to size and gives the lock up. Objects of the file can still be read. */
@@ -247,6 +309,14 @@ export class File extends Group {
       this.#closing = null;
     });
     await this.#closing;
+  }
+
+  #warnUnpublished(): void {
+    const { name } = this.#session.storage;
+    warn(
+      `${name} stays a log: to publish it by itself would have copied too much. Other programs see it after: npx h5log publish ${name}`,
+      'H5LOG_UNPUBLISHED',
+    );
   }
 
   #finishScales(): void {
@@ -272,20 +342,31 @@ export class File extends Group {
 
   /** Until nothing is left, also of what was posted meanwhile. Then, in the same breath, changes are refused. */
   async #flushAll(): Promise<void> {
-    for (let last = this.flush() as Promise<Commit> | undefined; last; ) {
+    let request = this.#session.closing();
+    for (let isFirst = true; ; isFirst = false) {
+      const job = this.#session.commit('close', request);
+      const last = job ? this.#jobs.add(job) : this.#jobs.last;
+      if (!last && !isFirst) break;
       await last;
       if (this.#released) return;
-      const more = this.#session.commit();
-      last = more ? this.#jobs.add(more) : this.#jobs.last;
+      // What would cost too much is not tried again.
+      if (request?.outcome?.made === null) this.#warnUnpublished();
+      request = request?.outcome?.made === null ? null : this.#session.closing();
     }
     this.#session.closed = true;
   }
 
   closeSync(): void {
+    this.#closeSync(true);
+  }
+
+  #closeSync(publishes: boolean): void {
     if (this.#released) return;
     if (this.mode === 'r+' && !this.#session.closed) {
       this.#session.onOneRank('close', () => this.#finishScales());
-      this.#commitNow('close');
+      const request = publishes ? this.#session.closing() : null;
+      this.#commitNow('close', request);
+      if (request?.outcome?.made === null) this.#warnUnpublished();
     } else this.#session.agree('close');
     // When one rank's call returns the file has its size and the lock is gone, whichever rank had it.
     this.#session.collective(() => this.#end());
@@ -322,6 +403,7 @@ export class File extends Group {
   }
 
   #release(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
     this.#unwatch?.();
     this.#released = true;
     this.#session.closed = true;

@@ -3,6 +3,7 @@ import type { Communicator } from '../comm/communicator.ts';
 import type { Codecs } from '../filter/pipeline.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
+import type { PublishRequest } from '../log/flush/publish.ts';
 import type { Names } from '../log/format/names.ts';
 import type { Log } from '../log/log.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
@@ -87,9 +88,13 @@ export interface FileSession {
 
   /**
    * The commit of everything that changed, planned and ready to be written; undefined if nothing changed. Collective: it begins like
-   * {@link agree}, with the kind of call that commits.
+   * {@link agree}, with the kind of call that commits. With `publish` other programs see it.
    */
-  commit(kind?: CollectiveKind): Job<Commit> | undefined;
+  commit(kind?: CollectiveKind, publish?: PublishRequest | null): Job<Commit> | undefined;
+  /** Milliseconds until others must see what is committed; null: no time is set, or they do. */
+  readonly publishDue: number | null;
+  /** What the last commit is to publish; null: nothing. */
+  closing(): PublishRequest | null;
   commits(): Commit[];
   refresh(): Io<boolean>;
   /** Ends the work on the file; its storages are closed by the caller. */

@@ -32,6 +32,7 @@ function choicesOf(options: CreateOptions & OpenOptions, newSubfiles: number | '
     lazy: options.lazy === true,
     openSubfiles: new Map(),
     newSubfiles,
+    publish: options.publish,
     mpiIo: options.storage === 'mpi-io',
     log: {
       table: tableOptions(options),

@@ -3,6 +3,7 @@ import { H5LogError } from '../base/errors.ts';
 import { AMOUNT, ANY, CALLBACK, checkOptions, FLAG, type Kinds, oneOf } from '../base/options.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { checkCodecs, type FilterCodec } from '../filter/pipeline.ts';
+import type { Publish } from '../log/format/log-group.ts';
 import type { TableOptions } from '../log/format/table.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 
@@ -27,6 +28,8 @@ export interface CommonOptions {
    * needs its blocking half; null if there is none.
    */
   openExternal?: (name: string) => ByteStorage | null;
+  /** When other programs see what is committed; 'never' without it. The file remembers it. */
+  publish?: Publish;
   /** Filters of this file, by number. They win over those of `registerFilter`. */
   codecs?: Readonly<Record<number, FilterCodec>>;
 }
@@ -60,6 +63,7 @@ const COMMON: Kinds<CommonOptions> = {
   checkCalls: FLAG,
   external: FLAG,
   openExternal: CALLBACK,
+  publish: ["'never', 'close', 'flush', 'auto' or { interval: milliseconds }", isPublish],
   codecs: ANY,
 };
 const CREATE: Kinds<CreateOptions> = { ...COMMON, exclusive: FLAG, table: ANY, subfiles: ANY };
@@ -71,6 +75,13 @@ const TABLE: Kinds<NonNullable<CreateOptions['table']>> = {
   share: FLAG,
   compress: ['true, false or a number', (value) => typeof value === 'boolean' || AMOUNT[1](value)],
 };
+
+function isPublish(value: unknown): boolean {
+  if (typeof value === 'string') return ['never', 'close', 'flush', 'auto'].includes(value);
+  if (typeof value !== 'object' || value === null || Object.keys(value).join() !== 'interval') return false;
+  const { interval } = value as { interval: unknown };
+  return typeof interval === 'number' && Number.isInteger(interval) && interval >= 0;
+}
 
 /** Refuses options that there are not, and values that an option cannot have. */
 export function checkCreateOptions(options: CreateOptions): void {

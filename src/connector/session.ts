@@ -7,9 +7,9 @@ import { readSuperblock } from '../hdf5/format/superblock.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
 import { loadBelow } from '../hdf5/open.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
-import { type Flushed, flushDone, flushFailed, planFlush, writeFlush } from '../log/flush/flush.ts';
-import { applyLayouts, type TakenPosts, takePosts, updateLayouts } from '../log/flush/ordinary.ts';
-import type { FlushPlan } from '../log/flush/write.ts';
+import { planFlush } from '../log/flush/flush.ts';
+import { takePosts } from '../log/flush/ordinary.ts';
+import { type PublishRequest, takeFlush } from '../log/flush/publish.ts';
 import { logNames, type Names, plainNames } from '../log/format/names.ts';
 import type { Log } from '../log/log.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
@@ -19,9 +19,10 @@ import { VirtualDataset, type VirtualSource } from '../log/read/virtual.ts';
 import { driveSync, type Io, onStorage } from '../storage/io.ts';
 import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage, WriteTarget } from '../storage/storage.ts';
+import { addPending, flushJob, lateJob, type Milestones, ordinaryJob, quietly } from './commit-jobs.ts';
 import type { Commit, Found } from './file-session.ts';
 import { behind, findIn, LinkedFiles, type LinkedSession, reach, refuse, storedIn, storedPath } from './find.ts';
-import { mixedJob, ordinaryJob } from './ordinary-jobs.ts';
+import { Publishing } from './publishing.ts';
 import type { Ranks } from './ranks.ts';
 import { restore } from './restore.ts';
 import { commitsOf, createState, type FileState, newestState, openState, type SessionOptions } from './state.ts';
@@ -62,8 +63,9 @@ export class Session implements LinkedSession {
   readonly #loaded = new Map<string, number>();
   /** What was posted to ordinary datasets. */
   readonly posts: OrdinaryPosts;
-  /** Flushes of an ordinary file that have not been planned yet. */
+  /** Flushes that have not been planned yet. */
   #unplanned = 0;
+  readonly #publishing: Publishing;
 
   private constructor(options: SessionOptions, state: FileState, linked?: LinkedFiles) {
     this.#linked = linked ?? new LinkedFiles();
@@ -80,6 +82,7 @@ export class Session implements LinkedSession {
       return found?.session === this ? found.node : undefined;
     };
     this.posts.open = (node) => this.changed(node, this.now(this.structure.pathOf(node.address)));
+    this.#publishing = new Publishing(options, state.log?.log ?? null);
     this.last = state.last;
     // An ordinary file as it was opened counts as commit 0.
     this.#next = state.log ? state.next : Math.max(1, state.next);
@@ -330,67 +333,58 @@ export class Session implements LinkedSession {
   // ---------------------------------------------------------------- commits
 
   get pending(): { readonly requests: number; readonly bytes: number } {
-    const [ordinary, logged] = [this.posts.pending, this.log?.pending];
-    return {
-      requests: ordinary.requests + (logged?.requests ?? 0),
-      bytes: ordinary.bytes + (logged?.bytes ?? 0),
-    };
+    return addPending(this.posts.pending, this.log?.pending);
   }
 
   /** The commit of everything that changed, ready to be written; undefined if nothing changed. */
-  commit(kind: CollectiveKind = 'flush'): Job<Commit> | undefined {
+  commit(kind: CollectiveKind = 'flush', publish: PublishRequest | null = null): Job<Commit> | undefined {
     this.writable();
     const { log, comm } = this;
     if (!log) return this.#ordinaryJob();
-    const taken = this.posts.isEmpty ? null : takePosts(this.posts);
-    if (taken) return this.#mixedJob(log, taken);
+    const request = publish ?? this.#publishing.now();
+    // A commit is planned behind those that wait to be planned.
+    if (request || !this.posts.isEmpty || this.#unplanned > 0) return this.#lateJob(log, request);
     const agree = (message: Uint8Array) => this.#agree(kind, message);
     const plan = planFlush(log, comm, this.#next, Date.now(), { agree, now: (io) => this.now(io) });
-    if (plan) return this.#flushJob(log, plan, this.#next++);
+    if (plan) {
+      const sequence = this.#next++;
+      return flushJob(
+        log,
+        comm,
+        plan,
+        { power: this.#options.power, file: this.#collectiveFile },
+        this.#ends(sequence),
+      );
+    }
     // The caller gets the last commit, whose bytes in subfiles are not counted yet if an earlier session made it.
     if (log.hasSubfiles) this.commits();
     return undefined;
   }
 
-  /** The flush of a log in whose file ordinary datasets change as well. Their data is put together now and held in memory. */
-  #mixedJob(log: Log, taken: TakenPosts): Job<Commit> {
-    const { structure, posts } = this;
-    return mixedJob(posts, taken, (to) => {
-      const updated = this.now(updateLayouts(taken, to(structure), () => undefined));
-      const undo = applyLayouts(structure, updated);
-      try {
-        const plan = planFlush(log, this.comm, this.#next, Date.now());
-        if (!plan) throw new TypeError('posts that change nothing');
-        return { updated, undo, flush: this.#flushJob(log, plan, this.#next++) };
-      } catch (error) {
-        undo();
-        throw error;
-      }
-    });
+  get publishDue(): number | null {
+    return this.#isPublished ? null : this.#publishing.due;
   }
 
-  #flushJob(log: Log, plan: FlushPlan, sequence: number): Job<Commit> {
-    const { comm } = this;
-    const options = { power: this.#options.power, file: this.#collectiveFile };
-    let flushed: Flushed;
-    const start = function* (): Io<Commit> {
-      flushed = yield* writeFlush(log, comm, plan, options);
-      return { sequence, time: new Date(flushed.time), bytes: flushed.bytes, requests: plan.requests };
-    };
-    const done = (commit: Commit, overtaken: boolean): void => {
-      this.last = commit;
-      flushDone(log, plan, flushed, overtaken);
-      if (comm.size === 1) return;
-      if (this.#state.log) this.#state.log.isBehind = true;
-      if (!this.#state.committer) this.structure.forgetChanges();
-    };
-    const failed = (_error: unknown, overtaken: boolean): void => {
-      this.#next = Math.min(this.#next, sequence);
-      // Whose sync failed is not known among several ranks: with power their bytes must go elsewhere.
-      const reuse = !overtaken && (comm.size === 1 || !options.power);
-      flushFailed(log, plan, reuse);
-    };
-    return { start, done, failed };
+  closing(): PublishRequest | null {
+    return this.#isPublished && !this.#state.committer?.pending ? null : this.#publishing.closing();
+  }
+
+  /** Whether everything that is committed is what others see. */
+  get #isPublished(): boolean {
+    const { log } = this;
+    return !log || (log.touched?.size === 0 && log.published === this.last.sequence && log.isEmpty);
+  }
+
+  /** The flush of a log that publishes, or in whose file ordinary datasets change as well. */
+  #lateJob(log: Log, publish: PublishRequest | null): Job<Commit> | undefined {
+    const { posts } = this;
+    const { committer } = this.#state;
+    const isChanged = !log.isEmpty || !posts.isEmpty || log.grown.size > 0 || committer?.pending || this.#unplanned > 0;
+    if (!isChanged && !(publish && !this.#isPublished)) return undefined;
+    const taken = takeFlush(log, posts.isEmpty ? null : takePosts(posts), publish);
+    const sequence = this.#next++;
+    this.#unplanned++;
+    return lateJob(log, posts, taken, this.#ends(sequence));
   }
 
   /**
@@ -404,26 +398,31 @@ export class Session implements LinkedSession {
     if (!committer || (!taken && !committer.pending)) return undefined;
     const sequence = this.#next++;
     this.#unplanned++;
-    return ordinaryJob(committer, posts, taken, sequence, {
+    return ordinaryJob(committer, posts, taken, this.#ends(sequence));
+  }
+
+  /** What the session does when a job gets so far. */
+  #ends(sequence: number): Milestones {
+    return {
+      sequence,
       planned: () => {
         this.#unplanned--;
       },
-      done: (commit) => {
+      done: (commit, isPublished) => {
         this.last = commit;
+        if (isPublished) this.#publishing.done();
+        if (this.comm.size === 1) return;
+        if (this.#state.log) this.#state.log.isBehind = true;
+        if (!this.#state.committer) this.structure.forgetChanges();
       },
       failed: () => {
         this.#next = Math.min(this.#next, sequence);
       },
-    });
+    };
   }
 
   #finishUnplanned(): void {
-    if (this.#unplanned === 0) return;
-    try {
-      this.finishFlushes?.();
-    } catch {
-      // Whoever asked for the flush is told: nothing is waiting any more.
-    }
+    if (this.#unplanned > 0) quietly(() => this.finishFlushes?.());
   }
 
   commits(): Commit[] {

@@ -8,7 +8,15 @@ import { Committer } from '../hdf5/write/commit.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { flushDone, planFlush, writeFlush } from '../log/flush/flush.ts';
 import type { CommitRecord } from '../log/format/commit-record.ts';
-import { beginLog, CONFIG, type LogCounts, newToken, readCounts } from '../log/format/log-group.ts';
+import {
+  beginLog,
+  CONFIG,
+  type LogCounts,
+  newToken,
+  type Publish,
+  readCounts,
+  writePublish,
+} from '../log/format/log-group.ts';
 import type { Log, LogOptions } from '../log/log.ts';
 import { LogStore } from '../log/store.ts';
 import type { Io } from '../storage/io.ts';
@@ -41,6 +49,8 @@ export interface SessionOptions extends Source {
   readonly lazy: boolean;
   /** For a new file: the number of subfiles, 0 for none, 'node' for one a machine. */
   readonly newSubfiles: number | 'node';
+  /** When others see what is committed; undefined: what the file remembers, or the default of a new one. */
+  readonly publish: Publish | undefined;
   /** Write through MPI-IO, collectively. */
   readonly mpiIo: boolean;
   /** Subfiles that are open, by number. They stay open when the state changes: a reader that follows a writer needs them again. */
@@ -70,6 +80,7 @@ const NO_COMMIT: Pick<Commit, 'bytes' | 'requests'> = { bytes: 0, requests: 0 };
 
 /** Makes a new file, with its first commit written and under its final name. */
 export function* createState(options: SessionOptions): Io<FileState> {
+  mustBePublishable(options, options.newSubfiles !== 0);
   if (options.ordinary) return yield* ordinaryState(options);
   const { ranks, subfiles, newSubfiles, power } = options;
   const made =
@@ -94,6 +105,21 @@ export function* createState(options: SessionOptions): Io<FileState> {
     import.meta.page || ranks.leads ? nothing(null) : joinedState(options, made),
   );
   return (state ?? joined) as FileState;
+}
+
+/** Refuses ways of publishing that a file cannot have. */
+function mustBePublishable({ publish, ranks, ordinary }: SessionOptions, isSplit: boolean): void {
+  if (publish === undefined) return;
+  if (ordinary) {
+    if (publish === 'never')
+      throw new H5LogError('OPTION', "publish: 'never' is for logs: ordinary HDF5 is what everybody sees");
+    return;
+  }
+  if (publish === 'never') return;
+  if (isSplit)
+    throw new H5LogError('OPTION', "the data is in subfiles, which other programs cannot see: publish: 'never'");
+  if (ranks.comm.size > 1 && publish !== 'close')
+    throw new H5LogError('OPTION', "several ranks publish 'never' or at 'close'");
 }
 
 /** A new file without a log. */
@@ -130,6 +156,9 @@ function* firstState(options: SessionOptions, made: NewSubfiles | null): Io<File
   const { structure, committer, superblock } = yield* emptyFile(options);
   const counts = { ...NO_LOG, config: made ? CONFIG.subfiling : 0, subfiles: made?.count ?? 1 };
   beginLog(structure, counts, made?.token ?? newToken());
+  const { publish: policy = 'never' } = options;
+  // A file that remembers nothing never publishes.
+  if (policy !== 'never') writePublish(structure, { policy, sequence: null, copied: 0 });
   const log = newLog(options, structure, mainStore(options, structure, committer, counts), made);
   const { power, ranks, target } = options;
   const first = planFlush(log.log, solo(), 0, Date.now());
@@ -258,7 +287,9 @@ function* withLog(
     if (isEarlier && last?.root === main.root) main.end = last.end;
     log = yield* openLog(options, structure, main, group, known?.stores);
     if (options.target) mustBeInPlace(log.log);
+    mustBePublishable(options, log.log.hasSubfiles);
   }
+  if (!log) mustBePublishable({ ...options, ordinary: true }, false);
   const state = numbered({ ...found, log });
   if (committer) yield* committer.appender.begin();
   return state;

@@ -14,6 +14,7 @@ import { type AttributeParts, attributeParts } from './graph/attribute-value.ts'
 import { ObjectLoader } from './graph/object-loader.ts';
 import { HeaderMessage, ObjectNode } from './graph/object-node.ts';
 import type { ObjectTree } from './graph/object-tree.ts';
+import { DERIVED } from './graph/references.ts';
 import { Referrers, type Survey, surveyFile } from './graph/survey.ts';
 import { rawReferences } from './layouts/raw-references.ts';
 import { elementCount } from './messages/dataspace.ts';
@@ -191,6 +192,7 @@ function* findHolders(structure: Structure, survey: Survey, rewrites: boolean): 
   const holders = new Map<ObjectNode, Set<number> | string>();
   for (const address of survey.referring) {
     const node = yield* loader.node(address);
+    if (node.attributes.has(DERIVED)) continue;
     const found = yield* referencesOf(node);
     if (typeof found === 'string' || found.size > 0) holders.set(node, found);
   }

@@ -1,14 +1,30 @@
 import { H5LogError } from '../base/errors.ts';
 import { pointersOf } from '../dtype/heap-ids.ts';
+import { fullType } from '../dtype/model.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+import { chunkedLater, unallocated } from '../hdf5/layouts/new-dataset.ts';
+import { SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute } from '../hdf5/write/attributes.ts';
+import { rewriteDataset } from '../hdf5/write/rewrite.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
+import { ordinaryChunks } from '../space/chunk-shape.ts';
 import type { Io } from '../storage/io.ts';
-import { type Anchor, type Identity, readAnchor, resizeAnchor } from './format/anchor.ts';
+import { type Anchor, type Identity, readAnchor } from './format/anchor.ts';
 import { PLAIN_VERSION, POINTER_VERSION, type SubfileState } from './format/commit-record.ts';
-import { CONFIG, newToken, readToken, type Token, writeToken } from './format/log-group.ts';
+import {
+  CONFIG,
+  newToken,
+  type PublishState,
+  readPublish,
+  readToken,
+  type Token,
+  writePublish,
+  writeToken,
+} from './format/log-group.ts';
 import { ID, logNames } from './format/names.ts';
+import { filterEntries } from './format/properties.ts';
 import type { TableOptions } from './format/table.ts';
+import { type View, writeView } from './format/view.ts';
 import { Pointers } from './pointers.ts';
 import { type KnownBlocks, LogDataset } from './post/dataset.ts';
 import { type PostLimits, Posts } from './post/posts.ts';
@@ -59,6 +75,14 @@ export class Log extends Posts<LogDataset> {
   readonly fills: Stage[] = [];
   /** Datasets that rows were appended to since the last flush, which writes their new shape. */
   readonly grown = new Set<LogDataset>();
+  /** Datasets that differ from what other programs see; null: not known, any of them may. */
+  touched: Set<LogDataset> | null;
+  /** What this session has committed. */
+  readonly written = { bytes: 0, blocks: 0 };
+  /** As the next commit writes it; null: the file remembers nothing. */
+  publishState: PublishState | null;
+  /** The commit that other programs see; null: nothing was ever published. */
+  published: number | null;
   readonly #datasets = new Map<ObjectNode, LogDataset>();
   /** Anchors of new datasets: parsing them again would cost more than creating them. */
   readonly #made = new WeakMap<ObjectNode, Anchor>();
@@ -83,6 +107,11 @@ export class Log extends Posts<LogDataset> {
     this.tables = new Tables(stores);
     this.version = main.commit()?.version ?? PLAIN_VERSION;
     this.#token = structure.now(readToken(structure));
+    this.publishState = structure.now(readPublish(structure));
+    this.published = this.publishState?.sequence ?? null;
+    const last = main.commit();
+    const isShown = last !== undefined && main.isOurs && this.publishState?.sequence === last.sequence;
+    this.touched = isShown ? new Set() : null;
     this.datasets = this.#nextId();
     if (structure.referrers && main.isOurs) this.#opened = this.datasets;
     structure.onRelease = (node) => {
@@ -140,23 +169,56 @@ export class Log extends Posts<LogDataset> {
     };
   }
 
-  /**
-   * The identity of the next new dataset. A file of the original or of h5log 0.1 gets its token now, unless it has subfiles: these
-   * would not have it.
-   */
+  /** The identity of the next new dataset. Files with subfiles of the original or of h5log 0.1 have no token: their subfiles would not have it. */
   nextIdentity(): Identity {
-    if (!this.#token && !this.hasSubfiles) {
+    return { id: this.datasets, token: this.#token || !this.hasSubfiles ? this.token() : null };
+  }
+
+  /** The token of the file. One of the original or of h5log 0.1 gets it now. */
+  token(): Token {
+    if (!this.#token) {
       this.#token = newToken();
       writeToken(this.structure, this.structure.root, this.#token);
     }
-    return { id: this.datasets, token: this.#token };
+    return this.#token;
+  }
+
+  /** The next commit makes others see what it has; the returned function says that it does not. */
+  publishedAt(sequence: number, copied: number): () => void {
+    const before = this.publishState ?? { policy: 'never', sequence: null, copied: 0 };
+    this.publishState = { ...before, sequence, copied: before.copied + copied };
+    writePublish(this.structure, this.publishState);
+    return () => {
+      this.publishState = { ...before, policy: this.publishState?.policy ?? 'never' };
+      writePublish(this.structure, this.publishState);
+    };
   }
 
   /** Registers a new dataset, which has the next identity. */
-  register(node: ObjectNode, anchor: Omit<Anchor, keyof Identity>): void {
-    this.#made.set(node, { ...anchor, ...this.nextIdentity() });
+  register(node: ObjectNode, anchor: Omit<Anchor, keyof Identity | 'view'>): void {
+    this.#made.set(node, { ...anchor, ...this.nextIdentity(), view: null });
     if (pointersOf(anchor.dtype).length > 0) this.version = POINTER_VERSION;
     this.datasets++;
+    if (this.publishState?.sequence != null) this.#showEmpty(node, anchor, this.publishState.sequence);
+  }
+
+  /** Programs that know nothing of logs may refuse a file for one dataset without a dataspace: where others see datasets, a new one is empty. */
+  #showEmpty(node: ObjectNode, anchor: Omit<Anchor, keyof Identity | 'view'>, sequence: number): void {
+    const { structure } = this;
+    const { shape, maxShape, filters, dtype } = anchor;
+    const { size } = fullType(dtype);
+    const chunk = ordinaryChunks({ ...anchor, elementSize: size }, filters.length > 0);
+    const { fill } = structure.dataset(node);
+    rewriteDataset(structure, node, {
+      space: shape.length === 0 ? SCALAR_SPACE : simpleSpace(shape, maxShape),
+      layout: chunk ? chunkedLater(chunk) : unallocated,
+      ...(fill.value === 'default' ? {} : { fill: fill.value }),
+      ...(chunk ? { filters: filterEntries(filters, size) } : {}),
+    });
+    const made = this.#made.get(node) as Anchor;
+    const view: View = { token: this.token(), id: made.id, sequence, end: 0, way: 'empty', shape, cut: null };
+    writeView(structure, node, view);
+    this.#made.set(node, { ...made, view });
   }
 
   /** The anchor of a dataset of this log; undefined for others, copies of its datasets and datasets of another log among them. */
@@ -164,10 +226,15 @@ export class Log extends Posts<LogDataset> {
     const made = this.#made.get(node);
     if (made) return made;
     const anchor = yield* readAnchor(this.structure, node);
-    if (!anchor || !this.#isOwn(anchor.token)) return undefined;
+    if (!anchor || !this.#isOwn(anchor.token) || !this.#isShown(anchor)) return undefined;
     if (this.main.isOurs) return anchor;
     this.#owners ??= yield* this.#findOwners();
     return this.#owners.get(anchor.id) === node ? anchor : undefined;
+  }
+
+  /** Whether the layout of a published dataset shows this log. That of a copy from another file shows what it showed there. */
+  #isShown({ view, id }: Anchor): boolean {
+    return view === null || (view.id === id && this.#isOwn(view.token));
   }
 
   #isOwn(token: Token | null): boolean {
@@ -181,7 +248,7 @@ export class Log extends Posts<LogDataset> {
     for (const [node] of yield* this.#objects()) {
       const anchor =
         node.kind === 'dataset' && node.attributes.has(ID) ? yield* readAnchor(this.structure, node) : undefined;
-      if (!anchor || !this.#isOwn(anchor.token)) continue;
+      if (!anchor || !this.#isOwn(anchor.token) || !this.#isShown(anchor)) continue;
       const known = owners.get(anchor.id);
       if (!known || node.address < known.address) owners.set(anchor.id, node);
     }
@@ -254,6 +321,11 @@ export class Log extends Posts<LogDataset> {
     return this.#byId;
   }
 
+  override openStage(dataset: LogDataset): DatasetStage {
+    this.touched?.add(dataset);
+    return super.openStage(dataset);
+  }
+
   override mustHoldData(): void {
     if (this.main.counts.config & CONFIG.aligned)
       throw new H5LogError('UNSUPPORTED', 'the aligned data layout of the original does not keep where the data is');
@@ -266,7 +338,7 @@ export class Log extends Posts<LogDataset> {
 
   /** Writes the shapes of datasets that grew by appending into the structure: once a flush, and not with every append. */
   writeShapes(): void {
-    for (const dataset of this.grown) if (!dataset.deleted) resizeAnchor(this.structure, dataset.node, dataset.shape);
+    for (const dataset of this.grown) if (!dataset.deleted) dataset.writeShape(dataset.shape);
     this.grown.clear();
   }
 

@@ -180,3 +180,20 @@ function writeNumber(structure: Structure, node: ObjectNode, name: string, numbe
   putU64(new DataView(bytes.buffer), 0, number);
   setPlainAttribute(structure, node, name, 'int64', simpleSpace([1]), bytes);
 }
+
+/** All objects with a path from the root, new ones among them. They must have been loaded. */
+export function linkedObjects({ root }: Structure): ReadonlySet<ObjectNode> {
+  const all = new Set([root]);
+  for (const group of all) for (const { node } of group.links.values()) if (node) all.add(node);
+  return all;
+}
+
+/** Objects by the numbers by which logged data refers to them. */
+export function numbersOf(structure: Structure): Map<number, ObjectNode> {
+  const numbers = new Map<number, ObjectNode>();
+  for (const node of linkedObjects(structure)) {
+    const number = node.attributes.has(NUMBER) ? numberOf(structure, node) : 0;
+    if (number > 0 && !numbers.has(number)) numbers.set(number, node);
+  }
+  return numbers;
+}

@@ -79,3 +79,7 @@ export const environmentOptions: EnvironmentOptions = {};
 export function registerExitHooks(_file: object): () => void {
   return () => {};
 }
+
+export function warn(text: string, _code: string): void {
+  console.warn(text);
+}

@@ -98,3 +98,7 @@ export const environmentOptions = readEnvironment(environment);
 export function hostName(): string {
   return hostname();
 }
+
+export function warn(text: string, code: string): void {
+  process.emitWarning(text, { code });
+}

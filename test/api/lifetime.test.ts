@@ -125,7 +125,8 @@ test('a dataset of a closed file never gives the values of another file that has
   const path = join(folder, 'replaced.h5');
   const write = async (value: number): Promise<void> => {
     const file = await File.create(path);
-    file.createDataset('x', { dtype: 'int32', shape: [2] }).write([value, value]);
+    // More than what opening a file reads along.
+    file.createDataset('x', { dtype: 'int32', shape: [100_000] }).write(new Int32Array(100_000).fill(value));
     await file.close();
   };
   await write(1);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { File } from '../../src/index.ts';
+import { type CreateOptions, File } from '../../src/index.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { count } from '../counts.ts';
 import { keepInput } from '../failures.ts';
@@ -10,7 +10,7 @@ import { h5dump, oracle, pythonSync, withOracle } from '../oracles.ts';
 import { full, seed, some } from '../seed.ts';
 import { type Fault, type FaultyStorage, faultyStorage, variants } from '../storage/faulty.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import { applyCommit, commitOf, FOREIGN } from './states.ts';
+import { applyCommit, commitOf, expectSameLayouts, FOREIGN } from './states.ts';
 
 type Disk = FaultyStorage & { readonly blocking: NonNullable<FaultyStorage['blocking']> };
 
@@ -19,6 +19,8 @@ interface Report {
   readonly after: number;
   readonly n: number;
 }
+
+type Publish = NonNullable<CreateOptions['publish']>;
 
 /** Bytes that others made, to be appended to; none: a file is created. */
 type Given = Uint8Array | undefined;
@@ -29,6 +31,7 @@ async function workload(
   durability: 'power' | 'process',
   commits: number,
   given?: Given,
+  publish: Publish = 'auto',
 ): Promise<Report[]> {
   const reports: Report[] = [];
   const report = (n: number): void => void reports.push({ after: disk.log.length, n });
@@ -38,7 +41,7 @@ async function workload(
     applyCommit(file, ++n);
     return n;
   };
-  const created = given ? null : await File.create(disk, { durability });
+  const created = given ? null : await File.create(disk, { durability, publish });
   report(0);
   for (const file of [created, null, null]) {
     disk.reopen();
@@ -90,6 +93,7 @@ function open(image: Uint8Array): number {
     const file = File.openSync(memoryStorage(image));
     n = commitOf(file);
     if (file.has(FOREIGN)) expectForeign(file);
+    expectSameLayouts(file, File.openSync(memoryStorage(image), { connector: 'native' }));
     known.set(key, n);
   }
   return n;
@@ -124,9 +128,9 @@ describe('a crash after every single operation', () => {
   const commits = full ? 27 : 11;
 
   /** Every image of every moment. */
-  async function powerLoss(name: string, commits: number, given?: Given): Promise<void> {
+  async function powerLoss(name: string, commits: number, given?: Given, publish?: Publish): Promise<void> {
     const disk = faultyStorage({ seed: chosen, delays: true, ...(given ? { bytes: given } : {}) });
-    const reports = await workload(disk, 'power', commits, given);
+    const reports = await workload(disk, 'power', commits, given, publish);
     const last = Math.max(...reports.map(({ n }) => n));
     let [images, ahead] = [0, 0];
     known.clear();
@@ -150,7 +154,7 @@ describe('a crash after every single operation', () => {
       }
     }
     expect(open(disk.image('none'))).toBe(last);
-    if (!given) expect(disk.log.length).toBeGreaterThanOrEqual(200);
+    if (!given) expect(disk.log.length).toBeGreaterThanOrEqual(commits < 11 ? 100 : 200);
     count(name, {
       operations: disk.log.length,
       failed: disk.injected,
@@ -161,11 +165,19 @@ describe('a crash after every single operation', () => {
     });
   }
 
-  test('power loss: every commit reported survives, every image opens', { timeout: 600_000 }, async () => {
-    samples = 0;
-    await powerLoss('power loss', commits);
-    count('power loss', { 'images shown to h5dump': samples });
-  });
+  const kinds: readonly Publish[] = ['auto', 'never', 'close', 'flush', { interval: 3 }];
+  test.each(kinds)(
+    'power loss, publish %j: every commit reported survives, every image opens',
+    {
+      timeout: 600_000,
+    },
+    async (publish) => {
+      samples = 0;
+      const name = `power loss, publish ${JSON.stringify(publish)}`;
+      await powerLoss(name, publish === 'auto' || full ? commits : 5, undefined, publish);
+      count(name, { 'images shown to h5dump': samples });
+    },
+  );
 
   withOracle('python', 'power loss while appending to a file of h5py', () => {
     const kinds = [

@@ -266,3 +266,27 @@ export function commitOf(file: File): number {
   const missing = [...b].filter((line) => !a.has(line)).slice(0, 5);
   throw new Error(`not the state of commit ${n}: too much: ${extra.join(' | ')}; missing: ${missing.join(' | ')}`);
 }
+
+/**
+ * What other programs see, `native`, is what the log holds where everything is published; else what was published last is still whole.
+ * An ordinary file is its own layout.
+ */
+export function expectSameLayouts(file: File, native: File): void {
+  if (file.connector !== 'log') return;
+  const visit = (group: Group): void => {
+    for (const [, object] of group.children()) {
+      if (object?.kind === 'group') visit(object);
+      if (object?.kind !== 'dataset') continue;
+      const isCurrent = file.published === file.sequence;
+      if (!object.published) {
+        if (isCurrent) throw new Error(`${object.path} is not published, though ${file.published} is`);
+        continue;
+      }
+      const seen = native.dataset(object.path);
+      const values = seen.readSync();
+      if (isCurrent && (String(seen.shape) !== String(object.shape) || String(values) !== String(object.readSync())))
+        throw new Error(`others see ${values} in ${object.path} of commit ${file.published}, not ${object.readSync()}`);
+    }
+  };
+  visit(file);
+}

@@ -3,15 +3,6 @@
  * fails when something in it has been built.
  */
 export const notBuilt: readonly string[] = [
-  // Publishing.
-  'Publish',
-  'PublishResult',
-  'PublishWay',
-  'CommonOptions.publish',
-  'Dataset.published',
-  'File.publish',
-  'File.publishSync',
-  'File.published',
   // Several ranks.
   'CreateOptions.logs',
 ];

@@ -29,6 +29,9 @@ import {
   visitTargets,
 } from './object-node.ts';
 
+/** An attribute of datasets whose references were copied from elsewhere, and are copied anew when objects have moved: they bind no object. */
+export const DERIVED = '_view';
+
 const NONE: readonly never[] = [];
 
 /** Adds the message to the referrers of everything that it points to. */

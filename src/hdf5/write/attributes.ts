@@ -27,6 +27,7 @@ import {
   encodeAttribute,
   encodeAttributeInfo,
   encodeTypedAttribute,
+  renameAttributeMessage,
 } from '../messages/attribute.ts';
 import { type Dataspace, elementCount } from '../messages/dataspace.ts';
 import * as MESSAGE from '../messages/message-types.ts';
@@ -132,6 +133,7 @@ export function setEncodedAttribute(
 
 /** Deletes an attribute. */
 export function deleteAttribute(structure: Structure, node: ObjectNode, name: string): void {
+  structure.announce();
   const attribute = node.attributes.get(name);
   if (!attribute) throw new H5LogError('NOT_FOUND', `there is no attribute ${name}`);
   structure.checkMutable(node);
@@ -139,6 +141,27 @@ export function deleteAttribute(structure: Structure, node: ObjectNode, name: st
   structure.markDirty(node);
   node.attributes.delete(name);
   remove(structure, attribute);
+}
+
+/** Sets another attribute to the same value. */
+export function copyAttribute(structure: Structure, node: ObjectNode, from: string, to: string): void {
+  const attribute = node.attributes.get(from);
+  if (!attribute) throw new H5LogError('NOT_FOUND', `there is no attribute ${from}`);
+  const { message, committed } = attribute;
+  const { bytes, shift } = renameAttributeMessage(message.bytes, to);
+  const targets = message.targets.map(({ at, target }) => ({ at: at + shift, target }));
+  const heap = message.heap.map(({ at, content }) => ({ at: at + shift, content: copied(content) }));
+  putAttribute(structure, node, to, bytes, targets, heap, committed);
+}
+
+/** What an attribute points to, in bytes of its own. */
+function copied({ bytes, targets, heap }: Relocatable): Relocatable {
+  return {
+    bytes: bytes.slice(),
+    owned: true,
+    targets,
+    heap: heap.map(({ at, content }) => ({ at, content: copied(content) })),
+  };
 }
 
 /** Sets an attribute from its message. A committed datatype counts one more use. */
@@ -151,6 +174,7 @@ function putAttribute(
   heap: readonly HeapSlot[],
   committed: ObjectNode | null,
 ): void {
+  structure.announce();
   if (body.length > MAX_ATTRIBUTE)
     throw new H5LogError('UNSUPPORTED', `attribute ${name} has ${body.length} bytes; at most 1 GiB is possible`);
   const old = node.attributes.get(name);

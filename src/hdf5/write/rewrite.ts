@@ -3,9 +3,15 @@
 import { H5LogError } from '../../base/errors.ts';
 import { HeaderMessage, moveToFirstChunk, type ObjectNode, removeMessage } from '../graph/object-node.ts';
 import { addReferrer, removeReferrer, setReferences } from '../graph/references.ts';
-import { draftDataset, type MessageDraft, type NewDataset, type NewLayout } from '../layouts/new-dataset.ts';
+import {
+  draftDataset,
+  type MessageDraft,
+  type NewDataset,
+  type NewLayout,
+  unallocated,
+} from '../layouts/new-dataset.ts';
 import { renameAttributeMessage } from '../messages/attribute.ts';
-import { type Dataspace, encodeDataspace } from '../messages/dataspace.ts';
+import { type Dataspace, encodeDataspace, NULL_SPACE } from '../messages/dataspace.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
 import * as MESSAGE_FLAG from '../messages/message-flags.ts';
 import * as MESSAGE from '../messages/message-types.ts';
@@ -74,19 +80,45 @@ function successor(
 }
 
 /**
- * Gives an existing dataset another shape, fill value, layout and other filters. Its type, its attributes and everything that
- * points to it stay as they are.
+ * Gives an existing dataset another shape, fill value, layout and other filters; the returned function puts back what there was. Its
+ * type, its attributes and everything that points to it stay as they are.
  */
 export function rewriteDataset(
   structure: Structure,
   node: ObjectNode,
   dataset: Omit<NewDataset, 'dtype' | 'untracked'>,
-): void {
+): () => void {
   const { dtype } = structure.dataset(node);
   const { drafts, extents } = draftDataset({ ...dataset, dtype }, structure.chunkFanout);
+  for (const { bytes } of drafts) checkMessageSize(bytes, 'the layout');
   structure.markDirty(node);
-  for (const draft of drafts) if (draft.type !== MESSAGE.datatype) putMessage(structure, node, draft);
+  const before = drafts
+    .filter(({ type }) => type !== MESSAGE.datatype)
+    .map((draft) => {
+      const bytes = node.message(draft.type)?.content.slice();
+      putMessage(structure, node, draft);
+      return { type: draft.type, bytes };
+    });
   for (const extent of extents) structure.extents.add(extent);
+  return () => {
+    for (const { type, bytes } of before) {
+      const message = node.message(type);
+      if (bytes) replaceMessage(structure, node, type, bytes);
+      else if (message) dropMessage(node, message);
+    }
+  };
+}
+
+/** Takes its data and its dataspace from a dataset. */
+export function emptyDataset(structure: Structure, node: ObjectNode): void {
+  const { fill } = structure.dataset(node);
+  rewriteDataset(structure, node, {
+    space: NULL_SPACE,
+    layout: unallocated,
+    ...(fill.value === 'default' ? {} : { fill: fill.value }),
+  });
+  const filters = node.message(MESSAGE.filters);
+  if (filters) dropMessage(node, filters);
 }
 
 /** What changes in the header of a dataset when its data does. */

@@ -50,6 +50,11 @@ export class Structure extends ObjectTree {
   /** Number of the commit that the next changes belong to. */
   commitNumber = 1;
 
+  /** To be called before anything is looked at in order to change it: what was asked for earlier may have to be finished first. */
+  announce(): void {
+    this.beforeChange?.();
+  }
+
   /** Notes that an object changes; throws before anything has changed if it must not. */
   markDirty(node: ObjectNode): void {
     this.beforeChange?.();
@@ -144,6 +149,7 @@ export class Structure extends ObjectTree {
 
   /** Links a new object of these messages into a group. */
   create(parent: ObjectNode, name: string, node: ObjectNode, drafts: readonly MessageDraft[]): ObjectNode {
+    this.announce();
     this.#checkNewLink(parent, name);
     for (const draft of drafts) this.addMessage(node, draft);
     node.dirty = true;
@@ -194,6 +200,7 @@ export class Structure extends ObjectTree {
   }
 
   addLink(group: ObjectNode, name: string, target: LinkTarget, node: ObjectNode | null): void {
+    this.announce();
     if (node) this.checkMutable(node);
     this.#insertLink(group, name, target, node);
     if (!node) return;
@@ -218,6 +225,7 @@ export class Structure extends ObjectTree {
 
   /** Removes a link. An object that loses its last link is removed with everything that only it links to. */
   removeLink(group: ObjectNode, name: string): void {
+    this.announce();
     const link = group.links.get(name);
     if (!link) throw new H5LogError('NOT_FOUND', `${name} does not exist`);
     const node = this.#follow(link);
@@ -229,6 +237,7 @@ export class Structure extends ObjectTree {
 
   /** Moves a link to another name, in the same group or another one. The object keeps its number of links. */
   moveLink(from: ObjectNode, name: string, to: ObjectNode, newName: string): void {
+    this.announce();
     const link = from.links.get(name);
     if (!link) throw new H5LogError('NOT_FOUND', `${name} does not exist`);
     this.checkMutable(from);

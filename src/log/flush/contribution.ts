@@ -59,6 +59,11 @@ export class Contribution implements Contributed {
   readonly table: TableWriter;
   readonly data: Uint8Array[] = [];
   readonly indexed: IndexedBlocks[] = [];
+  /** All blocks by dataset, if somebody wants them. */
+  readonly collected = new Map<LogDataset, IndexedBlocks[]>();
+  collects = false;
+  /** Shapes of datasets when the flush was asked for, where they may have changed since. */
+  shapes: ReadonlyMap<LogDataset, readonly number[]> | null = null;
   readonly lent = new Map<Uint8Array, Lent>();
   /** What filters made of posted data, and elements with their ids in the file: held besides the data until the flush has ended. */
   readonly filtered: Arena;
@@ -67,6 +72,7 @@ export class Contribution implements Contributed {
   /** Bytes of the heaps of all ranks. */
   heapsSize = 0;
   size = 0;
+  blocks = 0;
   /** File offset of the first byte of data; of several ranks each learns its own after its data is laid out. */
   offset: number;
   /** Of several ranks: this rank's section of the table. */
@@ -183,7 +189,11 @@ export class Contribution implements Contributed {
 
   #addFiltered(stage: DatasetStage): void {
     const { dataset, arena } = stage;
-    const { shape, maxShape, chunks, elements, filters } = dataset;
+    const { maxShape, elements, filters } = dataset;
+    const shape = this.#shapeOf(dataset);
+    // Pieces that are whole chunks of the layout need not be copied when they are published.
+    const layout = dataset.published?.data.parts.layout;
+    const chunks = layout?.kind === 'chunked' ? layout.chunk : dataset.chunks;
     const filter = new BlockFilter(
       { shape, maxShape, chunks, elementSize: elements.size },
       filters,
@@ -237,7 +247,17 @@ export class Contribution implements Contributed {
     size: number,
     stored: number,
   ): void {
-    this.table.add({ id: dataset.id, shape: dataset.shape, records: dataset.records, blocks, key, offset, size });
+    const shape = this.#shapeOf(dataset);
+    this.table.add({ id: dataset.id, shape, records: dataset.records, blocks, key, offset, size });
+    this.blocks += blocks.to - blocks.from;
     if (dataset.index) this.indexed.push({ dataset, blocks, offset, stored });
+    if (!this.collects) return;
+    const list = this.collected.get(dataset);
+    if (list) list.push({ dataset, blocks, offset, stored });
+    else this.collected.set(dataset, [{ dataset, blocks, offset, stored }]);
+  }
+
+  #shapeOf(dataset: LogDataset): readonly number[] {
+    return this.shapes?.get(dataset) ?? dataset.shape;
   }
 }

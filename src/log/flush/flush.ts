@@ -125,6 +125,8 @@ export function* writeFlush(log: Log, comm: Communicator, plan: FlushPlan, optio
 
 /** The flush is in the file: reads find its blocks, and its memory can be used again. */
 export function flushDone(log: Log, plan: FlushPlan, { states }: Flushed, overtaken: boolean): void {
+  log.written.bytes += plan.contribution.size;
+  log.written.blocks += plan.contribution.blocks;
   if (plan.store) commitDone(plan.store);
   if (plan.main) commitDone(plan.main);
   log.states = states;

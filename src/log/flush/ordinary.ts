@@ -1,8 +1,7 @@
 // The flush of posts to ordinary datasets: they become chunks at the end of the file, and the headers and indexes that find them.
 
-import { H5LogError } from '../../base/errors.ts';
+import type { checksummer } from '#platform';
 import { PENDING, PlacedHeap } from '../../hdf5/format/pending-heap.ts';
-import { FileExtent } from '../../hdf5/graph/object-node.ts';
 import type { Committer, PlannedCommit } from '../../hdf5/write/commit.ts';
 import { changeData } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
@@ -114,7 +113,7 @@ export function* planOrdinary(
 ): Io<PlannedFlush> {
   const { structure, appender } = committer;
   const at = appender.position;
-  const end = new EndOfFile(committer, at);
+  const end = new EndOfFile(committer, at, null);
   const all = withHolders(structure, posts, taken);
   const updated = all ? yield* updateLayouts(all, end, referredObjects(structure, posts)) : [];
   yield* end.finish();
@@ -155,36 +154,61 @@ export function undoOrdinary(committer: Committer, { planned, at, undo }: Planne
   if (reuse) committer.appender.retreat({ ...planned.append, at, end: planned.append.at });
 }
 
+type Checksummer = ReturnType<typeof checksummer>;
+
+/** Bytes that were written one after the other: their end in the file, and their checksum if one was wanted. */
+interface WrittenPart {
+  readonly end: number;
+  readonly checksum: Uint8Array | null;
+}
+
 /** Takes data at the end of the file, a few MiB at a time. */
-class EndOfFile implements Sink {
+export class EndOfFile implements Sink {
   readonly #committer: Committer;
   position: number;
   #parts: Uint8Array[] = [];
   #waiting = 0;
   /** The file has at least this size. */
   #reserved = 0;
+  readonly #begin: (() => Checksummer) | null;
+  #sum: Checksummer | null = null;
+  #room: WrittenPart | null = null;
+  #hasData = false;
 
-  constructor(committer: Committer, position: number) {
+  /** Begins at an address. `begin` makes checksums, if they are wanted. */
+  constructor(committer: Committer, position: number, begin: (() => Checksummer) | null) {
     this.#committer = committer;
     this.position = position;
+    this.#begin = begin;
   }
 
   *append(bytes: Uint8Array): Io<number> {
     const address = this.position;
     this.position += bytes.length;
     this.#waiting += bytes.length;
+    this.#hasData ||= bytes.length > 0;
     this.#parts.push(bytes);
+    if (this.#begin) {
+      this.#sum ??= this.#begin();
+      this.#sum.update(bytes);
+    }
     if (this.#waiting >= WRITE_SIZE) yield* this.finish();
     return address;
   }
 
   reserve(size: number): ReturnType<Sink['reserve']> {
     const address = this.position;
+    if (this.#hasData || this.#room) throw new TypeError('room behind other data');
     this.position += size;
     const { appender } = this.#committer;
+    const end = appender.base + this.position;
+    this.#room = { end, checksum: null };
     const fill = function* (this: EndOfFile, parts: readonly Uint8Array[]): Io<void> {
       yield* this.finish();
       yield* appender.reserve(this.position);
+      const sum = this.#begin?.();
+      for (const part of parts) sum?.update(part);
+      this.#room = { end, checksum: sum?.digest() ?? null };
       yield { op: 'write', parts, offset: appender.base + address };
     };
     return { address, fill: fill.bind(this) };
@@ -204,23 +228,12 @@ class EndOfFile implements Sink {
     this.#waiting = 0;
     yield { op: 'write', parts, offset };
   }
-}
 
-/** Keeps data in memory, for a commit that is planned at once. */
-export class InMemory implements Sink {
-  readonly #structure: Structure;
-
-  constructor(structure: Structure) {
-    this.#structure = structure;
-  }
-
-  *append(bytes: Uint8Array): Io<FileExtent> {
-    const extent = new FileExtent(bytes.length, () => [bytes]);
-    this.#structure.extents.add(extent);
-    return extent;
-  }
-
-  reserve(): never {
-    throw new H5LogError('UNSUPPORTED', 'values of variable length in ordinary datasets of a log cannot be written');
+  /** What was written, once all of it is. */
+  get parts(): WrittenPart[] {
+    const end = this.#committer.appender.base + this.position;
+    const parts = this.#room ? [this.#room] : [];
+    if (this.#hasData) parts.push({ end, checksum: this.#sum?.digest() ?? null });
+    return parts;
   }
 }

@@ -19,6 +19,8 @@ export interface Addition {
   readonly dataSize: number;
   /** The data; empty where several ranks write it, each its own. */
   readonly data: readonly Uint8Array[];
+  /** Bytes between data and table that are written already: what was copied for ordinary layouts. */
+  readonly copied?: number;
   /** The table of the data, which is stored right behind it; null where it is written in sections, one a rank. */
   readonly table: Uint8Array | null;
   readonly tableSize: number;
@@ -123,7 +125,7 @@ function planSeries(log: Log, store: LogStore, addition: Addition, rewrite: bool
 function planTables(
   log: Log,
   store: LogStore,
-  { table, tableSize, dataSize }: Addition,
+  { table, tableSize, dataSize, copied = 0 }: Addition,
   rewrite: boolean,
 ): Pick<SeriesChange, 'keptTables' | 'tables'> {
   const old = store.state.tables;
@@ -133,7 +135,7 @@ function planTables(
   const tables: { index: number; bytes: Uint8Array | null; size: number; isFresh: boolean }[] = [];
   if (table && keptTables < old.length) {
     const parts = old.slice(keptTables).map(({ bytes, address }) => ({ bytes: bytes ?? EMPTY, address }));
-    parts.push({ bytes: table, address: nextOffset(store) + dataSize });
+    parts.push({ bytes: table, address: nextOffset(store) + dataSize + copied });
     const bytes = mergeTables(parts, shapeOf, options);
     tables.push({ index: keptTables, bytes, size: bytes.length, isFresh: false });
   } else if (tableSize > 0) tables.push({ index: keptTables, bytes: table, size: tableSize, isFresh: true });
@@ -174,6 +176,7 @@ function changeLogGroup(
   });
   // The append begins with the data, then the new table: all ranks know their offsets before the rest is planned.
   if (fresh) structure.prepend(fresh);
+  if (addition.copied) structure.prepend(new FileExtent(addition.copied, () => []));
   if (change.log) {
     drop(SERIES.logs, change.keptLogs, state.logs.length);
     structure.prepend(new FileExtent(addition.dataSize, () => addition.data));

@@ -125,10 +125,10 @@ export function statesAfter(log: Log, { store }: FlushPlan): readonly SubfileSta
 
 /** Writes everything of a commit except the data, which the ranks have written: `parts` has its ends and checksums. */
 export function* writeRest(log: Log, plan: CommitNumbers, commit: StoreCommit, parts: readonly RankPart[]): Io<void> {
-  const { dataSize, tableSize, header } = commit.addition;
+  const { dataSize, copied = 0, tableSize, header } = commit.addition;
   yield* commit.committer.write(commit.planned, function* (append) {
     const rest = append.parts;
-    const behindData = commit.committer.appender.base + append.at + dataSize;
+    const behindData = commit.committer.appender.base + append.at + dataSize + copied;
     fillRecord(log, plan, commit, append, header ? [header, ...rest] : rest, parts);
     if (header) yield { op: 'write', parts: [header], offset: behindData };
     yield { op: 'write', parts: rest, offset: behindData + (header ? tableSize : 0) };

@@ -4,12 +4,12 @@ import { type DType, fullType } from '../../dtype/model.ts';
 import { putU64 } from '../../hdf5/format/byte-writer.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { type NewDataset, unallocated } from '../../hdf5/layouts/new-dataset.ts';
-import { NULL_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { type Dataspace, NULL_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { setPlainAttribute } from '../../hdf5/write/attributes.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
 import { readToken, TOKEN, type Token, writeToken } from './log-group.ts';
-import { ID } from './names.ts';
+import { ID, NOTE, VIEW } from './names.ts';
 import {
   type DatasetShape,
   encodeFillValue,
@@ -18,6 +18,7 @@ import {
   filterEntries,
   namedFilter,
 } from './properties.ts';
+import { readView, type View } from './view.ts';
 
 const DIMS = '_dims';
 const MAX_DIMS = '_mdims';
@@ -26,13 +27,25 @@ const CHUNKS = '_chunks';
 const FILTERS = '_filters';
 export const REACH = '_reach';
 /** Attributes of an anchor that are not the user's. */
-export const ANCHOR_ATTRIBUTES: ReadonlySet<string> = new Set([DIMS, MAX_DIMS, ID, CHUNKS, FILTERS, REACH, TOKEN]);
+export const ANCHOR_ATTRIBUTES: ReadonlySet<string> = new Set([
+  DIMS,
+  MAX_DIMS,
+  ID,
+  CHUNKS,
+  FILTERS,
+  REACH,
+  TOKEN,
+  VIEW,
+  NOTE,
+]);
 
 /** The HDF5 object of a logged dataset: it has no data, and attributes with shape, maximum shape and ID. */
 export interface Anchor extends DatasetShape {
   readonly id: number;
   /** That of the file it was made in; null in files of the original and of h5log 0.1. */
   readonly token: Token | null;
+  /** What other programs see of it; null: never published. */
+  readonly view: View | null;
 }
 
 /** What makes a dataset one of a log: its number there, and the token of the file. */
@@ -136,8 +149,9 @@ export function* readAnchor(structure: Structure, node: ObjectNode): Io<Anchor |
   if (!(dims instanceof BigInt64Array) || !(maxDims instanceof BigInt64Array) || !(id instanceof Int32Array))
     return undefined;
   if (dims.length !== maxDims.length || id.length !== 1) return undefined;
-  const { dtype, fill, fillOffset } = structure.dataset(node);
+  const { dtype, fill, fillOffset, space } = structure.dataset(node);
   const offset = structure.loader.file.base + node.address;
+  const view = yield* readView(structure, node);
   const sizes = (list: BigInt64Array): number[] => Array.from(list, (size) => sizeOf(size, offset));
   const chunks = yield* structure.attribute(node, CHUNKS);
   const filters = yield* structure.attribute(node, FILTERS);
@@ -145,7 +159,8 @@ export function* readAnchor(structure: Structure, node: ObjectNode): Io<Anchor |
     id: id[0] as number,
     token: yield* readToken(structure, node),
     dtype,
-    shape: sizes(dims),
+    view,
+    shape: view ? presentShape(sizes(dims), view, space, offset) : sizes(dims),
     maxShape: Array.from(maxDims, (size) => (size === -1n ? null : sizeOf(size, offset))),
     fill: typeof fill.value === 'string' ? undefined : fillValue(dtype, fill.value, fillOffset),
     chunks: chunks instanceof BigInt64Array ? sizes(chunks) : null,
@@ -156,6 +171,20 @@ export function* readAnchor(structure: Structure, node: ObjectNode): Io<Anchor |
           ? numbered(Array.from(filters, Number), offset)
           : [],
   };
+}
+
+/** Another program may have changed the dataspace of a published dataset; then it counts. */
+function presentShape(dims: number[], { shape }: View, space: Dataspace, offset: number): readonly number[] {
+  const seen = space.kind === 'simple' ? space.shape : [];
+  if (space.kind === 'null' || seen.length !== dims.length || shape.length !== dims.length)
+    throw formatError('a published dataset whose dataspace has other dimensions', offset);
+  if (isSame(seen, shape)) return dims;
+  if (isSame(dims, shape)) return seen;
+  throw formatError('h5log and another program have both changed the shape of a published dataset', offset);
+}
+
+function isSame(a: readonly number[], b: readonly number[]): boolean {
+  return a.every((size, d) => size === b[d]);
 }
 
 function sizeOf(size: bigint, offset: number): number {

@@ -108,6 +108,43 @@ export function* readToken(structure: Structure, node = structure.root): Io<Toke
   return value instanceof Uint8Array && value.length >= TOKEN_SIZE ? value : null;
 }
 
+/** When the file publishes, and what it has published: kind, milliseconds of an interval, sequence (-1: nothing yet), bytes copied. */
+export const PUBLISH = '_publish';
+const PUBLISH_SPACE = simpleSpace([4]);
+
+/** When other programs see what is committed. */
+export type Publish = 'never' | 'close' | 'flush' | 'auto' | { readonly interval: number };
+
+const POLICIES: readonly (Publish & string)[] = ['never', 'close', 'flush', 'auto'];
+
+export interface PublishState {
+  readonly policy: Publish;
+  /** The commit that other programs see; null: nothing was ever published. */
+  readonly sequence: number | null;
+  /** Bytes that were ever copied for ordinary layouts. */
+  readonly copied: number;
+}
+
+/** What a file remembers of its publishing; null: nothing, as in files of h5log 0.1 and of the original. */
+export function* readPublish(structure: Structure): Io<PublishState | null> {
+  const value = yield* structure.attribute(structure.root, PUBLISH);
+  if (!(value instanceof BigInt64Array) || value.length < 4) return null;
+  const [kind, interval, sequence, copied] = Array.from(value, Number) as [number, number, number, number];
+  const policy = POLICIES[kind] ?? { interval };
+  return { policy, sequence: sequence < 0 ? null : sequence, copied };
+}
+
+export function writePublish(structure: Structure, { policy, sequence, copied }: PublishState): void {
+  const kind = typeof policy === 'string' ? POLICIES.indexOf(policy) : POLICIES.length;
+  const bytes = new Uint8Array(32);
+  const view = new DataView(bytes.buffer);
+  const numbers = [kind, typeof policy === 'string' ? 0 : policy.interval, sequence ?? -1, copied];
+  numbers.forEach((number, i) => {
+    view.setBigInt64(8 * i, BigInt(number), true);
+  });
+  setPlainAttribute(structure, structure.root, PUBLISH, 'int64', PUBLISH_SPACE, bytes);
+}
+
 /** The beginnings of a log in a structure that has none. */
 export function beginLog(structure: Structure, counts: LogCounts, token: Token): void {
   writeCounts(structure, counts);

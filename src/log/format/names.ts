@@ -1,3 +1,5 @@
+import { DERIVED } from '../../hdf5/graph/references.ts';
+
 /*
  * Names that begin with an underscore are the connector's own; a user's name that does gets one underscore more. The original
  * does so for the first character of a path only; here it holds for every component.
@@ -15,6 +17,30 @@ const NO_COORDINATE = '_nc4_non_coord_';
 /** The attribute with the number of a dataset in the log: only what has it is one. */
 export const ID = '_ID';
 
+/** Marks a published dataset, and says which part of the log its ordinary layout has. */
+export const VIEW = DERIVED;
+
+/** Tells a person where the data is that other programs do not show. */
+export const NOTE = '_note';
+
+/** Attributes that are never the user's, whatever object has them. */
+const OWN_ATTRIBUTES: ReadonlySet<string> = new Set([
+  '_dims',
+  '_mdims',
+  ID,
+  '_chunks',
+  '_filters',
+  '_reach',
+  '_token',
+  VIEW,
+  NOTE,
+  '_int_att',
+  '_publish',
+  '_address',
+  '_number',
+  '_numbers',
+]);
+
 /** How names appear to users. */
 export interface Names {
   /** The name in the file for a user's name. */
@@ -25,7 +51,7 @@ export interface Names {
   shownInside(name: string): string;
   /** The name in the file of an attribute of an object that has these attributes. */
   storedAttribute(name: string, attributes: ReadonlyMap<string, unknown>): string;
-  /** The user's name of an attribute, or undefined for what is not the user's. */
+  /** The user's name of an attribute, or undefined for what is not the user's. Two may have the same: see {@link isAlias}. */
   shownAttribute(name: string): string | undefined;
 }
 
@@ -35,14 +61,28 @@ export const logNames: Names = {
     name.startsWith('__') ? name.slice(1) : name.startsWith('_') && !name.startsWith(NO_COORDINATE) ? undefined : name,
   // The original leaves a name undoubled when it was created by a path that begins elsewhere: g/_x.
   shownInside: (name) => (name.startsWith('__') ? name.slice(1) : name),
-  storedAttribute: (name, attributes) =>
-    SCALE_ATTRIBUTES.has(name) ? storedScaleAttribute(name, attributes) : logNames.stored(name),
-  shownAttribute: (name) => (isHidden(name) ? name.slice(1) : logNames.shown(name)),
+  storedAttribute(name, attributes) {
+    if (SCALE_ATTRIBUTES.has(name)) return storedScaleAttribute(name, attributes);
+    // Where others see the file, they may have changed the name that they know.
+    return isAlias(name) && attributes.has(name) ? name : logNames.stored(name);
+  },
+  shownAttribute(name) {
+    if (isHidden(name) || name.startsWith('__')) return name.slice(1);
+    return name.startsWith('_') && !isAlias(name) ? undefined : name;
+  },
 };
+
+/** Whether a user's attribute has this name for other programs as well, in a file that was published: `_FillValue` of netCDF, for example. */
+export function isAlias(name: string): boolean {
+  return name.startsWith('_') && !OWN_ATTRIBUTES.has(name) && !isHidden(name);
+}
+
+/** The names of attributes of dimension scales that are hidden as long as a dataset has no dataspace. */
+export const HIDDEN_ATTRIBUTES: readonly string[] = [...SCALE_ATTRIBUTES].map((name) => `_${name}`);
 
 /** The name in the file of an attribute of a dimension scale, or of what it is attached to, whatever the file is. h5log 0.1 stored these names as they are. */
 export function storedScaleAttribute(name: string, attributes: ReadonlyMap<string, unknown>): string {
-  return attributes.has(ID) && !attributes.has(name) ? `_${name}` : name;
+  return attributes.has(ID) && !attributes.has(VIEW) && !attributes.has(name) ? `_${name}` : name;
 }
 
 function isHidden(name: string): boolean {

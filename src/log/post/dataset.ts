@@ -1,15 +1,20 @@
+import { containsReference } from '../../dtype/describe.ts';
 import type { DType, TypedArray } from '../../dtype/model.ts';
 import type { PendingHeap } from '../../hdf5/format/pending-heap.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import type { ChunkTree } from '../../hdf5/layouts/chunks/chunk-tree.ts';
 import { boxInto, isPlainBox, manyInto, manyLength } from '../../space/check-boxes.ts';
 import { fillWith } from '../../space/copy.ts';
 import { type Blocks, dataLength, resolve, type Where } from '../../space/select.ts';
 import { type Coordinates, sizeOf } from '../../space/shape.ts';
-import type { Anchor } from '../format/anchor.ts';
+import { type Anchor, resizeAnchor } from '../format/anchor.ts';
 import { encodeFillValue, filterEntries } from '../format/properties.ts';
+import { type View, writeView } from '../format/view.ts';
 import type { Log } from '../log.ts';
 import type { ElementLayout } from '../read/boxes.ts';
-import type { BlockIndex } from '../read/index.ts';
+import { BlockIndex } from '../read/index.ts';
+import { OrdinaryDataset } from '../read/ordinary.ts';
+import { Published } from '../read/published.ts';
 import { goneBuffer } from './arena.ts';
 import { Elements, notData, wrongLength } from './elements.ts';
 import { type InMemory, type MemoryLayout, memoryBlocks, reordered, takeFrom } from './memory.ts';
@@ -27,6 +32,8 @@ export interface PostOptions {
 /** What reading has found out about the committed blocks of a dataset. */
 export interface KnownBlocks {
   readonly index: BlockIndex;
+  /** Up to where the layout has everything, and the index nothing. */
+  readonly floor: number;
   readonly isDeflated: boolean;
   readonly elementSize: number;
 }
@@ -347,8 +354,12 @@ export class LogDataset extends PostedDataset {
    * where the dataset grew again; the other ranks do not see its posts, but must not see what was cut off either.
    */
   validExtent: readonly number[] | null = null;
-  /** Committed blocks; null until the first read. */
+  /** Committed blocks, those of the layout not among them; null until the first read. */
   index: BlockIndex | null = null;
+  /** What other programs see; null: never published. */
+  published: Published | null;
+  /** What they will see once the commit under way is in the file; null: none, or it does not publish this dataset. */
+  planned: View | null = null;
   /** The original deflated its data, which only the data tells. */
   isDeflated = false;
 
@@ -360,18 +371,67 @@ export class LogDataset extends PostedDataset {
     this.chunks = anchor.chunks;
     this.filters = filterEntries(anchor.filters, this.elements.size);
     this.records = anchor.maxShape.length > 0 && anchor.maxShape[0] === null;
+    this.published = anchor.view && this.publishedAs(anchor.view);
+  }
+
+  /** The layout that the header describes. */
+  publishedAs(view: View, tree: ChunkTree | null = null): Published {
+    const { log, node, path } = this;
+    const options = { codecs: log.options.codecs, open: () => null };
+    return new Published(view, () => new OrdinaryDataset(log.structure, node, path, options), tree);
+  }
+
+  /**
+   * The ordinary layout, for reads. References in a log are numbers of objects, and in a layout their addresses: such data is always
+   * read from the log.
+   */
+  get base(): Published | null {
+    return this.published && !containsReference(this.elements.dtype) ? this.published : null;
+  }
+
+  /** The shape for the header, with the next commit. What lies outside of a smaller shape is gone from the layout, too. */
+  writeShape(shape: readonly number[]): void {
+    this.log.structure.announce();
+    const { log, node, published, planned } = this;
+    resizeAnchor(log.structure, node, shape);
+    log.touched?.add(this);
+    if (planned && isCutBy(shape, planned)) this.planned = { ...planned, cut: cutBy(shape, planned) };
+    if (published && isCutBy(shape, published.view)) this.published = published.cutTo(cutBy(shape, published.view));
+    // Another program has changed the dataspace: from now on the shape in the log counts again.
+    const seen = this.published?.data.shape ?? [];
+    const isForeign = this.published?.view.shape.some((size, d) => size !== seen[d]);
+    if (this.published && isForeign) this.published = this.published.withShape(seen);
+    const view = this.planned ?? this.published?.view;
+    if (view && (this.planned !== planned || this.published !== published)) writeView(log.structure, node, view);
+  }
+
+  /** A commit has put the planned view into the file. */
+  wasPublished(tree: ChunkTree | null): void {
+    const { planned, log } = this;
+    if (!planned || this.deleted) return;
+    this.planned = null;
+    tree?.committed(log.structure.loader.file);
+    this.published = this.publishedAs(planned, tree);
+    if (!this.base) return;
+    // Everything that is committed is in the layout.
+    this.index = new BlockIndex(this.shape.length);
+    this.index.covered = log.tables.committed.coverage;
+  }
+
+  get #floor(): number {
+    return this.base?.view.end ?? 0;
   }
 
   /** Gives the index away, to the same dataset in a newer state: two must not add to it. */
   giveBlocks(): KnownBlocks | null {
     const { index, isDeflated, elements } = this;
     this.index = null;
-    return index && { index, isDeflated, elementSize: elements.size };
+    return index && { index, floor: this.#floor, isDeflated, elementSize: elements.size };
   }
 
   /** Takes the index of the same dataset in an earlier state; the next read adds what is new. */
-  takeBlocks({ index, isDeflated, elementSize }: KnownBlocks): void {
-    if (elementSize !== this.elements.size || index.rank !== this.shape.length) return;
+  takeBlocks({ index, floor, isDeflated, elementSize }: KnownBlocks): void {
+    if (elementSize !== this.elements.size || index.rank !== this.shape.length || floor !== this.#floor) return;
     this.index = index;
     this.isDeflated = isDeflated;
   }
@@ -386,6 +446,15 @@ export class LogDataset extends PostedDataset {
   override get headerAt(): number {
     return this.log.main.base + this.node.address;
   }
+}
+
+function isCutBy(shape: readonly number[], view: View): boolean {
+  const before = view.cut ?? view.shape;
+  return shape.some((size, d) => size < (before[d] as number));
+}
+
+function cutBy(shape: readonly number[], view: View): number[] {
+  return (view.cut ?? view.shape).map((size, d) => Math.min(size, shape[d] as number));
 }
 
 export function bytesOf(data: TypedArray): Uint8Array {

@@ -4,7 +4,7 @@ import { gather } from '../../space/copy.ts';
 import { subtractMany } from '../../space/sets.ts';
 import { checkMaxShape, describe, sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
-import { readReach, resizeAnchor, writeReach } from '../format/anchor.ts';
+import { readReach, writeReach } from '../format/anchor.ts';
 import { covered } from '../read/visible.ts';
 import type { LogDataset, PostedDataset, PostOptions } from './dataset.ts';
 import { notData } from './elements.ts';
@@ -17,6 +17,7 @@ import { DatasetStage, type Stage } from './stage.ts';
  */
 export function* planResize(dataset: LogDataset, shape: readonly number[], postsFill: boolean): Io<() => void> {
   const { log, node } = dataset;
+  log.structure.announce();
   const old = dataset.shape;
   if (shape.every((size, d) => size === old[d])) return () => {};
   const reach = yield* readReach(log.structure, node);
@@ -48,7 +49,7 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
       dataset.validExtent = old.map((size, d) => Math.min(size, shape[d] as number, dataset.validExtent?.[d] ?? size));
       log.resized.add(dataset);
     }
-    resizeAnchor(log.structure, node, shape);
+    dataset.writeShape(shape);
     dataset.shape = shape;
     for (const box of filled) dataset.postFill(box);
     if (isShared && filled.length > 0) log.fills.push(log.setAside());
@@ -154,8 +155,10 @@ function* coveredBy(dataset: LogDataset, start: Float64Array, count: Float64Arra
   const high = endOf(start, count);
   const { log } = dataset;
   const { committed } = log.tables;
-  const whole = yield* log.tables.whole(dataset, committed);
-  const lists: Boxes[] = [whole ?? (yield* log.tables.index(dataset, { low: start, high }, committed))];
+  // What the layout holds there does not count any more: see `View.cut`.
+  const floor = dataset.base?.floor;
+  const whole = yield* log.tables.whole(dataset, committed, floor);
+  const lists: Boxes[] = [whole ?? (yield* log.tables.index(dataset, { low: start, high }, committed, floor))];
   for (const stage of log.flushing) {
     const part = stage.of(dataset);
     for (const { shared, from, to } of part?.runs ?? []) {

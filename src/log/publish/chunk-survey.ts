@@ -11,6 +11,9 @@ const LISTED = 2 ** 24;
 /** ... and not more than this many. */
 const MOST_KEPT = 2 ** 22;
 
+/** Grids of up to this many chunks always have a list. */
+const SMALL_GRID = 2 ** 12;
+
 /** What a survey needs to know of a dataset. */
 export interface SurveyedExtent {
   readonly shape: readonly number[];
@@ -62,7 +65,9 @@ export class ChunkSurvey {
     this.#extent = extent;
     this.#grid = grid;
     this.#free = total;
-    this.#owners = total <= LISTED ? new Int32Array(total).fill(NOBODY) : new Map();
+    // A few blocks in a large grid must not cost what the grid does.
+    const isListed = total <= SMALL_GRID || (total <= LISTED && total <= 8 * touchedBy(index, extent.shape, chunk));
+    this.#owners = isListed ? new Int32Array(total).fill(NOBODY) : new Map();
   }
 
   /** Surveys the blocks; null if that takes more than `visits` steps, or too much memory. */
@@ -127,18 +132,22 @@ export class ChunkSurvey {
     const owners = this.#owners;
     if (owners instanceof Map) {
       const chunks = Float64Array.from(owners.keys()).sort();
-      for (const chunk of chunks) yield this.#chunk(chunk, owners.get(chunk) as number);
+      for (const chunk of chunks) yield this.#chunk(cellOf(chunk, this.#grid), owners.get(chunk) as number);
       return;
     }
     for (let chunk = 0; chunk < owners.length; chunk++) {
       const owner = owners[chunk] as number;
-      if (owner !== NOBODY) yield this.#chunk(chunk, owner);
+      if (owner !== NOBODY) yield this.#chunk(cellOf(chunk, this.#grid), owner);
     }
   }
 
-  #chunk(number: number, owner: number): SurveyedChunk {
+  /** A chunk that no block touches, but that has to be copied. */
+  at(cell: readonly number[]): SurveyedChunk {
+    return this.#chunk([...cell], MIXED);
+  }
+
+  #chunk(cell: number[], owner: number): SurveyedChunk {
     const { shape, isLocal, filtered } = this.#extent;
-    const cell = cellOf(number, this.#grid);
     const start = Float64Array.from(cell, (c, d) => c * (this.chunk[d] as number));
     const count = Float64Array.from(this.chunk, (size, d) =>
       Math.min(size, (shape[d] as number) - (start[d] as number)),
@@ -177,6 +186,15 @@ export class ChunkSurvey {
     const isEdge = owner >= 0 && count.some((n, d) => n < (this.chunk[d] as number));
     if (!isEdge) this.mixed += this.chunkBytes;
   }
+}
+
+/** How many chunks the blocks touch, each counted for every block. */
+function touchedBy(index: BlockIndex, shape: readonly number[], chunk: readonly number[]): number {
+  const walk = new ChunkWalk(shape, chunk);
+  let touched = 0;
+  for (let block = 0; block < index.length; block++)
+    touched += walk.begin(index.starts, index.counts, block * index.rank);
+  return touched;
 }
 
 /**

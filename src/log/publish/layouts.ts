@@ -1,33 +1,28 @@
-import { H5LogError } from '../../base/errors.ts';
 import { containsReference } from '../../dtype/describe.ts';
 import { applyFilters, PendingBytes } from '../../filter/pipeline.ts';
-import { PENDING, PendingHeap, PlacedHeap } from '../../hdf5/format/pending-heap.ts';
-import { FileExtent, type ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { PlacedHeap } from '../../hdf5/format/pending-heap.ts';
+import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { chunked, contiguous, type NewLayout, unallocated, virtual } from '../../hdf5/layouts/new-dataset.ts';
 import type { Mapping } from '../../hdf5/layouts/virtual.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { type Structure, untrackOrder } from '../../hdf5/write/structure.ts';
 import { rowBoxes } from '../../space/box.ts';
-import { copyBox, fillWith } from '../../space/copy.ts';
 import { sizeOf } from '../../space/shape.ts';
 import { type Io, settle } from '../../storage/io.ts';
+import type { PublishWay } from '../format/view.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import { BoxReader } from '../read/boxes.ts';
 import type { BlockIndex } from '../read/index.ts';
 import type { ChunkSurvey, SurveyedChunk } from './chunk-survey.ts';
 import type { MappedPiece } from './mapped-pieces.ts';
 import type { LayoutPlan } from './plan.ts';
+import { referringLayout, wholeChunk } from './referring.ts';
 
 /** Bytes that are copied at a time where nothing else sets a size. */
 const WINDOW = 4 * 2 ** 20;
-/** The most bytes of data with references that wait in memory for the addresses of objects. */
-const MOST_REFERENCES = 64 * 2 ** 20;
 /** The group of the datasets that virtual ones look through; with more underscores if the name is taken. */
 const PIECES = '_pieces';
-
-/** How the ordinary layout of a dataset came about. */
-export type PublishWay = 'empty' | 'contiguous' | 'chunked' | 'virtual' | 'copied';
 
 /** The ordinary layout of a dataset, and what it took. */
 export interface PublishedData {
@@ -91,58 +86,13 @@ export class PublishedLayouts {
     }
   }
 
-  /**
-   * Data with references, which hold the addresses of objects: the commit assigns those, and the data is made then, so it waits in
-   * memory. Chunks are not filtered, because their sizes must be known before.
-   */
   *#refer(dataset: LogDataset, index: BlockIndex, survey: ChunkSurvey | null): Io<PublishedData> {
-    const { shape, elements, filters, fill, log } = dataset;
     const { structure, targets } = this.#to;
-    const { dtype, size } = elements;
-    const reader = this.#reader(dataset, index);
-    const nodes: ObjectNode[] = [];
-    const heap = new PendingHeap(0, () => 0);
-    const parts: { readonly cell: number[]; readonly bytes: Uint8Array }[] = [];
-    const number = (given: number): number => {
-      const node = targets.get(given);
-      return node ? PENDING + nodes.push(node) - 1 : 0;
-    };
-    let moved = 0;
-    const origin = new Float64Array(shape.length);
-    for (const { cell, start, count } of survey?.all() ?? [
-      { cell: [], start: origin, count: Float64Array.from(shape) },
-    ]) {
-      const inside = new Uint8Array(size * sizeOf(count));
-      moved += inside.length;
-      if (moved + heap.size > MOST_REFERENCES)
-        throw new H5LogError('UNSUPPORTED', `more than ${MOST_REFERENCES} bytes of references; replay can copy them`);
-      yield* reader.read(start, count, inside, 0);
-      yield* log.pointers.contents(elements, inside, number, heap);
-      parts.push({ cell, bytes: survey ? wholeChunk(inside, count, survey, size, fill) : inside });
-    }
-    let placed: PlacedHeap | null = null;
-    const place = (): PlacedHeap => {
-      if (placed) return placed;
-      const reference = (pending: number): number => (nodes[pending - PENDING] as ObjectNode).address;
-      placed = new PlacedHeap([heap], contents.address, { reference });
-      for (const { bytes } of parts) placed.patch(dtype, bytes, bytes.length / size);
-      return placed;
-    };
-    const contents = new FileExtent(heap.size, () => place().images);
-    if (heap.size > 0) structure.extents.add(contents);
-    const extents = parts.map(({ bytes }) => {
-      return new FileExtent(bytes.length, () => {
-        place();
-        return [bytes];
-      });
-    });
-    this.#onMoved(moved + heap.size);
-    const mask = 2 ** filters.length - 1;
-    const chunks = parts.map(({ cell, bytes }, i): ChunkEntry => {
-      return { cell, address: extents[i] as FileExtent, size: bytes.length, mask };
-    });
-    const layout: NewLayout = survey ? chunked(survey.chunk, chunks) : contiguous(extents[0] as FileExtent);
-    return { layout, way: 'copied', moved: moved + heap.size, pieces: extents.length };
+    const { shape } = dataset;
+    const how = { structure, targets, shape, survey };
+    const { layout, moved, pieces } = yield* referringLayout(dataset, this.#reader(dataset, index), how);
+    this.#onMoved(moved);
+    return { layout, way: 'copied', moved, pieces };
   }
 
   /** Copies what elements point to, where it is not in the file, and gives them their ids. */
@@ -280,22 +230,6 @@ export class PublishedLayouts {
     untrackOrder(this.#pieces);
     return this.#pieces;
   }
-}
-
-/** A chunk of which a part lies in the dataset. */
-function wholeChunk(
-  inside: Uint8Array,
-  count: Float64Array,
-  { chunk, chunkBytes }: ChunkSurvey,
-  size: number,
-  fill: Uint8Array | null,
-): Uint8Array {
-  if (inside.length === chunkBytes) return inside;
-  const bytes = new Uint8Array(chunkBytes);
-  fillWith(bytes, 0, chunkBytes / size, size, fill);
-  const origin = new Float64Array(chunk.length);
-  copyBox(inside, 0, count, origin, bytes, 0, chunk, origin, count, size);
-  return bytes;
 }
 
 /** The byte behind the last one of a piece. */

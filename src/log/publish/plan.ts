@@ -67,13 +67,13 @@ export function planLayout(dataset: LogDataset, index: BlockIndex, isLocal: bool
 }
 
 /** The newest block that lies in the dataset at all, or -1. */
-function newestBlock(index: BlockIndex, shape: readonly number[]): number {
+export function newestBlock(index: BlockIndex, shape: readonly number[]): number {
   for (let block = index.length - 1; block >= 0; block--) if (meetsShape(index, block, shape)) return block;
   return -1;
 }
 
 /** Where the whole dataset lies in one stretch of the newest block. */
-function wholeBlock(index: BlockIndex, block: number, shape: readonly number[], size: number): number | null {
+export function wholeBlock(index: BlockIndex, block: number, shape: readonly number[], size: number): number | null {
   const { rank, starts, counts, offsets, stored } = index;
   if (stored && (stored[block] as number) > 0) return null;
   const low = starts.subarray(block * rank, (block + 1) * rank);
@@ -82,12 +82,16 @@ function wholeBlock(index: BlockIndex, block: number, shape: readonly number[], 
   return (offsets[block] as number) + positionIn(own, low) * size;
 }
 
-/** A survey in which most chunks are in the file as they are, or null. `chosen` is the chunk shape without a look at the blocks. */
-function bestGrid(
+/**
+ * A survey in which most chunks are in the file as they are, or null. `chosen` is the chunk shape without a look at the blocks; chunks of
+ * a grid that was only found have at least so many bytes, unless there is one alone.
+ */
+export function bestGrid(
   index: BlockIndex,
   extent: SurveyedExtent,
   { chunks, maxShape }: LogDataset,
   chosen: readonly number[] | null,
+  least = 0,
 ): ChunkSurvey | null {
   // Filtered blocks are cut at the default chunks.
   const wanted = chunks || extent.filtered ? chosen : null;
@@ -99,7 +103,12 @@ function bestGrid(
     if (tried.has(name)) continue;
     tried.add(name);
     const survey = ChunkSurvey.of(index, extent, chunk, visitsFor(chunk, extent, index, candidate === wanted));
-    if (!survey || (candidate !== wanted && isFine(survey)) || survey.chunkBytes > MOST_CHUNK_BYTES) continue;
+    if (
+      !survey ||
+      (candidate !== wanted && (isFine(survey) || survey.chunkBytes < least)) ||
+      survey.chunkBytes > MOST_CHUNK_BYTES
+    )
+      continue;
     // At most a quarter is copied: of the other ways, virtual datasets copy nothing, and the last one everything.
     if (survey.inPlace > 0 && survey.mixed * 4 <= survey.chunks * survey.chunkBytes) return survey;
     if (extent.filtered && (!best || survey.moving < best.moving)) best = survey;

@@ -10,12 +10,14 @@ import { type ChunkEntry, type ChunkGrid, readChunkIndex } from '../../hdf5/layo
 import { ChunkTree } from '../../hdf5/layouts/chunks/chunk-tree.ts';
 import { chunkedByTree, compact, contiguous, type NewLayout } from '../../hdf5/layouts/new-dataset.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
 import { clip, positionIn, rowBoxes } from '../../space/box.ts';
 import { copyBox, fillWith } from '../../space/copy.ts';
 import { cellOf, gridOf } from '../../space/grid.ts';
 import { sizeOf } from '../../space/shape.ts';
 import { type Io, settle } from '../../storage/io.ts';
 import type { WritableDataset } from '../post/writable.ts';
+import type { OrdinaryDataset } from '../read/ordinary.ts';
 import { type DatasetChange, PostedBlocks, type TouchedChunk } from './posted-blocks.ts';
 import { type ObjectOf, referencesIn, referringExtent } from './references.ts';
 
@@ -23,6 +25,17 @@ import { type ObjectOf, referencesIn, referringExtent } from './references.ts';
 const PIECE = 2 ** 20;
 /** Chunks that are worked on at a time, in bytes. */
 const BATCH = 16 * 2 ** 20;
+
+/** A dataset with chunks, or one that gets some: as the last commit left it. */
+export interface ChunkedDataset {
+  readonly committed: OrdinaryDataset;
+  /** The index of its chunks, if it was opened. */
+  readonly tree: ChunkTree | null;
+  readonly elements: { readonly size: number };
+  readonly fill: Uint8Array | null;
+  readonly maxShape: readonly (number | null)[];
+  readonly structure: Structure;
+}
 
 /** Where new data goes. */
 export interface Sink {
@@ -80,7 +93,7 @@ export function* updateLayout(change: DatasetChange, { to, heap, objectOf }: Upd
     return { layout: contiguous(first), tree: null, targets };
   }
   const chunk = slabOf(shape, elements.size);
-  return yield* updateChunks(change, posts, chunk, yield* treeOverBytes(change, chunk, to), to, null);
+  return yield* updateChunks(change, posts, chunk, yield* treeOverBytes(dataset, shape, chunk, to), to, null);
 }
 
 /** Data of a dataset that refers to objects: its references are filled in when the commit has given the objects their addresses. */
@@ -122,7 +135,7 @@ function* whole({ dataset, shape }: DatasetChange, posts: PostedBlocks): Io<Uint
 }
 
 /** Chunks of contiguous data that lie in the file as they are: whole rows, planes and so on, equal parts of the next dimension. */
-function slabOf(shape: readonly number[], size: number): number[] {
+export function slabOf(shape: readonly number[], size: number): number[] {
   const chunk: number[] = shape.map(() => 1);
   for (let d = shape.length - 1, room = Math.max(1, Math.floor(PIECE / size)); d >= 0; d--) {
     const length = shape[d] as number;
@@ -143,7 +156,12 @@ function slabOf(shape: readonly number[], size: number): number[] {
 }
 
 /** An index of chunks over contiguous data where it lies. Chunks that reach beyond the edge have to be whole, and are copied. */
-function* treeOverBytes({ dataset, shape }: DatasetChange, chunk: number[], to: Sink): Io<ChunkTree> {
+export function* treeOverBytes(
+  dataset: ChunkedDataset,
+  shape: readonly number[],
+  chunk: number[],
+  to: Sink,
+): Io<ChunkTree> {
   const { committed, elements, fill } = dataset;
   const { layout } = committed.parts;
   const tree = ChunkTree.empty(gridFor(dataset, chunk));
@@ -174,13 +192,13 @@ function* treeOverBytes({ dataset, shape }: DatasetChange, chunk: number[], to: 
   return yield* tree.edit({ put });
 }
 
-function gridFor({ committed, maxShape }: WritableDataset, chunk: readonly number[]): ChunkGrid {
+function gridFor({ committed, maxShape }: ChunkedDataset, chunk: readonly number[]): ChunkGrid {
   const { filters } = committed.parts;
   return { maxShape, chunk, elementSize: committed.elements.size, filtered: filters.length > 0 };
 }
 
 /** The index of a dataset's chunks, to be edited: the one it has, or one made of an index of another kind. */
-function* treeOf(dataset: WritableDataset): Io<ChunkTree> {
+export function* treeOf(dataset: ChunkedDataset): Io<ChunkTree> {
   if (dataset.tree) return dataset.tree;
   const { layout, filters } = dataset.committed.parts;
   if (layout?.kind !== 'chunked') throw new TypeError('a dataset without chunks');

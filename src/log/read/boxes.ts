@@ -40,6 +40,7 @@ export class BoxReader {
   /** Bytes of an element. */
   readonly size: number;
   readonly #limit: number;
+  readonly #over: boolean;
   readonly #layout: ElementLayout;
   readonly #rank: number;
   // Scratch: the part of a block that lies in the box, from the block's and from the box's start.
@@ -49,8 +50,12 @@ export class BoxReader {
   readonly #shape: Float64Array;
   readonly #plain = new RowMajorReader('data of the log');
 
-  /** Only the first `limit` blocks of the index count: those committed when the read was asked for. */
-  constructor(files: readonly LogData[], index: BlockIndex, limit: number, layout: ElementLayout) {
+  /**
+   * Only the first `limit` blocks of the index count: those committed when the read was asked for. `over`: what no block covers stays
+   * as it is in the buffer; else it becomes fill.
+   */
+  constructor(files: readonly LogData[], index: BlockIndex, limit: number, layout: ElementLayout, over = false) {
+    this.#over = over;
     this.#files = files;
     this.index = index;
     this.#limit = limit;
@@ -81,7 +86,7 @@ export class BoxReader {
       return;
     }
     const { blocks, complete, runs } = visible(this.index, candidates, start, count);
-    if (!complete) fillWith(out, at, size, this.size, this.#layout.fill);
+    if (!complete && !this.#over) fillWith(out, at, size, this.size, this.#layout.fill);
     if (runs) yield* readRuns(this, runs, out, at);
     else yield* this.#readBlocks(blocks, start, count, out, at);
   }

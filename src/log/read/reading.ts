@@ -4,9 +4,8 @@ import { arrayKind } from '../../dtype/convert.ts';
 import type { Resolver } from '../../dtype/decode.ts';
 import type { TypedArray } from '../../dtype/model.ts';
 import { pendingContents } from '../../hdf5/format/pending-heap.ts';
-import { boxAt, clip, endOf } from '../../space/box.ts';
+import { boxAt, endOf } from '../../space/box.ts';
 import { manyInto, manyLength } from '../../space/check-boxes.ts';
-import { copyBox, fillWith } from '../../space/copy.ts';
 import { type Blocks, dataLength, resolve, type Where } from '../../space/select.ts';
 import { type Coordinates, sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
@@ -17,6 +16,7 @@ import { BoxReader } from './boxes.ts';
 import type { BlockIndex } from './index.ts';
 import type { OrdinaryDataset } from './ordinary.ts';
 import { applyPatches, fillOutside, pendingIn } from './overlay.ts';
+import { type Published, readInside } from './published.ts';
 import type { Committed } from './tables.ts';
 
 export interface ReadRequest {
@@ -206,14 +206,7 @@ class ChangedBoxes implements FixedBoxes {
   *read(packed: Uint8Array): Io<void> {
     const { elements, fill } = this.#dataset;
     const blocks = this.#blocks;
-    const kept = clip(blocks, this.#visible);
-    if (kept.size === blocks.size) yield* this.#committed.boxes(blocks).read(packed);
-    else {
-      const inside = new Uint8Array(kept.size * elements.size);
-      yield* this.#committed.boxes({ ...kept, itemOf: null, elementOf: null }).read(inside);
-      fillWith(packed, 0, blocks.size, elements.size, fill);
-      this.#place(kept, inside, packed);
-    }
+    yield* readInside(this.#committed, blocks, this.#visible, fill, packed);
     let at = 0;
     for (let i = 0; i < this.#patches.length; i++) {
       const { count } = boxAt(blocks, i);
@@ -221,28 +214,17 @@ class ChangedBoxes implements FixedBoxes {
       at += elements.size * sizeOf(count);
     }
   }
-
-  /** Puts the parts of blocks that were read where they belong; every part begins where its block does. */
-  #place(kept: ReturnType<typeof clip>, inside: Uint8Array, packed: Uint8Array): void {
-    const { size } = this.#dataset.elements;
-    const origin = new Float64Array(kept.rank);
-    let from = 0;
-    for (let i = 0, at = 0, k = 0; i < this.#blocks.length; i++) {
-      const { count } = boxAt(this.#blocks, i);
-      if (kept.from[k] === i && k < kept.length) {
-        const part = boxAt(kept, k++);
-        copyBox(inside, from, part.count, origin, packed, at, count, origin, part.count, size);
-        from += size * sizeOf(part.count);
-      }
-      at += size * sizeOf(count);
-    }
-  }
 }
 
-/** Boxes of a dataset of the log. They are read one after the other, then what was pending is copied over them. */
+/**
+ * Boxes of a dataset of the log. The value of an element is that of the newest block committed after the dataset was last published,
+ * else what its ordinary layout holds, else the fill value; then what was pending is copied over all of it.
+ */
 class LogBoxes implements FixedBoxes {
   readonly #dataset: LogDataset;
   readonly #blocks: Blocks;
+  /** The ordinary layout; null if there is none. */
+  readonly #base: Published | null;
   readonly #index: BlockIndex | null;
   readonly #limit: number;
   /** The tables at the creation of the read: it must not see what is flushed while it waits. */
@@ -260,6 +242,7 @@ class LogBoxes implements FixedBoxes {
     }
     this.#dataset = dataset;
     this.#blocks = blocks;
+    this.#base = dataset.base;
     this.#tables = dataset.log.tables.committed;
     this.#index = dataset.index?.covered === this.#tables.coverage ? dataset.index : null;
     this.#limit = this.#index?.length ?? 0;
@@ -274,17 +257,25 @@ class LogBoxes implements FixedBoxes {
   }
 
   *read(packed: Uint8Array): Io<void> {
-    const { log, elements, layout } = this.#dataset;
+    const { log, elements, layout, fill } = this.#dataset;
     const blocks = this.#blocks;
-    let at = 0;
-    const whole = blocks.size === 0 ? null : yield* this.#wholeIndex();
+    const base = this.#base;
+    if (blocks.size === 0) return;
+    const whole = yield* this.#wholeIndex();
     // The cached index grows with the next flush: blocks beyond `limit` are newer than this read.
     const limit = this.#index ? this.#limit : (whole?.length ?? Infinity);
-    const one = whole && new BoxReader(log.files, whole, limit, layout);
+    if (base) yield* readInside(base.data, blocks, base.visible, fill, packed);
+    const isPlain = base !== null && limit === 0;
+    if (isPlain && this.#patches.length === 0) return;
+    const over = base !== null;
+    const one = whole && new BoxReader(log.files, whole, limit, layout, over);
+    let at = 0;
     for (let i = 0; i < blocks.length; i++) {
       const { start, count } = boxAt(blocks, i);
-      const reader = one ?? new BoxReader(log.files, yield* this.#indexOf(start, count), limit, layout);
-      yield* reader.read(start, count, packed, at);
+      if (!isPlain) {
+        const reader = one ?? new BoxReader(log.files, yield* this.#indexOf(start, count), limit, layout, over);
+        yield* reader.read(start, count, packed, at);
+      }
       const patches = this.#patches[i];
       if (patches) applyPatches(patches, packed, at, count, elements.size);
       at += elements.size * sizeOf(count);
@@ -294,13 +285,14 @@ class LogBoxes implements FixedBoxes {
   /** All committed blocks of the dataset, or null if they would take more memory than allowed. */
   *#wholeIndex(): Io<BlockIndex | null> {
     if (this.#index) return this.#index;
-    return yield* this.#dataset.log.tables.whole(this.#dataset, this.#tables);
+    return yield* this.#dataset.log.tables.whole(this.#dataset, this.#tables, this.#base?.floor);
   }
 
   /** The blocks that touch a box, where an index of all would exceed the index limit. */
   *#indexOf(start: Float64Array, count: Float64Array): Io<BlockIndex> {
     const { tables } = this.#dataset.log;
-    return yield* tables.index(this.#dataset, { low: start, high: endOf(start, count) }, this.#tables);
+    const box = { low: start, high: endOf(start, count) };
+    return yield* tables.index(this.#dataset, box, this.#tables, this.#base?.floor);
   }
 }
 

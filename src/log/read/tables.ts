@@ -127,14 +127,14 @@ export class Tables {
     const known = dataset.isDeflated;
     for (const item of items) {
       const floor = covered.ends[item.store] ?? 0;
+      const { ranges } = this.#stores[item.store] as TableStore;
       // A table from before the covered offset holds nothing new. One that was merged since may hold old and new entries.
-      if (item.address < floor) continue;
+      if (item.address < floor && !ranges.isMoved) continue;
       const { table, entries } = yield* this.#table(item);
       if (item.merged && entries.has(dataset.id)) yield* this.#mustDecode(item, table, dataset.log);
       for (const at of entries.get(dataset.id) ?? []) {
         const entry = table.entryAt(at);
         if (entry.offset < floor) continue;
-        const { ranges } = this.#stores[item.store] as TableStore;
         ranges.locate(entry.offset, entry.size);
         const part = box || several ? new BlockIndex(rank, entry.count) : index;
         yield* this.#add(item, table, entry, dataset, part);
@@ -213,24 +213,26 @@ export class Tables {
 
   /**
    * The index of all blocks of a dataset in a state; null if it would exceed the index limit. The dataset caches the index of the
-   * newest state, to which later calls add only what is new.
+   * newest state, to which later calls add only what is new. `floor` is what its layout has, which was published before that state.
    */
-  *whole(dataset: LogDataset, state: Committed): Io<BlockIndex | null> {
+  *whole(dataset: LogDataset, state: Committed, floor: Coverage = NOTHING): Io<BlockIndex | null> {
     const { indexLimit } = dataset.log.options;
     if (indexLimit < Infinity) {
-      const bytes = (yield* this.count(dataset, state.items)) * (16 * dataset.shape.length + 16);
+      const bytes = (yield* this.count(dataset, state.items, floor)) * (16 * dataset.shape.length + 16);
       if (bytes > indexLimit) return null;
     }
+    // The dataset was published again since the read was asked for, and its index has only what is newer.
+    if (floor !== (dataset.base?.floor ?? NOTHING)) return yield* this.index(dataset, null, state, floor);
     const known = dataset.index;
     if (known?.covered === state.coverage) return known;
-    const covered = known?.covered ?? NOTHING;
+    const covered = known?.covered ?? floor;
     const isBehind = covered.ends.every((end, store) => end <= (state.ends[store] as number));
-    const before = { ends: isBehind ? covered.ends : [] };
+    const before = isBehind ? covered : floor;
     const added = yield* this.index(dataset, null, state, before);
     if (!isBehind) return added;
     // Another flush ended meanwhile: this index is complete for the state asked for only, and must not be cached.
     if (this.committed !== state || dataset.index !== known)
-      return before.ends.length === 0 ? added : yield* this.index(dataset, null, state);
+      return before.ends === floor.ends ? added : yield* this.index(dataset, null, state, floor);
     if (known) for (const block of everyBlock(added)) known.take(added, block);
     const index = known ?? added;
     index.covered = state.coverage;
@@ -238,12 +240,17 @@ export class Tables {
     return index;
   }
 
-  /** How many blocks of a dataset the tables hold. */
-  *count(dataset: LogDataset, items: readonly TierItem[]): Io<number> {
+  /** How many blocks of a dataset the tables hold, but for those that `covered` has. */
+  *count(dataset: LogDataset, items: readonly TierItem[], covered: Coverage = NOTHING): Io<number> {
     let blocks = 0;
     for (const item of items) {
+      const floor = covered.ends[item.store] ?? 0;
+      if (item.address < floor && !this.#stores[item.store]?.ranges.isMoved) continue;
       const { table, entries } = yield* this.#table(item);
-      for (const at of entries.get(dataset.id) ?? []) blocks += table.entryAt(at).count;
+      for (const at of entries.get(dataset.id) ?? []) {
+        const { offset, count } = table.entryAt(at);
+        if (offset >= floor) blocks += count;
+      }
     }
     return blocks;
   }

@@ -7,15 +7,17 @@ import { tableOptions } from '../../connector/options.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { deleteAttribute, setAttribute } from '../../hdf5/write/attributes.ts';
+import { emptyDataset, renameAttribute } from '../../hdf5/write/rewrite.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
 import { REACH } from '../../log/format/anchor.ts';
 import { PLAIN_VERSION, POINTER_VERSION } from '../../log/format/commit-record.ts';
-import { COMMITS_GROUP, LOG_GROUP } from '../../log/format/log-group.ts';
-import { ID } from '../../log/format/names.ts';
+import { COMMITS_GROUP, LOG_GROUP, writePublish } from '../../log/format/log-group.ts';
+import { HIDDEN_ATTRIBUTES, ID, NOTE, VIEW } from '../../log/format/names.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { type Io, runInMemory } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
-import { drive } from '../inside.ts';
+import { drive, logOf } from '../inside.ts';
 import { inputObjects } from '../replay/input-objects.ts';
 import { replay } from '../replay/replay.ts';
 import { MEMORY, MEMORY_OPTION, Runner } from '../run.ts';
@@ -95,6 +97,7 @@ export async function compact(
     const target = createTarget(output, !force);
     try {
       const made = await new Runner(storage, signal).run(new Compaction(log, target.storage, memory, options).run());
+      const bytes = log.published === null ? made.bytes : await published(target.storage);
       await target.storage.close();
       signal?.throwIfAborted();
       target.publish(false);
@@ -102,7 +105,7 @@ export async function compact(
       subfilesOf(output).tidy(0);
       let bytesBefore = 0;
       for (const each of sessionOf(file).storages) bytesBefore += await each.size();
-      return { ...made, bytesBefore, seconds: (performance.now() - began) / 1000 };
+      return { ...made, bytes, bytesBefore, seconds: (performance.now() - began) / 1000 };
     } catch (error) {
       await target.storage.close();
       target.discard();
@@ -113,6 +116,25 @@ export async function compact(
   } finally {
     await file.close();
   }
+}
+
+/** Makes other programs see the output, as they saw the input; gives its size. */
+async function published(storage: ByteStorage): Promise<number> {
+  const file = await File.open(storage, { mode: 'r+' });
+  try {
+    await file.publish();
+    return logOf(file)?.main.end ?? 0;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Makes a dataset one that was never published. */
+function hide(structure: Structure, node: ObjectNode): void {
+  emptyDataset(structure, node);
+  deleteAttribute(structure, node, VIEW);
+  for (const name of HIDDEN_ATTRIBUTES)
+    if (node.attributes.has(name.slice(1))) renameAttribute(structure, node, name.slice(1), name);
 }
 
 /** A file without a log is written anew as replay does it: nothing of it but what objects need. */
@@ -171,8 +193,11 @@ class Compaction {
     for (const { node } of ordinary) if (node.attributes.has(ID)) deleteAttribute(moved.structure, node, ID);
     for (const [i, { node }] of logged.entries()) {
       runInMemory(setAttribute(moved.structure, node, ID, 'int32', simpleSpace([1]), Int32Array.of(i)));
-      if (node.attributes.has(REACH)) deleteAttribute(moved.structure, node, REACH);
+      for (const name of [REACH, NOTE]) if (node.attributes.has(name)) deleteAttribute(moved.structure, node, name);
+      if (node.attributes.has(VIEW)) hide(moved.structure, node);
     }
+    const { publishState } = this.#log;
+    if (publishState) writePublish(moved.structure, { ...publishState, sequence: null, copied: 0 });
     const table = tableOptions({});
     const tableLimit = Math.floor(this.#memory / 4);
     const version = logged.some(({ dataset }) => dataset.elements.points) ? POINTER_VERSION : PLAIN_VERSION;

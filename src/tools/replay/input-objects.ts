@@ -3,8 +3,8 @@ import type { FileSession } from '../../connector/file-session.ts';
 import type { Attribute, ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { LinkTarget } from '../../hdf5/messages/link.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
-import { COUNTS_ATTRIBUTE, LOG_GROUP, recordsGroup, TOKEN } from '../../log/format/log-group.ts';
-import { freedAttribute } from '../../log/format/names.ts';
+import { COUNTS_ATTRIBUTE, LOG_GROUP, PUBLISH, recordsGroup, TOKEN } from '../../log/format/log-group.ts';
+import { freedAttribute, isAlias } from '../../log/format/names.ts';
 import { NUMBER, NUMBERS } from '../../log/pointers.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { Io } from '../../storage/io.ts';
@@ -72,8 +72,11 @@ function attributesOf(session: FileSession, node: ObjectNode, isAnchor: boolean)
   const isOwn = (name: string): boolean =>
     (isAnchor && ANCHOR_ATTRIBUTES.has(name)) ||
     (log !== null &&
-      (name === NUMBER || (node === structure.root && [COUNTS_ATTRIBUTE, TOKEN, NUMBERS].includes(name))));
-  const stored = [...node.attributes.values()].filter(({ name }) => !isOwn(name));
+      (name === NUMBER || (node === structure.root && [COUNTS_ATTRIBUTE, TOKEN, NUMBERS, PUBLISH].includes(name))));
+  // Where others see the file, they know an attribute by the user's name, and may have changed it.
+  const isDoubled = (name: string): boolean =>
+    log !== null && name.startsWith('__') && isAlias(name.slice(1)) && node.attributes.has(name.slice(1));
+  const stored = [...node.attributes.values()].filter(({ name }) => !isOwn(name) && !isDoubled(name));
   const names = stored.map(({ name }) => name);
   const shown = shownNames(names, log ? freedAttribute : (name) => name);
   return new Map(stored.map((attribute) => [shown.get(attribute.name) ?? attribute.name, attribute]));

@@ -4,9 +4,16 @@ import { deleteAttribute } from '../../hdf5/write/attributes.ts';
 import { renameAttribute, renameLink, rewriteDataset } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
-import { COUNTS_ATTRIBUTE, LOG_GROUP, type LogCounts, recordsGroup, TOKEN } from '../../log/format/log-group.ts';
-import { freedAttribute, logNames } from '../../log/format/names.ts';
-import { NUMBER, NUMBERS, numberOf } from '../../log/pointers.ts';
+import {
+  COUNTS_ATTRIBUTE,
+  LOG_GROUP,
+  type LogCounts,
+  PUBLISH,
+  recordsGroup,
+  TOKEN,
+} from '../../log/format/log-group.ts';
+import { freedAttribute, isAlias, logNames } from '../../log/format/names.ts';
+import { NUMBER, NUMBERS, numbersOf } from '../../log/pointers.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { PublishedData } from '../../log/publish/layouts.ts';
 
@@ -31,13 +38,9 @@ export function sealAnchor(
 
 /** Takes the numbers by which logged data refers to objects away from them. */
 export function takeNumbers(structure: Structure): Map<number, ObjectNode> {
-  const numbers = new Map<number, ObjectNode>();
-  for (const node of structure.loader.nodes.values()) {
-    if (!node.attributes.has(NUMBER)) continue;
-    const number = numberOf(structure, node);
-    if (!numbers.has(number)) numbers.set(number, node);
-    deleteAttribute(structure, node, NUMBER);
-  }
+  const numbers = numbersOf(structure);
+  for (const node of structure.loader.nodes.values())
+    if (node.attributes.has(NUMBER)) deleteAttribute(structure, node, NUMBER);
   return numbers;
 }
 
@@ -46,7 +49,7 @@ export function removeLog(structure: Structure, counts: LogCounts): void {
   const { root } = structure;
   const own = new Set([LOG_GROUP, recordsGroup(counts)]);
   for (const name of own) if (root.links.has(name)) structure.removeLink(root, name);
-  for (const name of [COUNTS_ATTRIBUTE, TOKEN, NUMBERS])
+  for (const name of [COUNTS_ATTRIBUTE, TOKEN, NUMBERS, PUBLISH])
     if (root.attributes.has(name)) deleteAttribute(structure, root, name);
 }
 
@@ -62,8 +65,11 @@ export function showNames(structure: Structure): void {
       renameLink(structure, node, link.name, name, path);
     }
     for (const stored of [...node.attributes.keys()]) {
-      const name = free(stored, freedAttribute(stored), node.attributes);
-      if (name !== stored) renameAttribute(structure, node, stored, name);
+      const name = freedAttribute(stored);
+      if (name === stored) continue;
+      if (!node.attributes.has(name)) renameAttribute(structure, node, stored, name);
+      // Others know it by that name already, and may have changed it.
+      else if (isAlias(name)) deleteAttribute(structure, node, stored);
     }
   }
 }

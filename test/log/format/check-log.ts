@@ -147,8 +147,11 @@ function checkAnchors(seen: SeenFile, next: number): Map<number, SeenAnchor> {
   const anchors = new Map<number, SeenAnchor>();
   for (const { path, space, filters, contiguous, offset, size, attributes, fill } of seen.datasets) {
     if (path.startsWith('/_LOG/')) continue;
-    must(space === 'null' && filters === 0 && contiguous && offset === null, `${path} is no anchor`);
     const get = (name: string): SeenAttribute | undefined => attributes.find((attribute) => attribute.name === name);
+    // A published dataset has a layout, which the original never looks at.
+    if (get('_view') === undefined)
+      must(space === 'null' && filters === 0 && contiguous && offset === null, `${path} is no anchor`);
+    else must(space !== 'null', `${path} is published without a dataspace`);
     const [dims, max, id] = [get('_dims'), get('_mdims'), get('_ID')];
     must(dims?.kind === 'i64' && dims.shape?.length === 1, `_dims of ${path}`);
     must(max?.kind === 'i64' && max.shape?.length === 1 && max.shape[0] === dims.shape[0], `_mdims of ${path}`);

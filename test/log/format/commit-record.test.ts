@@ -43,7 +43,7 @@ test('a file whose last record is of another version is refused', () => {
   File.createSync(storage).closeSync();
   const bytes = new Uint8Array(storage.blocking.size());
   storage.blocking.read(bytes, 0);
-  const at = Buffer.from(bytes).indexOf(MAGIC);
+  const at = Buffer.from(bytes).lastIndexOf(MAGIC);
   bytes[at + 7] = 9;
   expect(() => File.openSync(memoryStorage(bytes))).toThrow(
     expect.objectContaining({ code: 'FORMAT', message: expect.stringContaining('commit record of version 9') }),

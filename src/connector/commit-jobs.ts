@@ -1,0 +1,144 @@
+// The jobs that write commits. Most are planned before they are made; those that need what the file holds are planned when they run.
+
+import type { Communicator } from '../comm/communicator.ts';
+import type { Committer } from '../hdf5/write/commit.ts';
+import { type Flushed, flushDone, flushFailed, writeFlush } from '../log/flush/flush.ts';
+import {
+  type PlannedFlush,
+  planOrdinary,
+  postsDone,
+  postsReturned,
+  type TakenPosts,
+  undoOrdinary,
+} from '../log/flush/ordinary.ts';
+import { type LatePlan, lateDone, planLate, returnFlush, type TakenFlush, writeLate } from '../log/flush/publish.ts';
+import type { RankOptions } from '../log/flush/ranks.ts';
+import type { FlushPlan } from '../log/flush/write.ts';
+import type { Log } from '../log/log.ts';
+import type { OrdinaryPosts } from '../log/post/writable.ts';
+import type { Io } from '../storage/io.ts';
+import type { Job } from '../storage/jobs.ts';
+import type { Commit } from './file-session.ts';
+
+/** The number of a commit, and what a session does when its job gets so far. */
+export interface Milestones {
+  readonly sequence: number;
+  /** Called once, before the structure changes, or the job has failed; not for a job that is planned before it is made. */
+  planned(): void;
+  done(commit: Commit, isPublished: boolean): void;
+  failed(): void;
+}
+
+/** The commit of a log that is planned. */
+export function flushJob(
+  log: Log,
+  comm: Communicator,
+  plan: FlushPlan,
+  options: RankOptions,
+  { sequence, done, failed }: Milestones,
+): Job<Commit> {
+  let flushed: Flushed;
+  return {
+    *start(): Io<Commit> {
+      flushed = yield* writeFlush(log, comm, plan, options);
+      return { sequence, time: new Date(flushed.time), bytes: flushed.bytes, requests: plan.requests };
+    },
+    done(commit, overtaken) {
+      flushDone(log, plan, flushed, overtaken);
+      done(commit, false);
+    },
+    failed(_error, overtaken) {
+      failed();
+      // Whose sync failed is not known among several ranks: with power their bytes must go elsewhere.
+      flushFailed(log, plan, !overtaken && (comm.size === 1 || !options.power));
+    },
+  };
+}
+
+/** A commit of a file without a log: what posts change is read, put together and written when the job runs; only then it can be planned. */
+export function ordinaryJob(
+  committer: Committer,
+  posts: OrdinaryPosts,
+  taken: TakenPosts | null,
+  milestones: Milestones,
+): Job<Commit> {
+  const { sequence } = milestones;
+  const time = new Date();
+  let plan: PlannedFlush | null = null;
+  let isPlanned = false;
+  const planned = (): void => {
+    if (!isPlanned) milestones.planned();
+    isPlanned = true;
+  };
+  return {
+    *start(): Io<Commit> {
+      plan ??= yield* planOrdinary(committer, posts, taken, planned);
+      yield* committer.write(plan.planned);
+      const bytes = plan.planned.append.end - plan.at;
+      return { sequence, time, bytes, requests: taken?.requests ?? 0 };
+    },
+    done(commit, overtaken) {
+      milestones.done(commit, true);
+      if (plan) postsDone(posts, taken?.stages ?? [], plan.updated, overtaken);
+    },
+    failed(_error, overtaken) {
+      planned();
+      milestones.failed();
+      if (plan) undoOrdinary(committer, plan, !overtaken);
+      if (taken) postsReturned(posts, taken);
+    },
+  };
+}
+
+/** A commit of a log that needs what the file holds, because it publishes, or because ordinary datasets change as well. */
+export function lateJob(
+  log: Log,
+  posts: OrdinaryPosts,
+  taken: TakenFlush,
+  { sequence, planned: onPlan, done, failed }: Milestones,
+): Job<Commit> {
+  const time = new Date();
+  const requests = taken.requests + (taken.ordinary?.requests ?? 0);
+  let plan: LatePlan | null = null;
+  let isPlanned = false;
+  const planned = (): void => {
+    if (!isPlanned) onPlan();
+    isPlanned = true;
+  };
+  return {
+    *start(): Io<Commit> {
+      plan ??= yield* planLate(log, taken, { sequence, time: time.getTime(), onPlan: planned });
+      return { sequence, time, bytes: yield* writeLate(log, plan), requests };
+    },
+    done(commit, overtaken) {
+      if (!plan) return;
+      done(commit, plan.made !== null);
+      lateDone(log, posts, taken, plan, overtaken);
+    },
+    failed(_error, overtaken) {
+      planned();
+      failed();
+      returnFlush(log, posts, taken, plan, !overtaken);
+    },
+  };
+}
+
+/** Finishes jobs. Whoever asked for one that fails is told: nothing is waiting any more. */
+export function quietly(finish: () => void): void {
+  try {
+    finish();
+  } catch {
+    // See above.
+  }
+}
+
+/** What waits to be committed, in ordinary datasets and in those of a log. */
+export function addPending(
+  ordinary: OrdinaryPosts['pending'],
+  logged: OrdinaryPosts['pending'] | undefined,
+): OrdinaryPosts['pending'] {
+  return {
+    requests: ordinary.requests + (logged?.requests ?? 0),
+    bytes: ordinary.bytes + (logged?.bytes ?? 0),
+  };
+}

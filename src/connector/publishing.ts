@@ -1,0 +1,46 @@
+import type { PublishRequest } from '../log/flush/publish.ts';
+import { type Publish, writePublish } from '../log/format/log-group.ts';
+import type { Log } from '../log/log.ts';
+import type { SessionOptions } from './state.ts';
+
+/** When a session makes other programs see what it commits: as it was told, or as the file remembers. */
+export class Publishing {
+  readonly #policy: Publish;
+  readonly #isAlone: boolean;
+  /** Milliseconds since 1970. */
+  #last = 0;
+
+  /** What the session was told replaces what the file remembers. */
+  constructor({ publish, target, ranks }: SessionOptions, log: Log | null) {
+    this.#isAlone = ranks.comm.size === 1;
+    const remembered = log?.publishState?.policy ?? 'never';
+    const isPossible = this.#isAlone || remembered === 'close';
+    this.#policy = !log || !target ? 'never' : (publish ?? (isPossible ? remembered : 'never'));
+    if (!log || !target || JSON.stringify(this.#policy) === JSON.stringify(remembered) || publish === undefined) return;
+    log.publishState = { policy: publish, sequence: log.published, copied: log.publishState?.copied ?? 0 };
+    writePublish(log.structure, log.publishState);
+  }
+
+  /** What a commit is to publish by itself. */
+  now(): PublishRequest | null {
+    const policy = this.#policy;
+    if (policy === 'flush') return { auto: false };
+    return typeof policy !== 'string' && Date.now() - this.#last >= policy.interval ? { auto: false } : null;
+  }
+
+  /** What the last commit of the session is to publish, if others do not see everything. */
+  closing(): PublishRequest | null {
+    return this.#policy === 'never' || !this.#isAlone ? null : { auto: this.#policy === 'auto' };
+  }
+
+  /** Milliseconds until others must see what they do not; null: no time is set. */
+  get due(): number | null {
+    const policy = this.#policy;
+    return typeof policy === 'string' ? null : Math.max(0, this.#last + policy.interval - Date.now());
+  }
+
+  /** Others see everything now. */
+  done(): void {
+    this.#last = Date.now();
+  }
+}

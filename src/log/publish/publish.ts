@@ -1,0 +1,340 @@
+// Publishing: the newest blocks of a dataset become its ordinary HDF5 layout, which every program reads. The first time as a whole;
+// then what changed since: chunks that newer blocks touch, and the paths to them in the index.
+
+import { H5LogError } from '../../base/errors.ts';
+import { containsReference } from '../../dtype/describe.ts';
+import { hasPlainReferences } from '../../dtype/heap-ids.ts';
+import { applyFilters, PendingBytes } from '../../filter/pipeline.ts';
+import { UNDEFINED } from '../../hdf5/format/cursor.ts';
+import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
+import { ChunkTree } from '../../hdf5/layouts/chunks/chunk-tree.ts';
+import {
+  chunkedByTree,
+  chunkedLater,
+  contiguous,
+  type NewLayout,
+  unallocated,
+} from '../../hdf5/layouts/new-dataset.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
+import { positionIn, rowBoxes } from '../../space/box.ts';
+import { checkChunkBytes, defaultChunks, ordinaryChunks } from '../../space/chunk-shape.ts';
+import { gridOf } from '../../space/grid.ts';
+import { sizeOf } from '../../space/shape.ts';
+import { type Io, settle } from '../../storage/io.ts';
+import type { PublishWay } from '../format/view.ts';
+import type { LogDataset } from '../post/dataset.ts';
+import { BoxReader, type LogData } from '../read/boxes.ts';
+import type { BlockIndex } from '../read/index.ts';
+import { type Published, readInside } from '../read/published.ts';
+import { ChunkSurvey, type SurveyedChunk, type SurveyedExtent } from './chunk-survey.ts';
+
+import { bestGrid, newestBlock, wholeBlock } from './plan.ts';
+import { referringLayout, wholeChunk } from './referring.ts';
+import { type ChunkedDataset, type Sink, slabOf, treeOf, treeOverBytes } from './update.ts';
+
+/** A dataset of at most so many bytes that is not chunked is copied as a whole. */
+const WHOLE = 2 ** 20;
+/** Found grids of smaller chunks are not used: programs that read chunk by chunk would be slow. */
+const LEAST_FOUND = 64 * 1024;
+/** Steps that looking at a grid may take. */
+const VISITS = 2 ** 30;
+/** Chunks that are put together at a time, in bytes. */
+const BATCH = 16 * 2 ** 20;
+
+/** A dataset that is to be published. */
+export interface Candidate {
+  readonly dataset: LogDataset;
+  /** That it has in the commit. */
+  readonly shape: readonly number[];
+  /** Blocks that its layout does not have, those of the commit among them. */
+  readonly newer: BlockIndex;
+}
+
+/** How a layout becomes current. */
+export type PublishPlan =
+  | { readonly kind: 'same' }
+  | { readonly kind: 'empty'; readonly chunk: readonly number[] | null }
+  | { readonly kind: 'contiguous'; readonly offset: number }
+  | { readonly kind: 'whole' }
+  | { readonly kind: 'references' }
+  /** `over`: contiguous data becomes chunks where it lies. */
+  | { readonly kind: 'chunks'; readonly survey: ChunkSurvey; readonly over: boolean };
+
+/** The layout of a dataset, made but not yet in its header. */
+export interface MadeLayout {
+  readonly dataset: LogDataset;
+  readonly shape: readonly number[];
+  /** null: as it was. */
+  readonly layout: NewLayout | null;
+  readonly tree: ChunkTree | null;
+  readonly way: PublishWay;
+  /** Bytes that were copied. */
+  readonly moved: number;
+}
+
+/** Chooses how a dataset becomes current. Throws UNSUPPORTED if it cannot. */
+export function planPublishing({ dataset, shape, newer }: Candidate): PublishPlan {
+  const { elements, published } = dataset;
+  if (containsReference(elements.dtype)) return planReferences(dataset, shape);
+  const layout = published?.data.parts.layout ?? null;
+  if (!published || !layout || (layout.kind === 'contiguous' && layout.address === UNDEFINED))
+    return planFirst(dataset, shape, newer, published);
+  const isSame = shape.every((size, d) => size === published.data.shape[d]);
+  if (newer.length === 0 && isSame && !published.view.cut) return { kind: 'same' };
+  if (layout.kind === 'chunked')
+    return { kind: 'chunks', survey: surveyed(dataset, shape, newer, layout.chunk), over: false };
+  if (layout.kind !== 'contiguous')
+    throw new H5LogError('UNSUPPORTED', `another program has made its layout ${layout.kind}`);
+  if (newer.length === 0) return { kind: 'same' };
+  const offset = inPlace(dataset, shape, newer);
+  if (offset !== null) return { kind: 'contiguous', offset };
+  if (elements.size * sizeOf(shape) <= WHOLE) return { kind: 'whole' };
+  const chunk = slabOf(shape, elements.size);
+  return { kind: 'chunks', survey: surveyed(dataset, shape, newer, chunk), over: true };
+}
+
+/** Bytes that a plan copies. */
+export function copiedBy({ dataset, shape }: Candidate, plan: PublishPlan): number {
+  switch (plan.kind) {
+    case 'whole':
+    case 'references':
+      return dataset.elements.size * sizeOf(shape);
+    case 'chunks':
+      return plan.survey.moving;
+    default:
+      return 0;
+  }
+}
+
+function planReferences({ elements }: LogDataset, shape: readonly number[]): PublishPlan {
+  if (!hasPlainReferences(elements.dtype) || elements.size * sizeOf(shape) > 64 * 2 ** 20)
+    throw new H5LogError('UNSUPPORTED', 'only object references, in up to 64 MiB of data, can be published');
+  return { kind: 'references' };
+}
+
+function planFirst(
+  dataset: LogDataset,
+  shape: readonly number[],
+  newer: BlockIndex,
+  published: Published | null,
+): PublishPlan {
+  const { maxShape, filters, elements, chunks } = dataset;
+  const elementSize = elements.size;
+  const filtered = filters.length > 0;
+  const chunk = ordinaryChunks({ shape, maxShape, chunks, elementSize }, filtered);
+  if (chunk) checkChunkBytes(chunk, elementSize);
+  if (newestBlock(newer, shape) < 0) {
+    const isSame = published && shape.every((size, d) => size === published.data.shape[d]);
+    return isSame ? { kind: 'same' } : { kind: 'empty', chunk };
+  }
+  const offset = chunk ? null : inPlace(dataset, shape, newer);
+  if (offset !== null) return { kind: 'contiguous', offset };
+  if (!chunk && elementSize * sizeOf(shape) <= WHOLE) return { kind: 'whole' };
+  const extent: SurveyedExtent = { shape, elementSize, filtered, isLocal: true };
+  const found = bestGrid(newer, extent, dataset, chunk, LEAST_FOUND);
+  if (found) return { kind: 'chunks', survey: found, over: false };
+  const survey = surveyed(dataset, shape, newer, chunk ?? defaultChunks({ shape, maxShape, elementSize }));
+  return { kind: 'chunks', survey, over: false };
+}
+
+/** Where the whole dataset lies in the newest block, as it is. */
+function inPlace(dataset: LogDataset, shape: readonly number[], newer: BlockIndex): number | null {
+  const newest = newestBlock(newer, shape);
+  return newest < 0 ? null : wholeBlock(newer, newest, shape, dataset.elements.size);
+}
+
+function surveyed(
+  { elements, filters }: LogDataset,
+  shape: readonly number[],
+  newer: BlockIndex,
+  chunk: readonly number[],
+): ChunkSurvey {
+  const extent: SurveyedExtent = { shape, elementSize: elements.size, filtered: filters.length > 0, isLocal: true };
+  const survey = ChunkSurvey.of(newer, extent, chunk, VISITS);
+  if (survey) return survey;
+  throw new H5LogError('UNSUPPORTED', `[${shape.join(', ')}] has more chunks than can be listed`);
+}
+
+/** Makes layouts as planned: what HDF5 cannot point at is copied to `to`. */
+export class Publisher {
+  readonly #to: Sink;
+  /** Addresses count from here in the file. */
+  readonly #base: number;
+  /** The files of the log, with the data of the commit. */
+  readonly #files: readonly LogData[];
+
+  constructor(to: Sink, base: number, files: readonly LogData[]) {
+    this.#to = to;
+    this.#base = base;
+    this.#files = files;
+  }
+
+  /** Data with references: written anew as a whole, with the addresses that objects get in this commit. */
+  *refer(
+    { dataset, shape, newer }: Candidate,
+    structure: Structure,
+    targets: ReadonlyMap<number, ObjectNode>,
+  ): Io<MadeLayout> {
+    const { maxShape, filters, elements, chunks } = dataset;
+    const chunk = ordinaryChunks({ shape, maxShape, chunks, elementSize: elements.size }, filters.length > 0);
+    const reader = new BoxReader(this.#files, newer, newer.length, dataset.layout);
+    const survey = chunk && surveyed(dataset, shape, newer, chunk);
+    const { layout, moved } = yield* referringLayout(dataset, reader, { structure, targets, shape, survey });
+    return { dataset, shape, layout, tree: null, way: 'copied', moved };
+  }
+
+  *make(candidate: Candidate, plan: Exclude<PublishPlan, { kind: 'same' | 'references' }>): Io<MadeLayout> {
+    const { dataset, shape } = candidate;
+    const same = { dataset, shape, tree: null };
+    switch (plan.kind) {
+      case 'empty': {
+        const layout = plan.chunk ? chunkedLater(plan.chunk) : unallocated;
+        return { ...same, layout, way: 'empty', moved: 0 };
+      }
+      case 'contiguous':
+        return { ...same, layout: contiguous(plan.offset - this.#base), way: 'contiguous', moved: 0 };
+      case 'whole': {
+        const bytes = new Uint8Array(dataset.elements.size * sizeOf(shape));
+        const limit = Math.max(1, bytes.length);
+        for (const { start, count } of rowBoxes(shape, 0, sizeOf(shape), limit))
+          yield* this.#read(candidate, Float64Array.from(start), Float64Array.from(count), 1, bytes, true);
+        return { ...same, layout: contiguous(yield* this.#to.append(bytes)), way: 'copied', moved: bytes.length };
+      }
+      case 'chunks':
+        return yield* this.#chunks(candidate, plan.survey, plan.over);
+    }
+  }
+
+  /** Boxes as the commit leaves them, one after the other. `below`: blocks do not cover all of them. */
+  *#read(
+    { dataset, newer }: Candidate,
+    starts: Float64Array,
+    counts: Float64Array,
+    length: number,
+    packed: Uint8Array,
+    below: boolean,
+  ): Io<void> {
+    const { base, layout, fill, elements, shape } = dataset;
+    const rank = shape.length;
+    const size = packed.length / elements.size;
+    if (base && below)
+      yield* readInside(
+        base.data,
+        { rank, length, starts, counts, size, itemOf: null, elementOf: null },
+        base.visible,
+        fill,
+        packed,
+      );
+    const reader = new BoxReader(this.#files, newer, newer.length, layout, base !== null);
+    for (let i = 0, at = 0; i < length; i++) {
+      const count = counts.slice(i * rank, (i + 1) * rank);
+      yield* reader.read(starts.slice(i * rank, (i + 1) * rank), count, packed, at);
+      at += elements.size * sizeOf(count);
+    }
+  }
+
+  *#chunks(candidate: Candidate, survey: ChunkSurvey, over: boolean): Io<MadeLayout> {
+    const { dataset, shape } = candidate;
+    const { chunk } = survey;
+    const before = chunkedDataset(dataset);
+    const first = ChunkTree.empty({
+      maxShape: dataset.maxShape,
+      chunk,
+      elementSize: dataset.elements.size,
+      filtered: dataset.filters.length > 0,
+    });
+    const tree =
+      !before || !hasLayout(before)
+        ? first
+        : over
+          ? yield* treeOverBytes(before, shape, [...chunk], this.#to)
+          : yield* treeOf(before);
+    const put: ChunkEntry[] = [];
+    const remove: (readonly number[])[] = [];
+    const copied: SurveyedChunk[] = [];
+    const known = new Set<number>();
+    const grid = gridOf(shape, chunk);
+    const { published } = dataset;
+    const isCut = published?.view.cut != null;
+    for (const each of survey.all()) {
+      if (isCut) known.add(positionIn(grid, each.cell));
+      if (each.offset !== null)
+        put.push({ cell: each.cell, address: each.offset - this.#base, size: each.stored, mask: 0 });
+      else copied.push(each);
+    }
+    // What a smaller shape has cut off is gone, also from chunks that reach over its edge.
+    if (isCut && published) {
+      const { visible } = published;
+      for (const { cell } of yield* tree.all()) {
+        const isOutside = cell.some(
+          (c, d) => c * (chunk[d] as number) >= Math.min(visible[d] as number, shape[d] as number),
+        );
+        const reaches = cell.some((c, d) => (c + 1) * (chunk[d] as number) > (visible[d] as number));
+        const isInside = cell.every((c, d) => c < (grid[d] as number));
+        if (isInside && known.has(positionIn(grid, cell))) continue;
+        if (isOutside) remove.push(cell);
+        else if (reaches) copied.push(survey.at(cell));
+      }
+    }
+    let moved = 0;
+    const batch = Math.max(1, Math.floor(BATCH / survey.chunkBytes));
+    for (let from = 0; from < copied.length; from += batch) {
+      for (const entry of yield* this.#copy(candidate, survey, copied.slice(from, from + batch))) {
+        put.push(entry);
+        moved += entry.size;
+      }
+    }
+    const next = yield* tree.edit({ put, remove });
+    const way = put.length > copied.length || (over && put.length === 0) ? 'chunked' : 'copied';
+    return { dataset, shape, layout: chunkedByTree(chunk, next), tree: next, way, moved };
+  }
+
+  /** Writes chunks: the newest values, fill where nothing was written and beyond the edge of the dataset, filtered. */
+  *#copy(candidate: Candidate, survey: ChunkSurvey, chunks: readonly SurveyedChunk[]): Io<ChunkEntry[]> {
+    const { dataset } = candidate;
+    const { elements, filters, fill, layout } = dataset;
+    const { size } = elements;
+    const rank = survey.chunk.length;
+    const entries: ChunkEntry[] = [];
+    for (const below of [false, true]) {
+      const some = chunks.filter(({ owner }) => owner < 0 === below);
+      const starts = new Float64Array(some.length * rank);
+      const counts = new Float64Array(some.length * rank);
+      some.forEach(({ start, count }, i) => {
+        starts.set(start, i * rank);
+        counts.set(count, i * rank);
+      });
+      const total = some.reduce((sum, { count }) => sum + sizeOf(count), 0);
+      const packed = new Uint8Array(total * size);
+      yield* this.#read(candidate, starts, counts, some.length, packed, below);
+      let at = 0;
+      for (const { cell, count } of some) {
+        const bytes = size * sizeOf(count);
+        const whole = wholeChunk(packed.slice(at, at + bytes), count, survey, size, fill);
+        at += bytes;
+        const filtered = applyFilters(
+          whole,
+          filters,
+          { size: survey.chunkBytes, elementSize: size, shape: survey.chunk },
+          layout.codecs,
+        );
+        const stored = filtered instanceof PendingBytes ? yield* settle(filtered) : filtered;
+        entries.push({ cell, address: yield* this.#to.append(stored), size: stored.length, mask: 0 });
+      }
+    }
+    return entries;
+  }
+}
+
+/** The published layout, for changes to its chunks. */
+function chunkedDataset(dataset: LogDataset): ChunkedDataset | null {
+  const { published, elements, fill, maxShape, log } = dataset;
+  if (!published) return null;
+  return { committed: published.data, tree: published.tree, elements, fill, maxShape, structure: log.structure };
+}
+
+function hasLayout({ committed }: ChunkedDataset): boolean {
+  const { layout } = committed.parts;
+  return layout?.kind === 'chunked' || (layout?.kind === 'contiguous' && layout.address !== UNDEFINED);
+}

@@ -1,0 +1,411 @@
+import { appendFileSync, copyFileSync } from 'node:fs';
+import { type CreateOptions, type Dataset, File, T } from 'h5log';
+import h5wasm, { type Dataset as WasmDataset } from 'h5wasm/node';
+import { expect } from 'vitest';
+import { python } from '../oracles.ts';
+import { random } from '../seed.ts';
+
+type Value = number | string;
+
+/** What a dataset should hold. */
+interface Expected {
+  shape: number[];
+  readonly maxShape: readonly (number | null)[];
+  values: Value[];
+  readonly fill: Value;
+  readonly attributes: Map<string, number>;
+  /** Its values are paths of objects, '' for none. */
+  readonly refers?: boolean;
+}
+
+/** A change that libhdf5 makes: another shape, or data in a box. */
+type Change =
+  | { readonly path: string; readonly shape: readonly number[] }
+  | {
+      readonly path: string;
+      readonly start: readonly number[];
+      readonly count: readonly number[];
+      readonly data: readonly number[];
+    };
+
+const BY_H5PY = `
+import json, sys, h5py, numpy as np
+with h5py.File(sys.argv[1], 'r+') as f:
+    for c in json.load(sys.stdin):
+        d = f[c['path']]
+        if 'shape' in c: d.resize(c['shape'])
+        else: d[tuple(slice(a, a + n) for a, n in zip(c['start'], c['count']))] = np.reshape(c['data'], c['count'])
+`;
+
+/** Through libhdf5 1.10. */
+export async function byH5py(path: string, changes: readonly Change[]): Promise<void> {
+  await python(BY_H5PY, [path], JSON.stringify(changes));
+}
+
+/** Through libhdf5 2.0. */
+export async function byH5wasm(path: string, changes: readonly Change[]): Promise<void> {
+  await h5wasm.ready;
+  const file = new h5wasm.File(path, 'a');
+  for (const change of changes) {
+    const dataset = file.get(change.path) as WasmDataset;
+    if ('shape' in change) dataset.resize([...change.shape]);
+    else {
+      const data = dataset.dtype === '<i' ? Int32Array.from(change.data) : Float64Array.from(change.data);
+      dataset.write_slice(
+        change.start.map((from, d) => [from, from + (change.count[d] as number)]),
+        data,
+      );
+    }
+  }
+  file.close();
+}
+
+type Publish = NonNullable<CreateOptions['publish']>;
+
+/** When a log publishes: every way, the last two at every flush or at some. */
+const WAYS: readonly Publish[] = ['never', 'close', 'auto', 'flush', { interval: 0 }, { interval: 20 }];
+
+/** A random program that changes a file, ordinary or a log that publishes, beside a model of what is in it. */
+export class Program {
+  readonly path: string;
+  readonly steps: string[] = [];
+  flushes = 0;
+  /** Why a flush that nobody waited for failed. */
+  failed: unknown;
+  readonly #next: () => number;
+  readonly #model = new Map<string, Expected>();
+  readonly #list: string;
+  readonly #targets = new Set<string>();
+  /** References that were written. */
+  references = 0;
+  #file: File;
+  #made = 0;
+
+  readonly #isLog: boolean;
+
+  /** `isLog`: the file is made, as a log; else it exists, and is ordinary. Files for h5py, and what it should see, go to `list`. */
+  constructor(path: string, from: number, list: string, isLog = false) {
+    this.path = path;
+    this.#isLog = isLog;
+    this.#next = random(from);
+    this.#list = list;
+    if (isLog) {
+      const publish = this.#one(WAYS);
+      this.steps.push(`publish ${JSON.stringify(publish)}`);
+      this.#file = File.createSync(path, { publish });
+      for (let i = this.#pick(4); i >= 0; i--) this.#create();
+    } else {
+      this.#file = File.openSync(path, { mode: 'r+' });
+      this.#learn();
+    }
+    this.#create([6], true);
+  }
+
+  /** Takes what h5log reads for true at the beginning; the first comparison with h5py shows whether it is. */
+  #learn(): void {
+    const visit = (path: string): void => {
+      for (const [name, object] of this.#file.group(path === '' ? '/' : path).children()) {
+        const at = `${path}/${name}`;
+        if (object?.kind === 'group') visit(at);
+        if (object?.kind !== 'dataset') continue;
+        const { shape, maxShape, fill } = object;
+        const values = valuesOf(object);
+        const empty = typeof values[0] === 'string' ? '' : 0;
+        this.#model.set(at, {
+          shape: [...shape],
+          maxShape,
+          values,
+          fill: (fill === undefined || fill === null
+            ? empty
+            : Number.isNaN(Number(fill))
+              ? fill
+              : Number(fill)) as Value,
+          attributes: new Map(),
+        });
+      }
+    };
+    visit('');
+  }
+
+  #pick(n: number): number {
+    return Math.floor(this.#next() * n);
+  }
+
+  #one<V>(list: readonly V[]): V {
+    return list[this.#pick(list.length)] as V;
+  }
+
+  #any(): [string, Expected] {
+    return this.#one([...this.#model]);
+  }
+
+  #value({ fill, refers }: Expected): Value {
+    if (refers) return this.#pick(4) === 0 ? '' : this.#target();
+    return typeof fill === 'string' ? 'w'.repeat(this.#pick(40)) : this.#pick(100);
+  }
+
+  /** An object that a reference may lead to; it is not deleted from then on. */
+  #target(): string {
+    const [path] = this.#any();
+    this.#targets.add(path);
+    this.references++;
+    return path;
+  }
+
+  step(): void {
+    const kind = this.#pick(20);
+    if (kind < 8) this.#write();
+    else if (kind < 11) this.#resize();
+    else if (kind < 12) this.#append();
+    else if (kind < 14) this.#create();
+    else if (kind < 15) this.#delete();
+    else if (kind < 16) this.#attribute();
+    else if (kind < 17) this.#read();
+    else if (kind < 18) this.reopen();
+    else if (kind < 19) this.flush();
+    else if (!this.#isLog || this.#pick(2) === 0) this.#flushLater();
+    else this.#publish();
+  }
+
+  #box(shape: readonly number[]): { start: number[]; count: number[] } {
+    const start = shape.map((n) => this.#pick(n));
+    return { start, count: shape.map((n, d) => 1 + this.#pick(n - (start[d] as number))) };
+  }
+
+  #write(): void {
+    const [path, model] = this.#any();
+    if (model.shape.includes(0)) return;
+    const { start, count: size } = this.#box(model.shape);
+    const total = size.reduce((a, b) => a * b, 1);
+    const data = Array.from({ length: total }, () => this.#value(model));
+    this.steps.push(`write ${path} ${start} ${size}`);
+    this.#file.dataset(path).write(data as never, model.shape.length === 0 ? undefined : { start, count: size });
+    put(model, start, size, data);
+  }
+
+  #resize(): void {
+    const [path, model] = this.#any();
+    const shape = model.shape.map((n, d) => {
+      const limit = model.maxShape[d] as number | null;
+      if (limit === n && this.#pick(3) > 0) return n;
+      return this.#pick(Math.min(limit ?? 30, 30) + 1);
+    });
+    // Only datasets in chunks can change their shape.
+    if (model.maxShape.every((limit, d) => limit === model.shape[d]) && model.shape.every((n, d) => n === shape[d]))
+      return;
+    const dataset = this.#file.dataset(path);
+    if (dataset.chunks === null) return;
+    this.steps.push(`resize ${path} ${shape}`);
+    dataset.resize(shape);
+    resized(model, shape);
+  }
+
+  #append(): void {
+    const growing = [...this.#model].filter(
+      ([, { maxShape, shape }]) => maxShape[0] === null && !shape.slice(1).includes(0),
+    );
+    if (growing.length === 0) return;
+    const [path, model] = this.#one(growing);
+    const rows = 1 + this.#pick(4);
+    const [first = 0, ...rest] = model.shape;
+    if (first > 60) return;
+    const data = Array.from({ length: rows * rest.reduce((a, b) => a * b, 1) }, () => this.#value(model));
+    this.steps.push(`append ${path} ${rows}`);
+    expect(this.#file.dataset(path).append(data as never)).toBe(first);
+    resized(model, [first + rows, ...rest]);
+    put(model, [first, ...rest.map(() => 0)], [rows, ...rest], data);
+  }
+
+  #create(shape = Array.from({ length: this.#pick(4) }, () => this.#pick(9)), refers = this.#pick(5) === 0): void {
+    const path = `/new${this.#made++}`;
+    const maxShape = shape.map((n) => this.#one([null, n, n + 4]));
+    const isText = refers || this.#pick(4) === 0;
+    const dtype = refers
+      ? T.reference
+      : isText
+        ? T.string()
+        : this.#one(['int32', 'float64', 'uint8', T.bigEndian('int16')] as const);
+    const filters = shape.length === 0 ? [] : this.#one([[], ['shuffle', { deflate: 3 }], ['fletcher32']] as const);
+    const fill = isText || this.#pick(2) === 0 ? undefined : this.#pick(50);
+    this.steps.push(`create ${path} ${shape} of ${maxShape}`);
+    this.#file.createDataset(path, {
+      dtype: dtype as never,
+      shape,
+      maxShape,
+      filters: [...filters],
+      ...(fill === undefined ? {} : { fill: fill as never }),
+      ...(shape.length > 0 && this.#pick(2) === 0 ? { chunks: shape.map(() => 1 + this.#pick(5)) } : {}),
+    });
+    const value: Value = isText ? '' : (fill ?? 0);
+    const values = Array.from({ length: shape.reduce((a, b) => a * b, 1) }, () => value);
+    this.#model.set(path, { shape, maxShape, values, fill: value, attributes: new Map(), refers });
+  }
+
+  #delete(): void {
+    const [path] = this.#any();
+    if (this.#model.size < 8 || this.#targets.has(path)) return;
+    this.steps.push(`delete ${path}`);
+    this.#file.delete(path);
+    this.#model.delete(path);
+  }
+
+  #attribute(): void {
+    const [path, model] = this.#any();
+    const name = this.#one(['a', 'b', 'c']);
+    this.steps.push(`attribute ${path} ${name}`);
+    if (model.attributes.has(name)) {
+      this.#file.dataset(path).attributes.delete(name);
+      model.attributes.delete(name);
+    } else {
+      const value = this.#pick(100);
+      this.#file.dataset(path).attributes.set(name, value);
+      model.attributes.set(name, value);
+    }
+  }
+
+  #read(): void {
+    for (const [path, { shape, values }] of this.#model) {
+      const dataset = this.#file.dataset(path);
+      expect([...dataset.shape], `${path}, shape`).toEqual(shape);
+      expect(valuesOf(dataset), path).toEqual(values);
+    }
+  }
+
+  flush(): void {
+    this.steps.push('flush');
+    this.#file.flushSync();
+    this.#read();
+    this.#snapshot();
+  }
+
+  #publish(): void {
+    this.steps.push('publish');
+    const { without, sequence } = this.#file.publishSync();
+    expect(without).toEqual([]);
+    expect(sequence).toBe(this.#file.sequence);
+    this.#read();
+    this.#snapshot();
+  }
+
+  /** Begins a flush, which the next blocking call takes over at the latest. */
+  #flushLater(): void {
+    this.steps.push('flush, not awaited');
+    this.#file.flush().catch((error: unknown) => {
+      this.failed = error;
+    });
+  }
+
+  reopen(): void {
+    this.steps.push('reopen');
+    this.#file.closeSync();
+    this.#snapshot();
+    this.#open();
+  }
+
+  #open(): void {
+    const publish = this.#isLog && this.#pick(2) === 0 ? { publish: this.#one(WAYS) } : {};
+    if ('publish' in publish) this.steps.push(JSON.stringify(publish));
+    this.#file = File.openSync(this.path, { mode: 'r+', ...publish });
+    expect(this.#file.connector).toBe(this.#isLog ? 'log' : 'native');
+    this.#read();
+  }
+
+  end(): void {
+    if (this.#isLog) this.#publish();
+    this.#file.closeSync();
+    this.#snapshot();
+  }
+
+  giveUp(): void {
+    this.#file.discard();
+  }
+
+  /** Closes the file, lets libhdf5 change it as well, and opens it again. Texts, and types that h5wasm cannot write, are left alone. */
+  async exchange(other: (path: string, changes: readonly Change[]) => Promise<void>): Promise<void> {
+    if (this.#isLog) this.#publish();
+    this.#file.closeSync();
+    const reader = File.openSync(this.path);
+    const shared = [...this.#model].filter(([path]) => {
+      const { dtype, chunks, pipeline } = reader.dataset(path);
+      // h5wasm has no lzf.
+      if (pipeline.some(({ name }) => name === 'lzf')) return false;
+      return chunks !== null && (dtype === 'int32' || dtype === 'float64');
+    });
+    reader.closeSync();
+    const changes: Change[] = [];
+    for (let i = 0; i < 6 && shared.length > 0; i++) {
+      const [path, model] = this.#one(shared);
+      if (this.#pick(2) === 0) {
+        const shape = model.shape.map((n, d) => {
+          const limit = model.maxShape[d] as number | null;
+          return limit === n ? n : this.#pick(Math.min(limit ?? 30, 30) + 1);
+        });
+        changes.push({ path, shape });
+        resized(model, shape);
+      } else if (model.shape.length > 0 && !model.shape.includes(0)) {
+        const { start, count: size } = this.#box(model.shape);
+        const data = Array.from({ length: size.reduce((a, b) => a * b, 1) }, () => this.#pick(100));
+        changes.push({ path, start, count: size, data });
+        put(model, start, size, data);
+      }
+    }
+    this.steps.push(`libhdf5: ${JSON.stringify(changes)}`);
+    await other(this.path, changes);
+    this.#open();
+  }
+
+  /** For h5py, which looks at all of them together, if it is to see what the model has. */
+  #snapshot(): void {
+    if (this.#file.published !== this.#file.sequence) return;
+    const file = `${this.path}.${this.flushes++}`;
+    copyFileSync(this.path, file);
+    const objects = Object.fromEntries(
+      [...this.#model].map(([path, { shape, values, attributes }]) => [
+        path,
+        { shape, values, attributes: Object.fromEntries(attributes) },
+      ]),
+    );
+    appendFileSync(this.#list, `${JSON.stringify({ file, objects })}\n`);
+  }
+}
+
+function valuesOf(dataset: Dataset): Value[] {
+  const read = dataset.readSync() as ArrayLike<unknown>;
+  return Array.from(read, (value) => (typeof value === 'string' ? value : Number(value)));
+}
+
+/** Calls `visit` with the row-major number of each element of a box. */
+function eachOf(
+  shape: readonly number[],
+  start: readonly number[],
+  size: readonly number[],
+  visit: (at: number) => void,
+): void {
+  const walk = (d: number, at: number): void => {
+    if (d === shape.length) visit(at);
+    else
+      for (let i = 0; i < (size[d] as number); i++) walk(d + 1, at * (shape[d] as number) + (start[d] as number) + i);
+  };
+  walk(0, 0);
+}
+
+function put(model: Expected, start: readonly number[], size: readonly number[], data: readonly Value[]): void {
+  let k = 0;
+  eachOf(model.shape, start, size, (at) => {
+    model.values[at] = data[k++] as Value;
+  });
+}
+
+function resized(model: Expected, shape: readonly number[]): void {
+  const values = new Array<Value>(shape.reduce((a, b) => a * b, 1)).fill(model.fill);
+  const common = shape.map((n, d) => Math.min(n, model.shape[d] as number));
+  const origin = shape.map(() => 0);
+  const old: Value[] = [];
+  eachOf(model.shape, origin, common, (at) => old.push(model.values[at] as Value));
+  let k = 0;
+  eachOf(shape, origin, common, (at) => {
+    values[at] = old[k++] as Value;
+  });
+  model.shape = [...shape];
+  model.values = values;
+}
