@@ -34,6 +34,7 @@ export {
   type LoggedData,
   list,
 } from './tools/list/list.ts';
+export { publish } from './tools/publish/publish.ts';
 export type { ReplayOptions, ReplayProgress, ReplayResult } from './tools/replay/options.ts';
 export { replay } from './tools/replay/replay.ts';
 export {

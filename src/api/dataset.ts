@@ -171,8 +171,8 @@ export class Dataset<D extends DType = DType> {
     const details = { file: session.storage.name, object: this.path };
     if (!dataset) {
       const why =
-        !import.meta.page && session.comm.size > 1
-          ? 'several ranks can only read ordinary data'
+        !import.meta.page && (session.comm.size > 1 || session.log?.hasSubfiles)
+          ? 'several ranks, or one of a file with subfiles, can only read ordinary data'
           : 'the data of a virtual dataset is in others';
       throw new H5LogError('UNSUPPORTED', `${this.path} cannot be changed: ${why}`, details);
     }

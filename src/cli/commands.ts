@@ -10,6 +10,7 @@ export const commands: Readonly<Record<string, () => Promise<{ default: Command 
   diff: () => import('./commands/diff.ts') as Promise<{ default: Command }>,
   dump: () => import('./commands/dump.ts') as Promise<{ default: Command }>,
   ls: () => import('./commands/ls.ts') as Promise<{ default: Command }>,
+  publish: () => import('./commands/publish.ts') as Promise<{ default: Command }>,
   replay: () => import('./commands/replay.ts') as Promise<{ default: Command }>,
   seal: () => import('./commands/seal.ts') as Promise<{ default: Command }>,
   stat: () => import('./commands/stat.ts') as Promise<{ default: Command }>,

@@ -1,3 +1,5 @@
+import { H5LogError } from '../base/errors.ts';
+import type { Communicator } from '../comm/communicator.ts';
 import type { PublishRequest } from '../log/flush/publish.ts';
 import { type Publish, writePublish } from '../log/format/log-group.ts';
 import type { Log } from '../log/log.ts';
@@ -43,4 +45,11 @@ export class Publishing {
   done(): void {
     this.#last = Date.now();
   }
+}
+
+/** Throws if other programs cannot be made to see a log. */
+export function mustPublish(log: Log, comm: Communicator): void {
+  const refuse = (why: string): H5LogError => new H5LogError('UNSUPPORTED', why);
+  if (log.hasSubfiles) throw refuse('the data is in subfiles, which other programs cannot see; replay makes one file');
+  if (comm.size > 1) throw refuse('several ranks do not publish: open the file on one rank and call file.publish()');
 }

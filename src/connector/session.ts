@@ -22,7 +22,7 @@ import type { ByteStorage, WriteTarget } from '../storage/storage.ts';
 import { addPending, flushJob, lateJob, type Milestones, ordinaryJob, quietly } from './commit-jobs.ts';
 import type { Commit, Found } from './file-session.ts';
 import { behind, findIn, LinkedFiles, type LinkedSession, reach, refuse, storedIn, storedPath } from './find.ts';
-import { Publishing } from './publishing.ts';
+import { mustPublish, Publishing } from './publishing.ts';
 import type { Ranks } from './ranks.ts';
 import { restore } from './restore.ts';
 import { commitsOf, createState, type FileState, newestState, openState, type SessionOptions } from './state.ts';
@@ -288,7 +288,7 @@ export class Session implements LinkedSession {
   }
 
   changed(node: ObjectNode, path: string): WritableDataset | undefined {
-    if (!this.target || this.comm.size > 1) return undefined;
+    if (!this.target || this.comm.size > 1 || this.log?.hasSubfiles) return undefined;
     const { posts, structure } = this;
     const known = posts.dataset(node);
     if (known || this.#isVirtual(node)) return known;
@@ -341,6 +341,7 @@ export class Session implements LinkedSession {
     this.writable();
     const { log, comm } = this;
     if (!log) return this.#ordinaryJob();
+    if (publish) mustPublish(log, comm);
     const request = publish ?? this.#publishing.now();
     // A commit is planned behind those that wait to be planned.
     if (request || !this.posts.isEmpty || this.#unplanned > 0) return this.#lateJob(log, request);

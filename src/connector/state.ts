@@ -118,8 +118,8 @@ function mustBePublishable({ publish, ranks, ordinary }: SessionOptions, isSplit
   if (publish === 'never') return;
   if (isSplit)
     throw new H5LogError('OPTION', "the data is in subfiles, which other programs cannot see: publish: 'never'");
-  if (ranks.comm.size > 1 && publish !== 'close')
-    throw new H5LogError('OPTION', "several ranks publish 'never' or at 'close'");
+  if (ranks.comm.size > 1)
+    throw new H5LogError('OPTION', `several ranks do not publish: open the file on one rank and call file.publish()`);
 }
 
 /** A new file without a log. */

@@ -154,7 +154,7 @@ describe('a crash after every single operation', () => {
       }
     }
     expect(open(disk.image('none'))).toBe(last);
-    if (!given) expect(disk.log.length).toBeGreaterThanOrEqual(commits < 11 ? 100 : 200);
+    if (!given) expect(disk.log.length).toBeGreaterThanOrEqual(commits < 11 ? 15 * commits : 200);
     count(name, {
       operations: disk.log.length,
       failed: disk.injected,
