@@ -13,6 +13,8 @@ import { deleteAttribute, setAttribute } from '../../src/hdf5/write/attributes.t
 import { Committer } from '../../src/hdf5/write/commit.ts';
 import type { Structure } from '../../src/hdf5/write/structure.ts';
 import { beginLog, newToken } from '../../src/log/format/log-group.ts';
+import { settleScales } from '../../src/log/format/scales.ts';
+import { linkedObjects } from '../../src/log/pointers.ts';
 import { driveSync, type Io } from '../../src/storage/io.ts';
 import { nodeStorage } from '../../src/storage/node/file.ts';
 import type { ByteStorage } from '../../src/storage/storage.ts';
@@ -181,6 +183,9 @@ export class Draft {
   }
 
   close(): void {
+    // As a file does: between closes the lists of scales lag behind.
+    this.structure.loadScales();
+    settleScales(this.structure, [...linkedObjects(this.structure)]);
     this.commit();
     this.now(this.committer.appender.close());
     this.storage.blocking?.close();
