@@ -26,7 +26,7 @@ describe('h5log publish', () => {
     expect(stderr).toBe('');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^\/whole +contiguous +0 B$/m);
-    expect(stdout).toMatch(/^\/grows +copied +\S+ KiB$/m);
+    expect(stdout).toMatch(/^\/grows +copied +4\.10 kB$/m);
     expect(stdout).toContain('commit 2 is what everybody sees; 2 datasets published');
     const again = await command(path, '--json');
     expect(JSON.parse(again.stdout)).toMatchObject({ sequence: 2, datasets: [], without: [] });
