@@ -59,7 +59,7 @@ export class OpenLog {
   /** For ranks that write data into a file which another has made. */
   *join(): Io<void> {}
 
-  /** The same log with the structure of its last commit. */
+  /** This log as its last commit left it, because the ranks made calls that differ since then. */
   restored(structure: Structure, main: LogStore): OpenLog {
     return new OpenLog(this.again(structure, main, [main]), { writing: this.#isWriting }, true);
   }

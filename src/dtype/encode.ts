@@ -382,7 +382,7 @@ function encodeString(to: Encoded, type: StringType, value: unknown, at: number)
 
 /** Up to this length a loop is faster than the encoder. */
 const SHORT = 48;
-/** The same where the encoder would have to allocate. */
+/** Up to this length a loop is faster than the encoder where the encoder would have to allocate. */
 const LONG_TEXT = 128;
 const NOTHING: never[] = [];
 

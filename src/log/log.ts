@@ -208,11 +208,9 @@ export class Log extends Posts<LogDataset> {
     const { shape, maxShape, filters, dtype } = anchor;
     const { size } = fullType(dtype);
     const chunk = ordinaryChunks({ ...anchor, elementSize: size }, filters.length > 0);
-    const { fill } = structure.dataset(node);
     rewriteDataset(structure, node, {
       space: shape.length === 0 ? SCALAR_SPACE : simpleSpace(shape, maxShape),
       layout: chunk ? chunkedLater(chunk) : unallocated,
-      ...(fill.value === 'default' ? {} : { fill: fill.value }),
       ...(chunk ? { filters: filterEntries(filters, size) } : {}),
     });
     const made = this.#made.get(node) as Anchor;

@@ -1,4 +1,4 @@
-// What is in a file, as netCDF sees it: dimension scales become dimensions, datasets variables.
+// Reads an HDF5 file as netCDF sees it: dimension scales become dimensions, datasets become variables.
 
 import { Dataset } from '../api/dataset.ts';
 import { Group } from '../api/group.ts';

@@ -121,7 +121,7 @@ class Tree {
     return this.file.attributes.has(STRICT);
   }
 
-  /** What is in a group. */
+  /** The dimensions, variables and groups of the group at a path; throws NOT_FOUND if there is none. */
   inside(path: string): GroupContents {
     let found = this.contents.root;
     for (const name of path.split('/')) {

@@ -33,7 +33,7 @@ import { Runner } from './run.ts';
 /** What can be opened for reading. */
 export type Source = string | URL | Blob | ByteStorage;
 
-/** The same, or a file that is open. */
+/** What a tool reads: something that it opens and closes, or a file that is open and stays so. */
 export type Opened = Source | File;
 
 /** Opens a file for reading, runs `work`, and closes the file even if `work` fails. A file that is open stays so. */

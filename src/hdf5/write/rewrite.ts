@@ -80,16 +80,17 @@ function successor(
 }
 
 /**
- * Gives an existing dataset another shape, fill value, layout and other filters; the returned function puts back what there was. Its
- * type, its attributes and everything that points to it stay as they are.
+ * Gives an existing dataset another shape, layout and other filters; the returned function puts back what there was. Its type, its
+ * attributes, everything that points to it and, unless another is given, its fill value stay as they are.
  */
 export function rewriteDataset(
   structure: Structure,
   node: ObjectNode,
   dataset: Omit<NewDataset, 'dtype' | 'untracked'>,
 ): () => void {
-  const { dtype } = structure.dataset(node);
-  const { drafts, extents } = draftDataset({ ...dataset, dtype }, structure.chunkFanout);
+  const { dtype, fill } = structure.dataset(node);
+  const kept = fill.value === 'default' ? {} : { fill: fill.value };
+  const { drafts, extents } = draftDataset({ ...kept, ...dataset, dtype }, structure.chunkFanout);
   for (const { bytes } of drafts) checkMessageSize(bytes, 'the layout');
   structure.markDirty(node);
   const before = drafts
@@ -111,12 +112,7 @@ export function rewriteDataset(
 
 /** Takes its data and its dataspace from a dataset. */
 export function emptyDataset(structure: Structure, node: ObjectNode): void {
-  const { fill } = structure.dataset(node);
-  rewriteDataset(structure, node, {
-    space: NULL_SPACE,
-    layout: unallocated,
-    ...(fill.value === 'default' ? {} : { fill: fill.value }),
-  });
+  rewriteDataset(structure, node, { space: NULL_SPACE, layout: unallocated });
   const filters = node.message(MESSAGE.filters);
   if (filters) dropMessage(node, filters);
 }

@@ -95,6 +95,18 @@ export class Contribution implements Contributed {
     this.heap = { placed, offset };
   }
 
+  /** What a single rank posted, and before it what its elements point to. */
+  addAlone(stages: readonly Stage[]): void {
+    const { own, pointers } = this.#log;
+    if (stages.some(({ heap }) => heap)) {
+      const objects = pointers.unnumbered();
+      if (objects.length > 0) pointers.number(objects);
+      this.place(stages, this.offset, own.base);
+      this.size = this.heap?.placed.size ?? 0;
+    }
+    this.add(stages);
+  }
+
   add(stages: readonly Stage[]): void {
     for (const part of inOrder(stages)) {
       if (part.dataset.deleted) continue;

@@ -1,5 +1,4 @@
 import type { Communicator } from '../../comm/communicator.ts';
-import { boxSize } from '../../space/box.ts';
 import type { Io } from '../../storage/io.ts';
 import type { SubfileState } from '../format/commit-record.ts';
 import type { Log } from '../log.ts';
@@ -42,13 +41,7 @@ export function planFlush(
   }
   if (pending.requests === 0 && !pending.isDirty) return undefined;
   const contribution = new Contribution(log, nextOffset(log.own));
-  if (stages.some(({ heap }) => heap)) {
-    const objects = log.pointers.unnumbered();
-    if (objects.length > 0) log.pointers.number(objects);
-    contribution.place(stages, contribution.offset, log.own.base);
-    contribution.size = contribution.heap?.placed.size ?? 0;
-  }
-  contribution.add(stages);
+  contribution.addAlone(stages);
   const addition = contribution.asAddition();
   const commits = planCommits(log, addition);
   const isSingleWriter = log.stores.length === 1;
@@ -98,7 +91,7 @@ function planCommits(log: Log, addition: Addition): PlannedCommits {
 }
 
 /** Takes the stages out of what is pending; from here on posts go into a new stage. Returns whether the flush rewrites tables. */
-function takeStages(log: Log, stages: readonly Stage[]): boolean {
+export function takeStages(log: Log, stages: readonly Stage[]): boolean {
   const rewrote = log.rewrite;
   log.rewrite = false;
   log.flushing.push(...stages);
@@ -133,17 +126,7 @@ export function flushDone(log: Log, plan: FlushPlan, { states }: Flushed, overta
   const indexed = plan.isSingleWriter ? plan.contribution.indexed : [];
   // With a single writer these blocks extend the index in memory, so that no table has to be read again.
   for (const { dataset, blocks, offset, stored } of indexed) {
-    const { index } = dataset;
-    if (!index) continue;
-    const { rank, from, to } = blocks;
-    index.reserve(to - from);
-    index.starts.set(blocks.starts.subarray(from * rank, to * rank), index.length * rank);
-    index.counts.set(blocks.counts.subarray(from * rank, to * rank), index.length * rank);
-    let at = offset;
-    for (let i = from; i < to; i++) {
-      index.add(at, stored);
-      at += boxSize(blocks.counts, i * rank, rank, dataset.elements.size);
-    }
+    dataset.index?.addRun(blocks, offset, stored, dataset.elements.size);
   }
   log.forgetResizes();
   const complete = new Set(indexed.map(({ dataset }) => dataset));

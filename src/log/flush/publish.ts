@@ -9,7 +9,6 @@ import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { SCALAR_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { copyAttribute, deleteAttribute, setPlainAttribute } from '../../hdf5/write/attributes.ts';
 import { changeData, renameAttribute, rewriteDataset } from '../../hdf5/write/rewrite.ts';
-import { boxSize } from '../../space/box.ts';
 import type { Io } from '../../storage/io.ts';
 import { resizeAnchor } from '../format/anchor.ts';
 import { POINTER_VERSION, type RankPart } from '../format/commit-record.ts';
@@ -18,7 +17,7 @@ import { type View, writeView } from '../format/view.ts';
 import type { Log } from '../log.ts';
 import { linkedObjects, NUMBERS, numbersOf } from '../pointers.ts';
 import type { LogDataset } from '../post/dataset.ts';
-import { Stage } from '../post/stage.ts';
+import type { Stage } from '../post/stage.ts';
 import type { OrdinaryPosts } from '../post/writable.ts';
 import {
   type Candidate,
@@ -31,7 +30,7 @@ import {
 import { LogData } from '../read/boxes.ts';
 import { BlockIndex } from '../read/index.ts';
 import { Contribution } from './contribution.ts';
-import { flushDone, flushFailed } from './flush.ts';
+import { flushDone, flushFailed, takeStages } from './flush.ts';
 import {
   applyLayouts,
   EndOfFile,
@@ -91,18 +90,14 @@ export function takeFlush(log: Log, ordinary: TakenPosts | null, publish: Publis
   const taken: TakenFlush = {
     stages,
     requests: stages.reduce((sum, stage) => sum + stage.requests, 0),
-    rewrote: log.rewrite,
+    rewrote: takeStages(log, stages),
     shapes: new Map([...posted, ...(touched ?? [])].map((dataset) => [dataset, dataset.shape])),
     grown: new Set(log.grown),
     ordinary,
     publish,
     touched: publish ? touched : null,
   };
-  log.rewrite = false;
   log.grown.clear();
-  log.flushing.push(...stages);
-  log.returned = [];
-  if (!log.current.isEmpty) log.current = new Stage();
   if (publish) log.touched = new Set();
   return taken;
 }
@@ -123,8 +118,13 @@ export function returnFlush(
     log.returned = [...taken.stages, ...log.returned];
   }
   for (const dataset of taken.grown) log.grown.add(dataset);
-  if (taken.publish) log.touched = taken.touched && log.touched && new Set([...taken.touched, ...log.touched]);
+  if (taken.publish) touchAgain(log, taken);
   if (taken.ordinary) postsReturned(posts, taken.ordinary);
+}
+
+/** What a commit was to publish, and has not, is to be published later. */
+function touchAgain(log: Log, { touched }: TakenFlush): void {
+  log.touched = touched && log.touched && new Set([...touched, ...log.touched]);
 }
 
 /** A dataset that others do not see as it is, and why. */
@@ -247,13 +247,7 @@ function contributed(
   const contribution = new Contribution(log, nextOffset(log.own));
   contribution.shapes = taken.shapes;
   contribution.collects = taken.publish !== null;
-  if (taken.stages.some(({ heap }) => heap)) {
-    const objects = log.pointers.unnumbered();
-    if (objects.length > 0) structure.withoutNotice(() => log.pointers.number(objects));
-    contribution.place(taken.stages, contribution.offset, log.own.base);
-    contribution.size = contribution.heap?.placed.size ?? 0;
-  }
-  contribution.add(taken.stages);
+  structure.withoutNotice(() => contribution.addAlone(taken.stages));
   return { contribution, addition: contribution.asAddition() };
 }
 
@@ -272,8 +266,7 @@ export function lateDone(log: Log, posts: OrdinaryPosts, taken: TakenFlush, plan
   );
   plan.done();
   // What could not be published, or was not because it would have cost too much, is to be published later.
-  if (taken.publish && !plan.made)
-    log.touched = taken.touched && log.touched && new Set([...taken.touched, ...log.touched]);
+  if (taken.publish && !plan.made) touchAgain(log, taken);
   for (const { dataset } of plan.without) log.touched?.add(dataset);
   if (taken.ordinary) postsDone(posts, taken.ordinary.stages, plan.updated, overtaken);
 }
@@ -379,16 +372,7 @@ function* candidateOf(
   if (own.length === 0) return { dataset, shape, newer: committed };
   const newer = new BlockIndex(dataset.shape.length, committed.length + own.length);
   for (let i = 0; i < committed.length; i++) newer.take(committed, i);
-  for (const { blocks, offset, stored } of own) {
-    const { rank, from, to } = blocks;
-    newer.reserve(to - from);
-    newer.starts.set(blocks.starts.subarray(from * rank, to * rank), newer.length * rank);
-    newer.counts.set(blocks.counts.subarray(from * rank, to * rank), newer.length * rank);
-    for (let i = from, at = offset; i < to; i++) {
-      newer.add(at, stored);
-      at += boxSize(blocks.counts, i * rank, rank, dataset.elements.size);
-    }
-  }
+  for (const { blocks, offset, stored } of own) newer.addRun(blocks, offset, stored, dataset.elements.size);
   return { dataset, shape, newer };
 }
 
@@ -412,14 +396,12 @@ function showLayout(
   const { structure } = log;
   const { node, published, maxShape, filters, id } = dataset;
   const space = shape.length === 0 ? SCALAR_SPACE : simpleSpace(shape, maxShape);
-  const { fill } = structure.dataset(node);
   const isFirst = published?.data.parts.layout?.kind !== layout?.kind;
   const undoLayout =
     isFirst && layout
       ? rewriteDataset(structure, node, {
           space,
           layout,
-          ...(fill.value === 'default' ? {} : { fill: fill.value }),
           ...(layout.kind === 'chunked' ? { filters } : {}),
         })
       : changeData(structure, node, { space, layout });

@@ -1,4 +1,4 @@
-import { overlaps } from '../../space/box.ts';
+import { boxSize, overlaps } from '../../space/box.ts';
 import { NumberList, PackedTree } from './rtree.ts';
 
 /** Up to this many blocks a query scans the list instead of a tree. */
@@ -70,6 +70,22 @@ export class BlockIndex {
     if (stored > 0 && !this.stored) this.stored = new Float64Array(this.offsets.length);
     if (this.stored) this.stored[this.length] = stored;
     this.offsets[this.length++] = offset;
+  }
+
+  /** Adds blocks whose data of elements of `size` bytes lies one after the other from a file offset on, each stored as add() says. */
+  addRun(
+    { rank, starts, counts, from, to }: Pick<BlockIndex, 'rank' | 'starts' | 'counts'> & { from: number; to: number },
+    offset: number,
+    stored: number,
+    size: number,
+  ): void {
+    this.reserve(to - from);
+    this.starts.set(starts.subarray(from * rank, to * rank), this.length * rank);
+    this.counts.set(counts.subarray(from * rank, to * rank), this.length * rank);
+    for (let i = from, at = offset; i < to; i++) {
+      this.add(at, stored);
+      at += boxSize(counts, i * rank, rank, size);
+    }
   }
 
   /** The block added last begins at byte `at` of a filtered stream that inflates to `whole` bytes. */

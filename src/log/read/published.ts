@@ -32,13 +32,13 @@ export class Published {
     return this.#data;
   }
 
-  /** The same layout, of which less can be seen. */
+  /** This layout after the dataset became smaller: what lies outside of `cut` is not seen any more. */
   cutTo(cut: readonly number[]): Published {
     const { view, data, tree } = this;
     return new Published({ ...view, cut }, () => data, tree);
   }
 
-  /** The same layout, whose dataspace another program has changed. */
+  /** This layout with the shape that another program has given its dataspace. */
   withShape(shape: readonly number[]): Published {
     const { view, data, tree } = this;
     return new Published({ ...view, shape }, () => data, tree);

@@ -25,11 +25,9 @@ export function sealAnchor(
   { layout }: Pick<PublishedData, 'layout'>,
 ): void {
   const { shape, maxShape, filters } = dataset;
-  const { fill } = structure.dataset(node);
   rewriteDataset(structure, node, {
     space: shape.length === 0 ? SCALAR_SPACE : simpleSpace(shape, maxShape),
     layout,
-    ...(fill.value === 'default' ? {} : { fill: fill.value }),
     // Nothing but chunks can be filtered.
     ...(layout.kind === 'chunked' ? { filters } : {}),
   });
