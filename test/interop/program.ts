@@ -1,8 +1,10 @@
-import { appendFileSync, copyFileSync } from 'node:fs';
+import { appendFileSync, copyFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { type CreateOptions, type Dataset, File, T } from 'h5log';
 import h5wasm, { type Dataset as WasmDataset } from 'h5wasm/node';
 import { expect } from 'vitest';
-import { python } from '../oracles.ts';
+import { keepInput } from '../failures.ts';
+import { python, run } from '../oracles.ts';
 import { random } from '../seed.ts';
 
 type Value = number | string;
@@ -38,12 +40,12 @@ with h5py.File(sys.argv[1], 'r+') as f:
 `;
 
 /** Through libhdf5 1.10. */
-export async function byH5py(path: string, changes: readonly Change[]): Promise<void> {
+async function byH5py(path: string, changes: readonly Change[]): Promise<void> {
   await python(BY_H5PY, [path], JSON.stringify(changes));
 }
 
 /** Through libhdf5 2.0. */
-export async function byH5wasm(path: string, changes: readonly Change[]): Promise<void> {
+async function byH5wasm(path: string, changes: readonly Change[]): Promise<void> {
   await h5wasm.ready;
   const file = new h5wasm.File(path, 'a');
   for (const change of changes) {
@@ -408,4 +410,67 @@ function resized(model: Expected, shape: readonly number[]): void {
   });
   model.shape = [...shape];
   model.values = values;
+}
+
+const COMPARE = join(import.meta.dirname, 'ordinary', 'compare.py');
+
+/** Lets h5py look at every file of a list. */
+async function expectSeen(list: string): Promise<void> {
+  const wrong = await run('python', [COMPARE, list]).catch((error: Error) => error.message);
+  expect(wrong).toBe('');
+}
+
+/** Runs so many programs of so many steps, and lets h5py look at their files; gives what was done. */
+export async function runPrograms(
+  programs: number,
+  length: number,
+  folder: string,
+  make: (number: number, list: string) => Program,
+): Promise<Record<string, number>> {
+  let [states, steps, references] = [0, 0, 0];
+  for (let i = 0; i < programs; ) {
+    const list = join(folder, `list-${i}`);
+    const done: Program[] = [];
+    for (let k = 0; k < 40 && i < programs; k++, i++) {
+      const program = make(i, list);
+      try {
+        for (let s = 0; s < length; s++) program.step();
+        program.end();
+        await Promise.resolve();
+        expect(program.failed).toBe(undefined);
+      } catch (error) {
+        program.giveUp();
+        keepInput(`program-${i}`, program.steps.join('\n'));
+        throw new Error(`program ${i} of ${program.path}: ${program.steps.slice(-12).join('; ')}`, { cause: error });
+      }
+      done.push(program);
+      steps += program.steps.length;
+      references += program.references;
+    }
+    await expectSeen(list);
+    for (const { path, flushes } of done) {
+      states += flushes;
+      for (let s = 0; s < flushes; s++) rmSync(`${path}.${s}`);
+      rmSync(path);
+    }
+  }
+  expect(references).toBeGreaterThan(0);
+  return { programs, steps, references, 'states compared with h5py': states };
+}
+
+/** Lets libhdf5 1.10 and 2.0 change the files of programs between their steps; h5py looks at all of them in the end. */
+export async function takeTurns(programs: readonly Program[], turns: number, list: string): Promise<void> {
+  for (const program of programs) {
+    try {
+      for (let turn = 0; turn < turns / 2; turn++) {
+        for (let step = 0; step < 6; step++) program.step();
+        await program.exchange(turn % 2 === 0 ? byH5py : byH5wasm);
+      }
+      program.end();
+    } catch (error) {
+      program.giveUp();
+      throw new Error(`${program.path}: ${program.steps.slice(-12).join('; ')}`, { cause: error });
+    }
+  }
+  await expectSeen(list);
 }
