@@ -1,48 +1,21 @@
-import { appendFileSync, copyFileSync, rmSync } from 'node:fs';
+import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CreateOptions, type Dataset, File, T } from 'h5log';
+import { type CreateOptions, File, T } from 'h5log';
 import h5wasm, { type Dataset as WasmDataset } from 'h5wasm/node';
 import { expect } from 'vitest';
 import { keepInput } from '../failures.ts';
-import { python, run } from '../oracles.ts';
 import { random } from '../seed.ts';
-
-type Value = number | string;
-
-/** What a dataset should hold. */
-interface Expected {
-  shape: number[];
-  readonly maxShape: readonly (number | null)[];
-  values: Value[];
-  readonly fill: Value;
-  readonly attributes: Map<string, number>;
-  /** Its values are paths of objects, '' for none. */
-  readonly refers?: boolean;
-}
-
-/** A change that libhdf5 makes: another shape, or data in a box. */
-type Change =
-  | { readonly path: string; readonly shape: readonly number[] }
-  | {
-      readonly path: string;
-      readonly start: readonly number[];
-      readonly count: readonly number[];
-      readonly data: readonly number[];
-    };
-
-const BY_H5PY = `
-import json, sys, h5py, numpy as np
-with h5py.File(sys.argv[1], 'r+') as f:
-    for c in json.load(sys.stdin):
-        d = f[c['path']]
-        if 'shape' in c: d.resize(c['shape'])
-        else: d[tuple(slice(a, a + n) for a, n in zip(c['start'], c['count']))] = np.reshape(c['data'], c['count'])
-`;
-
-/** Through libhdf5 1.10. */
-async function byH5py(path: string, changes: readonly Change[]): Promise<void> {
-  await python(BY_H5PY, [path], JSON.stringify(changes));
-}
+import {
+  addToList,
+  byH5py,
+  type Change,
+  type Expected,
+  expectSeen,
+  put,
+  resized,
+  type Value,
+  valuesOf,
+} from './model.ts';
 
 /** Through libhdf5 2.0. */
 async function byH5wasm(path: string, changes: readonly Change[]): Promise<void> {
@@ -361,63 +334,8 @@ export class Program {
     if (this.#file.published !== this.#file.sequence) return;
     const file = `${this.path}.${this.flushes++}`;
     copyFileSync(this.path, file);
-    const objects = Object.fromEntries(
-      [...this.#model].map(([path, { shape, values, attributes }]) => [
-        path,
-        { shape, values, attributes: Object.fromEntries(attributes) },
-      ]),
-    );
-    appendFileSync(this.#list, `${JSON.stringify({ file, objects })}\n`);
+    addToList(this.#list, file, this.#model);
   }
-}
-
-function valuesOf(dataset: Dataset): Value[] {
-  const read = dataset.readSync() as ArrayLike<unknown>;
-  return Array.from(read, (value) => (typeof value === 'string' ? value : Number(value)));
-}
-
-/** Calls `visit` with the row-major number of each element of a box. */
-function eachOf(
-  shape: readonly number[],
-  start: readonly number[],
-  size: readonly number[],
-  visit: (at: number) => void,
-): void {
-  const walk = (d: number, at: number): void => {
-    if (d === shape.length) visit(at);
-    else
-      for (let i = 0; i < (size[d] as number); i++) walk(d + 1, at * (shape[d] as number) + (start[d] as number) + i);
-  };
-  walk(0, 0);
-}
-
-function put(model: Expected, start: readonly number[], size: readonly number[], data: readonly Value[]): void {
-  let k = 0;
-  eachOf(model.shape, start, size, (at) => {
-    model.values[at] = data[k++] as Value;
-  });
-}
-
-function resized(model: Expected, shape: readonly number[]): void {
-  const values = new Array<Value>(shape.reduce((a, b) => a * b, 1)).fill(model.fill);
-  const common = shape.map((n, d) => Math.min(n, model.shape[d] as number));
-  const origin = shape.map(() => 0);
-  const old: Value[] = [];
-  eachOf(model.shape, origin, common, (at) => old.push(model.values[at] as Value));
-  let k = 0;
-  eachOf(shape, origin, common, (at) => {
-    values[at] = old[k++] as Value;
-  });
-  model.shape = [...shape];
-  model.values = values;
-}
-
-const COMPARE = join(import.meta.dirname, 'ordinary', 'compare.py');
-
-/** Lets h5py look at every file of a list. */
-async function expectSeen(list: string): Promise<void> {
-  const wrong = await run('python', [COMPARE, list]).catch((error: Error) => error.message);
-  expect(wrong).toBe('');
 }
 
 /** Runs so many programs of so many steps, and lets h5py look at their files; gives what was done. */

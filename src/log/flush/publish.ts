@@ -406,7 +406,7 @@ function showLayout(
         })
       : changeData(structure, node, { space, layout });
   // Another program has changed the shape: the log learns it now.
-  if (published?.view.shape.some((size, d) => size !== published.data.shape[d])) resizeAnchor(structure, node, shape);
+  if (dataset.hasForeignShape) resizeAnchor(structure, node, shape);
   if (node.attributes.has(NOTE)) deleteAttribute(structure, node, NOTE);
   dataset.planned = { token: log.token(), id, sequence, end, way, shape, cut: null };
   writeView(structure, node, dataset.planned);

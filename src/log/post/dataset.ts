@@ -389,6 +389,12 @@ export class LogDataset extends PostedDataset {
     return this.published && !containsReference(this.elements.dtype) ? this.published : null;
   }
 
+  /** Whether another program has changed the dataspace since the dataset was published. */
+  get hasForeignShape(): boolean {
+    const { published } = this;
+    return published?.view.shape.some((size, d) => size !== published.data.shape[d]) ?? false;
+  }
+
   /** The shape for the header, with the next commit. What lies outside of a smaller shape is gone from the layout, too. */
   writeShape(shape: readonly number[]): void {
     this.log.structure.announce();
@@ -396,11 +402,9 @@ export class LogDataset extends PostedDataset {
     resizeAnchor(log.structure, node, shape);
     log.touched?.add(this);
     if (planned && isCutBy(shape, planned)) this.planned = { ...planned, cut: cutBy(shape, planned) };
-    if (published && isCutBy(shape, published.view)) this.published = published.cutTo(cutBy(shape, published.view));
     // Another program has changed the dataspace: from now on the shape in the log counts again.
-    const seen = this.published?.data.shape ?? [];
-    const isForeign = this.published?.view.shape.some((size, d) => size !== seen[d]);
-    if (this.published && isForeign) this.published = this.published.withShape(seen);
+    const current = published && this.hasForeignShape ? published.withShape(published.data.shape) : published;
+    this.published = current && isCutBy(shape, current.view) ? current.cutTo(cutBy(shape, current.view)) : current;
     const view = this.planned ?? this.published?.view;
     if (view && (this.planned !== planned || this.published !== published)) writeView(log.structure, node, view);
   }

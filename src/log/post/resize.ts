@@ -20,7 +20,7 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
   log.structure.announce();
   const old = dataset.shape;
   if (shape.every((size, d) => size === old[d])) return () => {};
-  const reach = yield* readReach(log.structure, node);
+  const reach = yield* reachOf(dataset);
   const shrinks = shape.some((size, d) => size < (old[d] as number));
   const grows = shape.some((size, d) => size > (old[d] as number));
   const clippings = shrinks ? clippedPending(dataset, shape) : [];
@@ -37,7 +37,7 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
       log.exchange(isShared ? 0 : part.arena.held, kept.arena.held);
       if (!isShared) part.arena.release();
     }
-    if (shrinks) {
+    if (shrinks || (reach && dataset.hasForeignShape)) {
       dataset.wasShrunk = true;
       writeReach(
         log.structure,
@@ -77,7 +77,7 @@ export function appendRows(
   const isLent = options?.copy === false && elements.canWait(data);
   if (!isLent) dataset.claimFor(data, values);
   const logged = 'log' in dataset ? (dataset as LogDataset) : null;
-  if (logged) logged.wasShrunk ??= now(readReach(logged.log.structure, dataset.node)) !== undefined;
+  if (logged) logged.wasShrunk ??= now(reachOf(logged)) !== undefined;
   const count = grown.slice();
   count[0] = (grown[0] as number) - first;
   const start = new Array<number>(grown.length).fill(0);
@@ -116,6 +116,14 @@ function grownShape(
   const limit = maxShape[0];
   if (limit !== null && (grown[0] as number) > (limit as number)) checkMaxShape(maxShape, grown);
   return grown;
+}
+
+/** The largest shape the dataset ever had, if it was ever smaller afterwards; another program may have made it so. */
+function* reachOf({ log, node, published, hasForeignShape, shape }: LogDataset): Io<readonly number[] | undefined> {
+  const reach = yield* readReach(log.structure, node);
+  const before = published?.view.shape;
+  if (!before || !hasForeignShape || shape.every((size, d) => size >= (before[d] as number))) return reach;
+  return before.map((size, d) => Math.max(size, reach?.[d] ?? 0));
 }
 
 interface Box {
