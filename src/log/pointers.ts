@@ -133,8 +133,9 @@ export class Pointers {
         get file() {
           return store.data.file;
         },
-        // Heaps lie in the log, and move with it.
-        locate: (address, size) => store.ranges.locate(store.base + address, size),
+        // Heaps lie in the log, and move with it. Where it has not moved, another program may have added heaps of its own.
+        locate: (address, size) =>
+          store.ranges.isMoved ? store.ranges.locate(store.base + address, size) : store.base + address,
       })),
     );
     return this.#heap;

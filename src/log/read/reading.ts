@@ -1,5 +1,5 @@
 import { mostBytes, mostHeap } from '#platform';
-import { atOffset, H5LogError } from '../../base/errors.ts';
+import { atOffset, formatError, H5LogError } from '../../base/errors.ts';
 import { arrayKind } from '../../dtype/convert.ts';
 import type { Resolver } from '../../dtype/decode.ts';
 import type { TypedArray } from '../../dtype/model.ts';
@@ -230,6 +230,8 @@ class LogBoxes implements FixedBoxes {
   /** The tables at the creation of the read: it must not see what is flushed while it waits. */
   readonly #tables: Committed;
   readonly #patches: ReturnType<typeof pendingIn>[] = [];
+  /** The layout, if the log was moved and all elements are from the layout: those point to where things are now. */
+  #movedLayout: OrdinaryDataset | null = null;
   readonly resolver?: (bytes: Uint8Array, count: number) => Io<Resolver>;
 
   constructor(dataset: LogDataset, blocks: Blocks, deferred: boolean) {
@@ -238,7 +240,8 @@ class LogBoxes implements FixedBoxes {
     if (elements.points) {
       // Heaps of flushed posts stay as they are while a read has them.
       const heaps = log.stagesOf(dataset).flatMap(({ owner }) => owner.heap ?? []);
-      this.resolver = (bytes, count) => log.pointers.resolver(elements.dtype, bytes, count, heaps);
+      this.resolver = (bytes, count) =>
+        this.#movedLayout?.resolver()?.(bytes, count) ?? log.pointers.resolver(elements.dtype, bytes, count, heaps);
     }
     this.#dataset = dataset;
     this.#blocks = blocks;
@@ -266,6 +269,11 @@ class LogBoxes implements FixedBoxes {
     const limit = this.#index ? this.#limit : (whole?.length ?? Infinity);
     if (base) yield* readInside(base.data, blocks, base.visible, fill, packed);
     const isPlain = base !== null && limit === 0;
+    if (base && elements.points && log.main.ranges.isMoved) {
+      if (!isPlain)
+        throw formatError('values in a log that another program has moved, and in a layout that it has rewritten');
+      this.#movedLayout = base.data;
+    }
     if (isPlain && this.#patches.length === 0) return;
     const over = base !== null;
     const one = whole && new BoxReader(log.files, whole, limit, layout, over);

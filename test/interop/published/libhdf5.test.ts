@@ -2,7 +2,7 @@
 
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CreateOptions, type DatasetOptions, File, H5LogError } from 'h5log';
+import { type CreateOptions, type DatasetOptions, File, H5LogError, T } from 'h5log';
 import { expect, test } from 'vitest';
 import { count } from '../../counts.ts';
 import { pythonSync, withOracle } from '../../oracles.ts';
@@ -378,6 +378,51 @@ withOracle('python', 'what libhdf5 does to a published file', () => {
     const found = File.openSync(path);
     expect(() => found.dataset('a').readSync()).toThrow(expect.objectContaining({ code: 'FORMAT' }));
     found.closeSync();
+  });
+
+  test('write texts and sequences: both sides read them, also those that h5log writes beside them', () => {
+    const path = join(folder, 'texts.h5');
+    const file = File.createSync(path, { publish: 'close' });
+    const [texts, lists] = [
+      file.createDataset('texts', { dtype: T.string(), shape: [4], maxShape: [null], chunks: [3] }),
+      file.createDataset('lists', { dtype: T.vlen('int32'), shape: [3] }),
+    ];
+    texts.write(['one', 'two', '', 'four']);
+    lists.write([Int32Array.of(1), Int32Array.of(), Int32Array.of(2, 3)]);
+    file.closeSync();
+    pythonSync(
+      `import h5py, sys, numpy as np
+with h5py.File(sys.argv[1], 'r+') as f:
+    f['texts'][1] = 'zwei'
+    f['texts'].resize((6,))
+    f['texts'][5] = 'sechs ' * 2000
+    f['lists'][1] = np.array([7, 8, 9], 'i4')`,
+      [path],
+    );
+    const read = (mode: 'r' | 'r+'): unknown => {
+      const found = File.openSync(path, { mode });
+      const values = [found.dataset('texts').readSync(), found.dataset('lists').readSync()];
+      found.closeSync();
+      return values;
+    };
+    const sequences = [Int32Array.of(1), Int32Array.of(7, 8, 9), Int32Array.of(2, 3)];
+    expect(read('r')).toEqual([['one', 'zwei', '', 'four', '', 'sechs '.repeat(2000)], sequences]);
+    for (const publish of ['never', 'close'] as const) {
+      const more = File.openSync(path, { mode: 'r+', publish });
+      more.dataset('texts').write(['ONE'] as never, { start: [0], count: [1] });
+      more.closeSync();
+      expect(read('r')).toEqual([['ONE', 'zwei', '', 'four', '', 'sechs '.repeat(2000)], sequences]);
+    }
+    const seen = pythonSync(
+      `import h5py, json, sys
+with h5py.File(sys.argv[1]) as f:
+    print(json.dumps([[v.decode() for v in f['texts'][:]], [v.tolist() for v in f['lists'][:]]]))`,
+      [path],
+    );
+    expect(JSON.parse(seen)).toEqual([
+      ['ONE', 'zwei', '', 'four', '', 'sechs '.repeat(2000)],
+      [[1], [7, 8, 9], [2, 3]],
+    ]);
   });
 
   test('grow, where h5log has grown it too: refused, and nothing else is', () => {
