@@ -30,6 +30,11 @@ export function publicApi(): string {
   const flags = ['--emitDeclarationOnly', '--removeComments', '--declarationMap', 'false', '--sourceMap', 'false'];
   const { ok, output } = tsc(['-p', 'tsconfig.build.json', '--outDir', folder, ...flags]);
   if (!ok) throw new Error(`tsc cannot emit the declarations:\n${output}`);
+  return apiIn(folder);
+}
+
+/** The text for declarations that have been emitted into a folder. */
+export function apiIn(folder: string): string {
   return new ApiText(folder).text();
 }
 
@@ -120,7 +125,7 @@ class ApiText {
     if (known) return known;
     const found: Declarations = { declared: new Map(), imported: new Map(), exported: new Map(), passedOn: [] };
     this.#files.set(file, found);
-    for (const statement of topLevel(readFileSync(file, 'utf8'))) this.#take(file, statement, found);
+    for (const statement of topLevel(withoutComments(readFileSync(file, 'utf8')))) this.#take(file, statement, found);
     return found;
   }
 
@@ -154,6 +159,10 @@ class ApiText {
 
 function key({ file, name }: Origin): string {
   return `${file} ${name}`;
+}
+
+function withoutComments(text: string): string {
+  return text.replaceAll(/^\s*\/\*[\s\S]*?\*\/\n|^\s*\/\/.*\n/gm, '');
 }
 
 /** The statements of a .d.ts file: each begins in the first column, and only its closing line may do so too. */

@@ -4,6 +4,8 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
+import { apiIn } from './api.ts';
+import { internalNames } from './internal-names.ts';
 import { readManifest, root, tsc } from './root.ts';
 
 /**
@@ -35,18 +37,32 @@ const shared: BuildOptions = {
   logLevel: 'warning',
 };
 
-/** Writes the bundles for `platform` into a folder. */
-export async function bundle(platform: 'node' | 'browser', outdir: string): Promise<void> {
-  const options = { ...shared, platform, outdir } satisfies BuildOptions;
-  const entryPoints = entriesFor(platform);
-  if (platform === 'browser') {
-    await build({ ...options, entryPoints, define: { 'import.meta.page': 'true' } });
-    return;
-  }
-  Object.assign(entryPoints, programs);
+/** Writes the bundles for Node into a folder. */
+async function bundleForNode(outdir: string): Promise<void> {
+  const options = { ...shared, platform: 'node', outdir } satisfies BuildOptions;
+  const entryPoints = { ...entriesFor('node'), ...programs };
   const { metafile } = await build({ ...options, entryPoints, write: false, metafile: true });
   // Without ignoreAnnotations esbuild drops the imports that are added: package.json says that modules have no side effects.
   await build({ ...options, entryPoints, plugins: [fewChunks(metafile)], ignoreAnnotations: true });
+}
+
+/**
+ * Writes the bundles for browsers into a folder. What a page loads should be small, and minifiers leave the names of properties and
+ * methods alone: here they become short where nobody else can see them.
+ */
+async function bundleForBrowsers(outdir: string, types: string): Promise<void> {
+  const options = {
+    ...shared,
+    platform: 'browser',
+    outdir,
+    entryPoints: entriesFor('browser'),
+    define: { 'import.meta.page': 'true' },
+  } satisfies BuildOptions;
+  const { metafile } = await build({ ...options, write: false, metafile: true });
+  const used = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.entries(inputs));
+  const modules = used.flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : []));
+  const names = internalNames(modules, apiIn(types));
+  await build({ ...options, mangleProps: new RegExp(`^(?:${names.join('|')})$`) });
 }
 
 /** The entry points that package.json names for a platform: file name without extension to source. */
@@ -125,7 +141,7 @@ function forOlderCompilers(path: string): void {
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const dist = join(root, 'dist');
   rmSync(dist, { recursive: true, force: true });
-  await Promise.all((['node', 'browser'] as const).map((platform) => bundle(platform, join(dist, platform))));
   declarations(join(dist, 'types'));
+  await Promise.all([bundleForNode(join(dist, 'node')), bundleForBrowsers(join(dist, 'browser'), join(dist, 'types'))]);
   process.stdout.write(`built ${relative(root, dist)}\n`);
 }

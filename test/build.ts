@@ -3,7 +3,14 @@ import { join } from 'node:path';
 import { builtCommand, execute, root } from '../scripts/root.ts';
 
 /** What the build reads. */
-const inputs = ['src', 'package.json', 'tsconfig.json', 'tsconfig.build.json', join('scripts', 'build.ts')];
+const inputs = [
+  'src',
+  'package.json',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  join('scripts', 'build.ts'),
+  join('scripts', 'internal-names.ts'),
+];
 
 /** Builds the package before the tests, if its sources have changed: programs that are started as users start them need no compiler. */
 export default function build(): void {

@@ -161,7 +161,7 @@ const LIBRARY = `
     return folder.getFileHandle(name, { create: true });
   };`;
 
-/** A module, or the text of one, with `h5log` from the sources, as a page loads it. */
+/** A module, or the text of one, with `h5log` as it was built for browsers, as a page loads it. */
 export async function bundle(module: URL | string): Promise<Uint8Array> {
   const { outputFiles } = await build({
     ...(module instanceof URL
@@ -172,7 +172,6 @@ export async function bundle(module: URL | string): Promise<Uint8Array> {
     platform: 'browser',
     format: 'esm',
     target: 'es2022',
-    conditions: ['h5log-source'],
     external: ['h5wasm'],
     logLevel: 'error',
   });

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { snapshotPath } from '../../scripts/api.ts';
+import { internalNames } from '../../scripts/internal-names.ts';
 import { root } from '../../scripts/root.ts';
 
 // The setup of the tests has built dist/.
@@ -32,6 +34,47 @@ describe.each(['node', 'browser'])('dist/%s', (platform) => {
       return found.filter((from) => !known.test(from)).map((from) => `${name}: ${from}`);
     });
     expect(wrong).toEqual([]);
+  });
+});
+
+describe('names in the bundles for browsers', () => {
+  const publicWords = new Set(readFileSync(snapshotPath, 'utf8').match(/[\w$]+/g));
+
+  /** What an entry point exports, and every property of it that can be reached without calling anything. */
+  async function shown(platform: string, entry: string): Promise<string[]> {
+    const module: object = await import(join(root, 'dist', platform, `${entry}.js`));
+    const found: string[] = [];
+    for (const [name, value] of Object.entries(module)) {
+      found.push(name);
+      for (const held of [value, value?.prototype])
+        if (held instanceof Object) found.push(...Object.getOwnPropertyNames(held).map((each) => `${name}.${each}`));
+    }
+    return found;
+  }
+
+  test.each(['index', 'netcdf', 'storage'])('are those of Node in %s, but for what nobody else sees', async (entry) => {
+    const [ofNode, ofPage] = await Promise.all([shown('node', entry), shown('browser', entry)]);
+    const missing = ofNode.filter((name) => !ofPage.includes(name));
+    expect(missing.filter((name) => publicWords.has(name.replace(/^.*\./, '')))).toEqual([]);
+    expect(ofPage.length).toBe(ofNode.length);
+  });
+
+  test('are short where nobody else sees them', () => {
+    const folder = join(root, 'dist', 'browser');
+    const programs = readdirSync(folder).filter((name) => name.endsWith('.js'));
+    const text = programs.map((name) => readFileSync(join(folder, name), 'utf8')).join('');
+    expect(['.addressSize', 'storageStatistics'].filter((name) => text.includes(name))).toEqual(['storageStatistics']);
+  });
+
+  test('stay where a name is public, the language has it, or it is looked up by its text', () => {
+    const modules = ['read/object-header', 'messages/message-types', 'messages/filter-pipeline', 'format/cursor'];
+    const names = internalNames(
+      modules.map((name) => `src/hdf5/${name}.ts`),
+      'interface Cursor { u16(): number }',
+    );
+    expect(names).toEqual(expect.arrayContaining(['u32', 'skip']));
+    // A public word, a method of strings, a member of a namespace, and a key of Object.entries().
+    for (const kept of ['u16', 'slice', 'continuation', 'nbit']) expect(names).not.toContain(kept);
   });
 });
 
