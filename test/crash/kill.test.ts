@@ -1,13 +1,13 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { appendFileSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { File } from '../../src/index.ts';
+import { type CreateOptions, type Dataset, File, type Group } from '../../src/index.ts';
 import { count } from '../counts.ts';
-import { pythonSync, run, withOracle } from '../oracles.ts';
+import { oracle, pythonSync, run, withOracle } from '../oracles.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { compile, type Program, startProgram } from './program.ts';
-import { applyCommit, commitOf, FOREIGN } from './states.ts';
+import { applyCommit, commitOf, expectSameLayouts, FOREIGN } from './states.ts';
 
 const directory = temporaryDirectory();
 const before = { h5py: join(directory, 'h5py.h5'), h5log: join(directory, 'h5log.h5') };
@@ -22,6 +22,10 @@ const beginnings = [
   { task: 'open', before: 'h5py' },
 ] as const;
 type Beginning = (typeof beginnings)[number];
+
+type Publish = NonNullable<CreateOptions['publish']>;
+/** When the child publishes; together with the beginnings every pair occurs. */
+const kinds: readonly Publish[] = ['auto', 'never', 'close', 'flush', { interval: 3 }];
 
 function prepare(): void {
   pythonSync(
@@ -75,6 +79,9 @@ const totals = {
   leftovers: 0,
   mostLeftovers: 0,
   remaining: 0,
+  shown: 0,
+  current: 0,
+  netcdf: 0,
 };
 
 /** What h5py put there is all there still. */
@@ -83,6 +90,47 @@ function expectForeign(file: File): void {
   expect([...group.keys()]).toHaveLength(50);
   for (let i = 0; i < 50; i++) expect(group.dataset(`d${i}`).attributes.get('text')).toBe('h5py '.repeat(i));
 }
+
+const images = join(directory, 'images');
+
+/** Keeps a copy of a file for other programs, with what they should see. */
+async function keepImage(path: string, file: File, n: number, name: string): Promise<void> {
+  if (file.connector === 'log') expectSameLayouts(file, File.openSync(path, { connector: 'native' }));
+  const isCurrent = file.published === file.sequence;
+  const all = [...objectsOf(file)];
+  const datasets = all.flatMap(([, object]) => (object?.kind === 'dataset' ? [object] : []));
+  const values = isCurrent ? Object.fromEntries(datasets.map((each) => [each.path, valuesOf(each)])) : {};
+  // libnetcdf opens no file with a link that leads nowhere, whoever wrote it.
+  const netcdf = file.published !== null && all.every(([, object]) => object !== undefined);
+  const image = join(images, `${name}.h5`);
+  copyFileSync(path, image);
+  appendFileSync(join(images, 'list'), `${JSON.stringify({ file: image, commit: n, values, netcdf })}\n`);
+  if (file.published !== null && file.connector === 'log') totals.shown++;
+  if (isCurrent && file.connector === 'log') totals.current++;
+  if (!netcdf) return;
+  totals.netcdf++;
+  if (oracle('ncdump')) await run('ncdump', ['-h', image]);
+}
+
+const valuesOf = (dataset: Dataset): unknown[] =>
+  Array.from(dataset.readSync() as ArrayLike<unknown>, (value) => (typeof value === 'bigint' ? Number(value) : value));
+
+function* objectsOf(group: Group): Iterable<[string, Group | Dataset | undefined]> {
+  for (const [name, child] of group.children()) {
+    yield [name, child];
+    if (child?.kind === 'group') yield* objectsOf(child);
+  }
+}
+
+/** Lets h5py, and xarray where there is one, look at every file that was kept. */
+async function lookAtImages(): Promise<void> {
+  const lines = (await run(oracle('xarray') ? 'xarray' : 'python', [LOOK, join(images, 'list')])).trim().split('\n');
+  const looked = JSON.parse(lines.pop() as string) as { h5py: number; xarray: number };
+  expect(lines).toEqual([]);
+  count('kill -9', { 'images shown to h5py': looked.h5py, 'images shown to xarray': looked.xarray });
+}
+
+const LOOK = join(import.meta.dirname, 'look.py');
 
 async function checkAfterKill(path: string, beginning: Beginning, lines: readonly string[]): Promise<void> {
   const last = (word: string): number => {
@@ -110,6 +158,7 @@ async function checkAfterKill(path: string, beginning: Beginning, lines: readonl
   const n = commitOf(file);
   if (ours) expectForeign(file);
   else expect(file.has(FOREIGN)).toBe(false);
+  await keepImage(path, file, n, basename(dirname(path)));
   file.closeSync();
   expect(n).toBeGreaterThanOrEqual(Math.max(reported, first));
   expect(n).toBeLessThanOrEqual(Math.max(begun, first));
@@ -146,6 +195,7 @@ withOracle(['h5dump', 'python'], 'a writer killed with SIGKILL', () => {
 
   test(`at ${trials} moments: the file is whole, at the last commit it reported or one begun since`, async () => {
     prepare();
+    mkdirSync(images);
     const writer = compile('writer.ts');
     const chosen = seed('kill -9');
     let trial = 0;
@@ -158,13 +208,18 @@ withOracle(['h5dump', 'python'], 'a writer killed with SIGKILL', () => {
         const path = join(directory, String(k), 'run.h5');
         if (beginning.before) copyFileSync(before[beginning.before], path);
         const durability = chance() < 0.75 ? 'process' : 'power';
-        const child = startProgram(writer, [path, beginning.task, durability, String(chosen + k), '12', '0']);
+        const publish = kinds[k % kinds.length] as Publish;
+        const isOrdinary = beginning.task === 'open' && beginning.before === 'h5py';
+        const child = startProgram(writer, [
+          ...[path, beginning.task, durability, String(chosen + k), '12', '0'],
+          ...(isOrdinary ? [] : [JSON.stringify(publish)]),
+        ]);
         await killed(child, chance);
         try {
           await checkAfterKill(path, beginning, child.lines);
         } catch (error) {
           throw new Error(
-            `trial ${k} (${JSON.stringify(beginning)}, ${durability}), after ${child.lines.slice(-4).join(', ')}`,
+            `trial ${k} (${JSON.stringify(beginning)}, ${durability}, ${JSON.stringify(publish)}), after ${child.lines.slice(-4).join(', ')}`,
             {
               cause: error,
             },
@@ -175,11 +230,14 @@ withOracle(['h5dump', 'python'], 'a writer killed with SIGKILL', () => {
     };
     // Three, so that the two cores have work while one of them waits.
     await Promise.all([one(), one(), one()]);
+    await lookAtImages();
+    expect(Math.min(totals.shown, totals.current, totals.netcdf)).toBeGreaterThan(0);
     count('kill -9', { trials: totals.trials, commits: totals.commits });
     console.log(
       `kill -9: ${totals.trials} trials, ${totals.early} before the first commit, ${totals.unpublished} before the file was open, ` +
         `${totals.commits} commits reported, ${totals.ahead} files one ahead of the report, ` +
-        `${totals.leftovers} files left beside (at most ${totals.mostLeftovers}), ${totals.remaining} after the next writer`,
+        `${totals.leftovers} files left beside (at most ${totals.mostLeftovers}), ${totals.remaining} after the next writer; ` +
+        `${totals.shown} files had been published, ${totals.current} to their last commit, ${totals.netcdf} shown to ncdump and xarray`,
     );
-  }, 600_000);
+  }, 1_200_000);
 });

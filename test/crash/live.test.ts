@@ -112,3 +112,64 @@ withOracle(['python', 'h5dump'], 'readers beside a writer', () => {
     expect(opens).toBeGreaterThan(5);
   });
 });
+
+/** Opens in a loop and reads the last rows; says when it opened the file, and which row was the last. */
+const follower = `
+import h5py, sys, time
+path, seconds = sys.argv[1], float(sys.argv[2])
+end = time.time() + seconds
+while time.time() < end:
+    opened = time.time() * 1000
+    with h5py.File(path, 'r') as f:
+        rows, packed = f['rows'], f['packed']
+        n = rows.shape[0]
+        assert packed.shape[0] == n, (n, packed.shape)
+        first = max(0, n - 100)
+        for i, row in enumerate(rows[first:n].tolist(), first):
+            assert row == [i, 2 * i, -i, i ** 0.5], (n, i, row)
+        assert packed[first:n].tolist() == list(range(first, n)), (n, packed[first:n])
+    print(n - 1, opened, flush=True)
+`;
+
+/** Milliseconds that a timer and a commit may be late by on a busy machine. */
+const LATE = 250;
+
+withOracle('python', 'h5py beside a log that publishes', () => {
+  const kinds = [
+    { publish: { interval: 200 }, rate: 100, promise: 200 + LATE },
+    // Who has been told of a commit finds it. Its time is a whole millisecond.
+    { publish: 'flush', rate: 20, promise: 1 },
+  ] as const;
+  test.each(kinds)('$rate flushes a second, publish $publish', { timeout: 120_000 }, async (kind) => {
+    const { publish, rate, promise } = kind;
+    const path = join(directory, `published-${rate}.h5`);
+    const writer = startProgram(compile('publisher.ts'), [path, JSON.stringify(publish), String(rate)]);
+    // A first state, seen by others, before h5py opens the file.
+    await writer.line('40 ');
+    const h5py = new Program(oracle('python') as string, ['-c', follower, path, String(full ? 20 : seconds)]);
+    await h5py.end();
+    expect(h5py.errors).toBe('');
+    expect(writer.errors).toBe('');
+    expect(writer.child.exitCode).toBe(null);
+    writer.kill();
+    await writer.end();
+
+    const committed = writer.lines.map((line) => Number(line.split(' ')[1]));
+    let [k, oldest] = [0, 0];
+    for (const line of h5py.lines) {
+      const [last, opened] = line.split(' ').map(Number) as [number, number];
+      while (k < committed.length && (committed[k] as number) <= opened - promise) k++;
+      // Rows before k were committed early enough to be promised.
+      expect(last, `opened at ${opened}`).toBeGreaterThanOrEqual(k - 1);
+      const missed = committed[last + 1];
+      if (missed !== undefined) oldest = Math.max(oldest, opened - missed);
+    }
+    const states = new Set(h5py.lines.map((line) => line.split(' ')[0])).size;
+    console.log(
+      `h5py beside publish ${JSON.stringify(publish)}, ${rate} flushes a second: ${h5py.lines.length} opens, 0 failures, ` +
+        `${states} states; ${committed.length} commits; what it did not see yet was at most ${Math.round(oldest)} ms old`,
+    );
+    expect(h5py.lines.length).toBeGreaterThan(10 * seconds);
+    expect(states).toBeGreaterThan(2 * seconds);
+  });
+});

@@ -1,16 +1,19 @@
 // A process that commits until it is killed; see kill.test.ts. What it says goes out at once: a line said is a promise made.
 import { writeSync } from 'node:fs';
-import { File } from '../../src/index.ts';
+import { type CreateOptions, File } from '../../src/index.ts';
 import { applyCommit } from './states.ts';
 
-const [path, task, durability, seed, commits, rate] = process.argv.slice(2) as [
+const [path, task, durability, seed, commits, rate, publish] = process.argv.slice(2) as [
   string,
   'create' | 'exclusive' | 'open',
   'process' | 'power',
   string,
   string,
   string,
+  string | undefined,
 ];
+const publishing =
+  publish === undefined ? {} : { publish: JSON.parse(publish) as NonNullable<CreateOptions['publish']> };
 const say = (line: string): void => void writeSync(1, `${line}\n`);
 
 let state = Number(seed) | 0;
@@ -22,9 +25,11 @@ function below(end: number): number {
 async function start(): Promise<File> {
   const sync = below(2) === 0;
   say('start');
-  if (task === 'open')
-    return sync ? File.openSync(path, { mode: 'r+', durability }) : File.open(path, { mode: 'r+', durability });
-  const options = { durability, exclusive: task === 'exclusive' };
+  if (task === 'open') {
+    const options = { mode: 'r+', durability, ...publishing } as const;
+    return sync ? File.openSync(path, options) : File.open(path, options);
+  }
+  const options = { durability, exclusive: task === 'exclusive', ...publishing };
   return sync ? File.createSync(path, options) : File.create(path, options);
 }
 
