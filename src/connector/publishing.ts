@@ -9,8 +9,9 @@ import type { SessionOptions } from './state.ts';
 export class Publishing {
   readonly #policy: Publish;
   readonly #isAlone: boolean;
-  /** Milliseconds since 1970. */
+  /** The time of the state that others see, in milliseconds since 1970, and how long it took to show it. */
   #last = 0;
+  #took = 0;
 
   /** What the session was told replaces what the file remembers. */
   constructor({ publish, target, ranks }: SessionOptions, log: Log | null) {
@@ -27,7 +28,7 @@ export class Publishing {
   now(): PublishRequest | null {
     const policy = this.#policy;
     if (policy === 'flush') return { auto: false };
-    return typeof policy !== 'string' && Date.now() - this.#last >= policy.interval ? { auto: false } : null;
+    return typeof policy !== 'string' && this.due === 0 ? { auto: false } : null;
   }
 
   /** What the last commit of the session is to publish, if others do not see everything. */
@@ -38,12 +39,16 @@ export class Publishing {
   /** Milliseconds until others must see what they do not; null: no time is set. */
   get due(): number | null {
     const policy = this.#policy;
-    return typeof policy === 'string' ? null : Math.max(0, this.#last + policy.interval - Date.now());
+    if (typeof policy === 'string') return null;
+    // Begun so early that it is done in time.
+    const early = Math.min(this.#took, policy.interval / 2);
+    return Math.max(0, this.#last + policy.interval - early - Date.now());
   }
 
-  /** Others see everything now. */
-  done(): void {
-    this.#last = Date.now();
+  /** Others see everything up to a commit of this time. */
+  done(time: Date): void {
+    this.#last = time.getTime();
+    this.#took = Date.now() - this.#last;
   }
 }
 

@@ -411,7 +411,7 @@ export class Session implements LinkedSession {
       },
       done: (commit, isPublished) => {
         this.last = commit;
-        if (isPublished) this.#publishing.done();
+        if (isPublished) this.#publishing.done(commit.time);
         if (this.comm.size === 1) return;
         if (this.#state.log) this.#state.log.isBehind = true;
         if (!this.#state.committer) this.structure.forgetChanges();
