@@ -338,12 +338,13 @@ export class Program {
   }
 }
 
-/** Runs so many programs of so many steps, and lets h5py look at their files; gives what was done. */
+/** Runs so many programs of so many steps, and lets h5py, and `look`, look at each of their states; gives what was done. */
 export async function runPrograms(
   programs: number,
   length: number,
   folder: string,
   make: (number: number, list: string) => Program,
+  look: (states: readonly string[]) => Promise<void> = async () => {},
 ): Promise<Record<string, number>> {
   let [states, steps, references] = [0, 0, 0];
   for (let i = 0; i < programs; ) {
@@ -366,11 +367,10 @@ export async function runPrograms(
       references += program.references;
     }
     await expectSeen(list);
-    for (const { path, flushes } of done) {
-      states += flushes;
-      for (let s = 0; s < flushes; s++) rmSync(`${path}.${s}`);
-      rmSync(path);
-    }
+    const files = done.flatMap(({ path, flushes }) => Array.from({ length: flushes }, (_, s) => `${path}.${s}`));
+    await look(files);
+    states += files.length;
+    for (const file of [...files, ...done.map(({ path }) => path)]) rmSync(file);
   }
   expect(references).toBeGreaterThan(0);
   return { programs, steps, references, 'states compared with h5py': states };
