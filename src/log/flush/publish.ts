@@ -10,13 +10,14 @@ import { SCALAR_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { copyAttribute, deleteAttribute, setPlainAttribute } from '../../hdf5/write/attributes.ts';
 import { changeData, renameAttribute, rewriteDataset } from '../../hdf5/write/rewrite.ts';
 import type { Io } from '../../storage/io.ts';
-import { resizeAnchor } from '../format/anchor.ts';
+import { resizeAnchor, writeReach } from '../format/anchor.ts';
 import { POINTER_VERSION, type RankPart } from '../format/commit-record.ts';
 import { HIDDEN_ATTRIBUTES, isAlias, NOTE, VIEW } from '../format/names.ts';
 import { type View, writeView } from '../format/view.ts';
 import type { Log } from '../log.ts';
 import { linkedObjects, NUMBERS, numbersOf } from '../pointers.ts';
 import type { LogDataset } from '../post/dataset.ts';
+import { reachOf } from '../post/resize.ts';
 import type { Stage } from '../post/stage.ts';
 import type { OrdinaryPosts } from '../post/writable.ts';
 import {
@@ -406,7 +407,12 @@ function showLayout(
         })
       : changeData(structure, node, { space, layout });
   // Another program has changed the shape: the log learns it now.
-  if (dataset.hasForeignShape) resizeAnchor(structure, node, shape);
+  if (dataset.hasForeignShape) {
+    const reach = structure.now(reachOf(dataset));
+    if (reach) writeReach(structure, node, reach);
+    dataset.wasShrunk = null;
+    resizeAnchor(structure, node, shape);
+  }
   if (node.attributes.has(NOTE)) deleteAttribute(structure, node, NOTE);
   dataset.planned = { token: log.token(), id, sequence, end, way, shape, cut: null };
   writeView(structure, node, dataset.planned);

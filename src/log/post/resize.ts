@@ -119,7 +119,13 @@ function grownShape(
 }
 
 /** The largest shape the dataset ever had, if it was ever smaller afterwards; another program may have made it so. */
-function* reachOf({ log, node, published, hasForeignShape, shape }: LogDataset): Io<readonly number[] | undefined> {
+export function* reachOf({
+  log,
+  node,
+  published,
+  hasForeignShape,
+  shape,
+}: LogDataset): Io<readonly number[] | undefined> {
   const reach = yield* readReach(log.structure, node);
   const before = published?.view.shape;
   if (!before || !hasForeignShape || shape.every((size, d) => size >= (before[d] as number))) return reach;
@@ -163,8 +169,9 @@ function* coveredBy(dataset: LogDataset, start: Float64Array, count: Float64Arra
   const high = endOf(start, count);
   const { log } = dataset;
   const { committed } = log.tables;
-  // What the layout holds there does not count any more: see `View.cut`.
-  const floor = dataset.base?.floor;
+  // What the layout holds there does not count any more: see `View.cut`. The original reads unfiltered data from the log alone.
+  const isForOriginal = dataset.filters.length === 0 && !dataset.elements.points;
+  const floor = isForOriginal ? undefined : dataset.base?.floor;
   const whole = yield* log.tables.whole(dataset, committed, floor);
   const lists: Boxes[] = [whole ?? (yield* log.tables.index(dataset, { low: start, high }, committed, floor))];
   for (const stage of log.flushing) {
