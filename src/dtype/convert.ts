@@ -30,6 +30,26 @@ import {
 /** Up to this many elements or bytes a loop is faster than a view and a call of `set`. */
 const LOOPED = 48;
 
+const ARRAYS = {
+  int8: Int8Array,
+  uint8: Uint8Array,
+  int16: Int16Array,
+  uint16: Uint16Array,
+  int32: Int32Array,
+  uint32: Uint32Array,
+  int64: BigInt64Array,
+  uint64: BigUint64Array,
+  float16: Float32Array,
+  float32: Float32Array,
+  float64: Float64Array,
+} as const;
+
+/** The number type of each class of typed arrays. */
+const KINDS: Readonly<Record<string, NumberType>> = {
+  Uint8ClampedArray: 'uint8',
+  ...Object.fromEntries(Object.entries(ARRAYS).map(([kind, { name }]) => [name, kind])),
+};
+
 /** A number type as the loops need it; `kind` is undefined for a type of unusual layout (see bits.ts). */
 interface Layout {
   readonly kind: NumberType | undefined;
@@ -60,61 +80,14 @@ export function arrayKind(array: unknown): NumberType | undefined {
   if (array instanceof Int32Array) return 'int32';
   if (!ArrayBuffer.isView(array)) return undefined;
   // By tag and not by instanceof: the array may come from another realm, and a Buffer is a Uint8Array.
-  switch ((array as TypedArray)[Symbol.toStringTag]) {
-    case 'Int8Array':
-      return 'int8';
-    case 'Uint8Array':
-    case 'Uint8ClampedArray':
-      return 'uint8';
-    case 'Int16Array':
-      return 'int16';
-    case 'Uint16Array':
-      return 'uint16';
-    case 'Int32Array':
-      return 'int32';
-    case 'Uint32Array':
-      return 'uint32';
-    case 'BigInt64Array':
-      return 'int64';
-    case 'BigUint64Array':
-      return 'uint64';
-    case 'Float32Array':
-      return 'float32';
-    case 'Float64Array':
-      return 'float64';
-    default:
-      return undefined;
-  }
+  return KINDS[(array as TypedArray)[Symbol.toStringTag]];
 }
 
 /** The typed array that a read of such numbers returns; enums and bitfields count as their numbers. */
 export function numberArray(dtype: DType, length: number): TypedArray {
   const { kind } = layoutOf(dtype);
-  switch (kind) {
-    case 'int8':
-      return isBool(dtype) ? new Uint8Array(length) : new Int8Array(length);
-    case 'uint8':
-      return new Uint8Array(length);
-    case 'int16':
-      return new Int16Array(length);
-    case 'uint16':
-      return new Uint16Array(length);
-    case 'int32':
-      return new Int32Array(length);
-    case 'uint32':
-      return new Uint32Array(length);
-    case 'int64':
-      return new BigInt64Array(length);
-    case 'uint64':
-      return new BigUint64Array(length);
-    case 'float16':
-    case 'float32':
-      return new Float32Array(length);
-    case 'float64':
-      return new Float64Array(length);
-    case undefined:
-      throw new H5LogError('DTYPE', `${describeType(dtype)} has no typed array`);
-  }
+  if (kind === undefined) throw new H5LogError('DTYPE', `${describeType(dtype)} has no typed array`);
+  return new (isBool(dtype) ? Uint8Array : ARRAYS[kind])(length);
 }
 
 /**
@@ -137,7 +110,7 @@ export function packNumbers(
     const values = checked(source, sourceAt, count, type);
     writeUnusual(layout.type, values, sourceAt, count, out, outAt);
   } else if (kind === undefined) packPlain(source, sourceAt, count, type, layout.kind, layout.big, out, outAt);
-  else if (count <= LOOPED) {
+  else if (!import.meta.page && count <= LOOPED) {
     loadFew(source as TypedArray, kind, sourceAt, count);
     if (kind !== layout.kind) convertChunk(kind, layout.kind, count);
     const result = kind === layout.kind ? input : output;

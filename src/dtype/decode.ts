@@ -103,8 +103,10 @@ function decodeFrom(
     case 'enum':
       return decodeNumbers(dtype, bytes, at, stride, count);
     case 'string':
-      if (type.variable) return variableTexts(type, bytes, at, stride, count, resolve);
-      return each((from) => textOf(bytes, from, from + type.size, type));
+      if (!type.variable) return each((from) => textOf(bytes, from, from + type.size, type));
+      return import.meta.page
+        ? each((from) => variableText(type, bytes, from, resolve))
+        : variableTexts(type, bytes, at, stride, count, resolve);
     case 'opaque':
       return each((from) => copyOf(bytes, from, type.size));
     case 'reference':
@@ -220,10 +222,14 @@ function variableTexts(
         continue;
       }
     }
-    const { length: whole, content } = heapContent(type, bytes, from, 1, resolve);
-    texts[i] = textOf(content, 0, whole, type);
+    texts[i] = variableText(type, bytes, from, resolve);
   }
   return texts;
+}
+
+function variableText(type: StringType, bytes: Uint8Array, at: number, resolve: Resolver): string {
+  const { length, content } = heapContent(type, bytes, at, 1, resolve);
+  return textOf(content, 0, length, type);
 }
 
 /** Whether bytes are ASCII characters other than NUL. */

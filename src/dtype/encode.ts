@@ -350,7 +350,7 @@ function addHeapItem(to: Encoded, type: VlenType | StringType, at: number, lengt
 function encodeString(to: Encoded, type: StringType, value: unknown, at: number): void {
   if (typeof value !== 'string') throw mismatch('a string', type, value);
   const { sink } = to;
-  if (sink && type.variable && value.length <= SHORT) {
+  if (!import.meta.page && sink && type.variable && value.length <= SHORT) {
     checkHeapItem(type, value.length);
     sink.open(value.length);
     if (asciiInto(value, sink.chunk, sink.at)) {
@@ -358,7 +358,7 @@ function encodeString(to: Encoded, type: StringType, value: unknown, at: number)
       return;
     }
   }
-  if (!sink && type.variable && value.length <= LONG_TEXT) {
+  if (!import.meta.page && !sink && type.variable && value.length <= LONG_TEXT) {
     const ascii = allocate(value.length);
     if (asciiInto(value, ascii, 0)) {
       addHeapItem(to, type, at, ascii.length, { bytes: ascii, heap: NOTHING, references: NOTHING });

@@ -54,24 +54,6 @@ const TWO_32 = 2 ** 32;
 export function widen(kind: NumberType, count: number): Float64Array<ArrayBuffer> {
   const to = widened;
   switch (kind) {
-    case 'int8':
-      for (let i = 0; i < count; i++) to[i] = input.int8[i] as number;
-      return to;
-    case 'uint8':
-      for (let i = 0; i < count; i++) to[i] = input.uint8[i] as number;
-      return to;
-    case 'int16':
-      for (let i = 0; i < count; i++) to[i] = input.int16[i] as number;
-      return to;
-    case 'uint16':
-      for (let i = 0; i < count; i++) to[i] = input.uint16[i] as number;
-      return to;
-    case 'int32':
-      for (let i = 0; i < count; i++) to[i] = input.int32[i] as number;
-      return to;
-    case 'uint32':
-      for (let i = 0; i < count; i++) to[i] = input.uint32[i] as number;
-      return to;
     case 'int64':
       // The product is exact and the sum rounds once, so this is the correctly rounded value.
       for (let i = 0; i < count; i++) {
@@ -86,11 +68,11 @@ export function widen(kind: NumberType, count: number): Float64Array<ArrayBuffer
     case 'float16':
       for (let i = 0; i < count; i++) to[i] = fromHalf(input.uint16[i] as number);
       return to;
-    case 'float32':
-      for (let i = 0; i < count; i++) to[i] = input.float32[i] as number;
-      return to;
     case 'float64':
       return input.float64;
+    default:
+      to.set(input[kind].subarray(0, count));
+      return to;
   }
 }
 
@@ -253,7 +235,7 @@ export function copyStrided(
   count: number,
 ): void {
   if (count === 0) return;
-  if ((size | fromStep | toStep | (from.byteOffset + fromAt) | (to.byteOffset + toAt)) & 3) {
+  if (import.meta.page || (size | fromStep | toStep | (from.byteOffset + fromAt) | (to.byteOffset + toAt)) & 3) {
     for (let i = 0, f = fromAt, t = toAt; i < count; i++, f += fromStep, t += toStep) {
       for (let b = 0; b < size; b++) to[t + b] = from[f + b] as number;
     }

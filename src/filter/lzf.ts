@@ -29,7 +29,7 @@ export function decodeLzf(bytes: Uint8Array, limit: number, room: Room = newRoom
       const stop = to + control + 1;
       if (at + control >= end) throw formatError('LZF data ends within literal bytes');
       if (stop > limit) throw tooLong(limit);
-      if (at + control + SLACK <= end) {
+      if (!import.meta.page && at + control + SLACK <= end) {
         for (let i = 0; i <= control; i += 4) target.setInt32(to + i, source.getInt32(at + i));
         at += control + 1;
         to = stop;
@@ -46,11 +46,11 @@ export function decodeLzf(bytes: Uint8Array, limit: number, room: Room = newRoom
     const stop = to + length;
     if (distance > to) throw formatError('LZF data refers to before its start');
     if (stop > limit) throw tooLong(limit);
-    if (length < LONG && distance >= 4) {
+    if (!import.meta.page && length < LONG && distance >= 4) {
       for (let i = 0; i < length; i += 4) target.setInt32(to + i, target.getInt32(to + i - distance));
-    } else if (length >= LONG && distance >= length) {
+    } else if (!import.meta.page && length >= LONG && distance >= length) {
       out.copyWithin(to, to - distance, stop - distance);
-    } else if (length >= LONG && distance === 1) {
+    } else if (!import.meta.page && length >= LONG && distance === 1) {
       out.fill(out[to - 1] as number, to, stop);
     } else {
       for (let i = to; i < stop; i++) out[i] = out[i - distance] as number;

@@ -260,7 +260,7 @@ export function unpackBits(bytes: DataView, at: number, bits: number, count: num
     new Uint8Array(tail.buffer).set(new Uint8Array(bytes.buffer, bytes.byteOffset + at, length));
     [view, from] = [tail, 0];
   }
-  if (bits <= NARROW) unpackNarrow(view, from, bits, count, 0, -1, 0, into.low, 0);
+  if (!import.meta.page && bits <= NARROW) unpackNarrow(view, from, bits, count, 0, -1, 0, into.low, 0);
   else unpackWide(view, from, bits, count, into);
 }
 

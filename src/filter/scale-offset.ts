@@ -97,7 +97,15 @@ function restoreIntegers(
   for (let first = 0; first < count; first += BLOCK) {
     const n = Math.min(BLOCK, count - first);
     const at = HEADER + (first / 8) * bits;
-    if (words && size === 4 && bits > 0 && bits <= NARROW && n === BLOCK && isLoadable(bytes, at, bits, n)) {
+    if (
+      !import.meta.page &&
+      words &&
+      size === 4 &&
+      bits > 0 &&
+      bits <= NARROW &&
+      n === BLOCK &&
+      isLoadable(bytes, at, bits, n)
+    ) {
       unpackNarrow(bytes, at, bits, n, least, fillLow, fill?.low ?? 0, words, first);
       continue;
     }
@@ -105,7 +113,7 @@ function restoreIntegers(
     if (!words) addNarrow(block.low, n, least, fillLow, fill?.low ?? 0, shorts ?? out, first);
     else if (size === 4) addWords(block.low, n, least, fillLow, fill?.low ?? 0, words, first);
     // Without a carry the upper words are all the same.
-    else if (!fill && bits < 32 && least + lowCode(bits) <= 0xffffffff)
+    else if (!import.meta.page && !fill && bits < 32 && least + lowCode(bits) <= 0xffffffff)
       addToLow(block.low, n, least, leastHigh, words, first);
     else addLong(block, n, { bits, fill, least, leastHigh }, words, first);
   }

@@ -17,7 +17,8 @@ export function shuffle(bytes: Uint8Array, size: number, room: Room = newRoom): 
   const count = size > 1 ? Math.floor(bytes.length / size) : 0;
   if (count < 2) return bytes;
   const out = room(bytes.length);
-  const done = hasWords(bytes, size, count) ? splitWords(words(bytes), words(out), size, count) : 0;
+  const done =
+    !import.meta.page && hasWords(bytes, size, count) ? splitWords(words(bytes), words(out), size, count) : 0;
   for (let b = 0; b < size; b++) {
     const to = b * count;
     for (let i = done, from = done * size + b; i < count; i++, from += size) out[to + i] = bytes[from] as number;
@@ -31,7 +32,7 @@ export function unshuffle(bytes: Uint8Array, size: number, room: Room = newRoom)
   const count = size > 1 ? Math.floor(bytes.length / size) : 0;
   if (count < 2) return bytes;
   const out = room(bytes.length);
-  const done = hasWords(bytes, size, count) ? joinWords(words(bytes), words(out), size, count) : 0;
+  const done = !import.meta.page && hasWords(bytes, size, count) ? joinWords(words(bytes), words(out), size, count) : 0;
   for (let b = 0; b < size; b++) {
     const from = b * count;
     for (let i = done, to = done * size + b; i < count; i++, to += size) out[to] = bytes[from + i] as number;

@@ -52,7 +52,8 @@ export function boxInto(
 ): number {
   const { start, count } = box;
   // Two copies of one loop: V8 records types per source location, and a loop that has seen arrays and typed arrays is slow.
-  if (Array.isArray(start) && Array.isArray(count)) return arraysInto(start, count, shape, starts, counts, at);
+  if (!import.meta.page && Array.isArray(start) && Array.isArray(count))
+    return arraysInto(start, count, shape, starts, counts, at);
   return listsInto(start, count, shape, starts, counts, at);
 }
 

@@ -163,7 +163,11 @@ function moveRows(
   const targetStep = targetSteps[0] as number;
   const near = source.length <= MAX_INDEX && target.length <= MAX_INDEX;
   const words =
-    near && run < LONG_ROW * 4 && total >= WORTH_VIEWS && isAligned(source, sourceAt, target, targetAt, run, outer);
+    !import.meta.page &&
+    near &&
+    run < LONG_ROW * 4 &&
+    total >= WORTH_VIEWS &&
+    isAligned(source, sourceAt, target, targetAt, run, outer);
   const short = near && run < LONG_ROW;
   // Words of 4 bytes also for 8-byte elements: a float64 load and store need not keep the bits of a NaN, and an int64
   // may look like one.
@@ -317,7 +321,7 @@ export function copyPlaces(
   const outer = fromPlaces.length - 1;
   const inner = fromPlaces[outer] ?? ONE_PLACE;
   const innerTo = toPlaces[outer] ?? ONE_PLACE;
-  const words = ((size | from.byteOffset | to.byteOffset) & 3) === 0;
+  const words = !import.meta.page && ((size | from.byteOffset | to.byteOffset) & 3) === 0;
   const source = words ? new Int32Array(from.buffer, from.byteOffset, from.byteLength >> 2) : from;
   const target = words ? new Int32Array(to.buffer, to.byteOffset, to.byteLength >> 2) : to;
   const unit = words ? 4 : 1;

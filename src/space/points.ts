@@ -114,7 +114,19 @@ function sortedIndices({ at, rank, length }: PointList): Uint32Array<ArrayBuffer
   for (let i = 0; i < length; i++) indices[i] = i;
   const size = sizeOf(extent);
   // Coordinates too large for any dataset still have an order, but no exact position in it.
-  if (length < 2048 || size > Number.MAX_SAFE_INTEGER) return indices.sort((a, b) => compare(at, rank, a, b) || a - b);
+  return import.meta.page || length < 2048 || size > Number.MAX_SAFE_INTEGER
+    ? indices.sort((a, b) => compare(at, rank, a, b) || a - b)
+    : byPosition(at, indices, extent);
+}
+
+/** Sorts points by their position in an array of that extent. */
+function byPosition(
+  at: Float64Array,
+  indices: Uint32Array<ArrayBuffer>,
+  extent: Float64Array,
+): Uint32Array<ArrayBuffer> {
+  const { length } = indices;
+  const rank = extent.length;
   const strides = stridesOf(extent);
   // The position in row-major order, in two halves.
   const low = new Uint32Array(length);
@@ -125,7 +137,7 @@ function sortedIndices({ at, rank, length }: PointList): Uint32Array<ArrayBuffer
     high[i] = key / 2 ** 32;
     low[i] = key - (high[i] as number) * 2 ** 32;
   }
-  const bits = Math.floor(Math.log2(size)) + 1;
+  const bits = Math.floor(Math.log2(sizeOf(extent))) + 1;
   const byLow = sortByKeys(low, indices, Math.min(bits, 32));
   return bits > 32 ? sortByKeys(high, byLow, bits - 32) : byLow;
 }

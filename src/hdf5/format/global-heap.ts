@@ -358,13 +358,15 @@ export class GlobalHeap {
       if (content) spend(content.length, address);
       return content;
     };
-    return Object.assign(lookup, {
-      place: (address: number, index: number): HeapPlace | undefined => {
-        if (!find(address, index)?.locate(index & 0xffff, place)) return undefined;
-        spend(place.length, address);
-        return place;
-      },
-    });
+    return import.meta.page
+      ? lookup
+      : Object.assign(lookup, {
+          place: (address: number, index: number): HeapPlace | undefined => {
+            if (!find(address, index)?.locate(index & 0xffff, place)) return undefined;
+            spend(place.length, address);
+            return place;
+          },
+        });
   }
 }
 

@@ -178,7 +178,7 @@ export function* surveyFile(loader: ObjectLoader, root: ObjectNode, heap: Global
   /** Most objects of a large file take one look into a page that is in memory. */
   function isPlainInPage(address: number): boolean {
     const page = file.cached(address, Math.min(HEADER_BYTES, file.end - address));
-    const size = page ? plainDatasetSize(page, address - file.pageStart(address)) : 0;
+    const size = !import.meta.page && page ? plainDatasetSize(page, address - file.pageStart(address)) : 0;
     if (size > 0) budget.spend(size, address, 'object headers');
     return size > 0;
   }
