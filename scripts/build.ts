@@ -62,7 +62,7 @@ async function bundleForBrowsers(outdir: string, types: string): Promise<void> {
   const used = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.entries(inputs));
   const modules = used.flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : []));
   const names = internalNames(modules, apiIn(types));
-  await build({ ...options, mangleProps: new RegExp(`^(?:${names.join('|')})$`) });
+  await build({ ...options, minifySyntax: true, mangleProps: new RegExp(`^(?:${names.join('|')})$`) });
 }
 
 /** The entry points that package.json names for a platform: file name without extension to source. */
