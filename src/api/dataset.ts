@@ -479,7 +479,7 @@ export function defineDataset<D extends DType>(
       const problem = problemOfEncoding(filterEntries(filters, fullType(dtype).size), session.codecs);
       if (problem) throw new H5LogError('UNSUPPORTED', `${path}: ${problem}`, { object: path });
       if (!log) return createOrdinary(session.structure, parent, name, anchor);
-      const make = anchorMaker(session.comm, anchor) ?? createAnchor;
+      const make = import.meta.page ? createAnchor : (anchorMaker(session.comm, anchor) ?? createAnchor);
       const node = make(session.structure, parent, name, log.nextIdentity(), anchor);
       log.register(node, { ...anchor, fill });
       return node;

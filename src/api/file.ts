@@ -48,7 +48,7 @@ export class File extends Group {
     this.#jobs = new JobQueue(session.storage);
     session.makeRoom = () => this.flushSync();
     session.finishFlushes = () => this.#jobs.finishSync();
-    if (session.mode !== 'r+') return;
+    if (import.meta.page || session.mode !== 'r+') return;
     const { rank, size } = session.comm;
     this.#unwatch = registerExitHooks({
       describe: () => ({ name: session.storage.name, rank, size, sequence: this.sequence, ...this.pending }),
@@ -67,7 +67,7 @@ export class File extends Group {
   /** Makes a new file, replacing what is at that path once the new one is whole. */
   static async create(target: string | URL | ByteStorage, options: CreateOptions = {}): Promise<File> {
     const opening = beginCreate(target, options);
-    if (opening.isShared) return File.#createNow(opening, options);
+    if (!import.meta.page && opening.isShared) return File.#createNow(opening, options);
     const session = await File.#settled(opening, driveAsync(opening.storage, Session.create(opening.session)));
     return File.#of({ session, comm: opening.given }, options);
   }
@@ -107,7 +107,7 @@ export class File extends Group {
 
   static async #open(source: Openable, options: OpenOptions): Promise<File> {
     const opening = beginOpen(source, options);
-    if (opening.isShared) return File.#openNow(opening, options);
+    if (!import.meta.page && opening.isShared) return File.#openNow(opening, options);
     const session = await File.#settled(opening, driveAsync(opening.storage, Session.open(opening.session)));
     if (session.log) letGrow(session.storage);
     return File.#of({ session, comm: opening.given }, options);
@@ -232,7 +232,7 @@ export class File extends Group {
   /** Commits everything that changed so far. What changes while it is written belongs to the next commit. */
   async flush(): Promise<Commit> {
     // Several ranks do all of it now: what they do together cannot wait for its turn in an event loop.
-    if (this.#isShared) return this.flushSync();
+    if (!import.meta.page && this.#isShared) return this.flushSync();
     const job = this.#session.commit();
     // With nothing new, what is still being written is what this flush covers.
     const commit = job ? this.#jobs.add(job) : (this.#jobs.last ?? this.#session.last);
@@ -276,7 +276,7 @@ export class File extends Group {
 
   /** Makes every HDF5 program see what is committed; flushes first. */
   async publish(): Promise<PublishResult> {
-    if (this.#isShared) return this.publishSync();
+    if (!import.meta.page && this.#isShared) return this.publishSync();
     const request: PublishRequest = { auto: false };
     const job = this.#session.commit('publish', request);
     await (job ? this.#jobs.add(job) : this.#jobs.last);

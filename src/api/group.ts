@@ -237,7 +237,7 @@ export class Group {
     const { parent, name } = this.#place(path);
     const node = definition.create(this.#session, parent, name);
     const dataset = new Dataset<D>(this.#session, this.file, this.#absolute(path), node);
-    const copy = attributes && deferrable(this.#session.comm, attributes);
+    const copy = !import.meta.page && attributes && deferrable(this.#session.comm, attributes);
     if (copy) node.defer(() => describe(dataset[handle], copy));
     else if (attributes) {
       describe(dataset[handle], attributes, () => {

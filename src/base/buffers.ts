@@ -14,7 +14,7 @@ let numbersUsed = 0;
 
 /** Zeroed bytes; small buffers share an ArrayBuffer with others. */
 export function allocate(size: number): Uint8Array<ArrayBuffer> {
-  if (size > MOST_POOLED) return new Uint8Array(size);
+  if (import.meta.page || size > MOST_POOLED) return new Uint8Array(size);
   if (bytesUsed + size > bytes.length) {
     bytes = new Uint8Array(POOL_BYTES);
     bytesUsed = 0;
@@ -25,7 +25,7 @@ export function allocate(size: number): Uint8Array<ArrayBuffer> {
 
 /** Zeroed numbers; small lists share an ArrayBuffer with others. */
 export function allocateNumbers(count: number): Float64Array {
-  if (count * 8 > MOST_POOLED) return new Float64Array(count);
+  if (import.meta.page || count * 8 > MOST_POOLED) return new Float64Array(count);
   if (numbersUsed + count > numbers.length) {
     numbers = new Float64Array(POOL_BYTES / 8);
     numbersUsed = 0;

@@ -87,7 +87,7 @@ export class Session implements LinkedSession {
     // An ordinary file as it was opened counts as commit 0.
     this.#next = state.log ? state.next : Math.max(1, state.next);
     this.#use(state);
-    if (options.mpiIo && this.log && this.target)
+    if (!import.meta.page && options.mpiIo && this.log && this.target)
       this.#collectiveFile = options.ranks.openCollectiveFile(this.log, options);
   }
 

@@ -82,6 +82,7 @@ const NO_COMMIT: Pick<Commit, 'bytes' | 'requests'> = { bytes: 0, requests: 0 };
 export function* createState(options: SessionOptions): Io<FileState> {
   mustBePublishable(options, options.newSubfiles !== 0);
   if (options.ordinary) return yield* ordinaryState(options);
+  if (import.meta.page) return yield* firstState(options, null);
   const { ranks, subfiles, newSubfiles, power } = options;
   const made =
     !import.meta.page && newSubfiles !== 0 && subfiles
@@ -101,9 +102,7 @@ export function* createState(options: SessionOptions): Io<FileState> {
     });
   }
   // The file is there now, and so is the subfile of each group of ranks.
-  const joined = yield* ranks.collectiveIo(
-    import.meta.page || ranks.leads ? nothing(null) : joinedState(options, made),
-  );
+  const joined = yield* ranks.collectiveIo(ranks.leads ? nothing(null) : joinedState(options, made));
   return (state ?? joined) as FileState;
 }
 

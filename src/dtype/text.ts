@@ -45,7 +45,8 @@ export function textOf(bytes: Uint8Array, from: number, to: number, type: String
     const filler = type.pad === 'space' ? 0x20 : 0;
     while (end > from && bytes[end - 1] === filler) end -= 1;
   }
-  return shortAscii(bytes, from, end) ?? decoder.decode(Uint8Array.prototype.slice.call(bytes, from, end));
+  const short = import.meta.page ? undefined : shortAscii(bytes, from, end);
+  return short ?? decoder.decode(Uint8Array.prototype.slice.call(bytes, from, end));
 }
 
 /** Most strings in files are short names; for them the decoder's call costs more than the work. */

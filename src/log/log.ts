@@ -164,7 +164,8 @@ export class Log extends Posts<LogDataset> {
       items: stores.flatMap(({ committed }) => committed.tables),
       ends,
       // In one file the order of offsets is the order of writing; between files the commit records tell.
-      order: stores.length > 1 ? new WriteOrder(stores.map((store) => store.historyLater())) : null,
+      order:
+        !import.meta.page && stores.length > 1 ? new WriteOrder(stores.map((store) => store.historyLater())) : null,
       coverage: indexed ? coverage : { ends },
     };
   }

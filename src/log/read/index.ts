@@ -27,7 +27,7 @@ export class BlockIndex {
   inner: Float64Array | null = null;
   whole: Float64Array | null = null;
   /** The store that holds each block; null while there is one store only. */
-  stores: Uint32Array | null = null;
+  stores: Float64Array | null = null;
   /** When each block was written (see WriteOrder), only until the list is sorted. */
   orders: Float64Array | null = null;
   covered: Coverage = { ends: [] };
@@ -50,19 +50,20 @@ export class BlockIndex {
       needed,
       this.offsets.length < 65_536 ? this.offsets.length * 2 : Math.ceil(this.offsets.length * 1.25),
     );
-    this.starts = grown(this.starts, size * this.rank);
-    this.counts = grown(this.counts, size * this.rank);
-    this.offsets = grown(this.offsets, size);
-    if (this.stored) this.stored = grown(this.stored, size);
-    if (this.inner) this.inner = grown(this.inner, size);
-    if (this.whole) this.whole = grown(this.whole, size);
-    if (this.orders) this.orders = grown(this.orders, size);
-    if (this.stores) {
-      const stores = new Uint32Array(size);
-      stores.set(this.stores.subarray(0, this.length));
-      this.stores = stores;
-    }
     // A tree keeps the lists it was built on, in which its blocks stay unchanged.
+    this.#replace((list, width) => grown(list, size * width));
+  }
+
+  /** Puts another in the place of each list, which has `width` numbers for a block. */
+  #replace(by: (list: Float64Array, width: number) => Float64Array): void {
+    this.starts = by(this.starts, this.rank);
+    this.counts = by(this.counts, this.rank);
+    this.offsets = by(this.offsets, 1);
+    if (this.stored) this.stored = by(this.stored, 1);
+    if (this.inner) this.inner = by(this.inner, 1);
+    if (this.whole) this.whole = by(this.whole, 1);
+    if (this.orders) this.orders = by(this.orders, 1);
+    if (this.stores) this.stores = by(this.stores, 1);
   }
 
   /** Adds block number `length`, whose start and count are in the lists already. */
@@ -98,7 +99,7 @@ export class BlockIndex {
 
   /** The block added last is in store number `store`. */
   inStore(store: number): void {
-    this.stores ??= new Uint32Array(this.offsets.length);
+    this.stores ??= new Float64Array(this.offsets.length);
     this.stores[this.length - 1] = store;
   }
 
@@ -117,20 +118,7 @@ export class BlockIndex {
     for (let i = 1; i < length && sorted; i++) sorted = compare(i - 1, i) <= 0;
     if (sorted) return;
     const order = Array.from({ length }, (_, i) => i).sort((a, b) => compare(a, b) || a - b);
-    const { rank } = this;
-    this.starts = permuted(this.starts, order, rank);
-    this.counts = permuted(this.counts, order, rank);
-    this.offsets = permuted(offsets, order, 1);
-    if (this.stored) this.stored = permuted(this.stored, order, 1);
-    if (this.inner) this.inner = permuted(this.inner, order, 1);
-    if (this.whole) this.whole = permuted(this.whole, order, 1);
-    if (orders) this.orders = permuted(orders, order, 1);
-    const { stores } = this;
-    if (stores) {
-      // The list keeps its capacity, like the others, for blocks that are added later.
-      this.stores = new Uint32Array(stores.length);
-      this.stores.set(order.map((i) => stores[i] as number));
-    }
+    this.#replace((list, width) => permuted(list, order, width));
     this.#trees = [];
   }
 

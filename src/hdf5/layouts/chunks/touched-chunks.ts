@@ -65,7 +65,7 @@ function grown<A extends Float64Array | Uint32Array>(list: A, kind: new (length:
 /** Sorts pairs of chunk and box. Where a number has room for both, the pair is sorted as one: that is several times faster. */
 function sortParts(numbers: Float64Array, owners: Uint32Array, chunks: number, boxes: number): void {
   const { length } = numbers;
-  if (chunks * boxes <= Number.MAX_SAFE_INTEGER) {
+  if (!import.meta.page && chunks * boxes <= Number.MAX_SAFE_INTEGER) {
     const keys = numbers.map((number, i) => number * boxes + (owners[i] as number)).sort();
     for (let i = 0; i < length; i++) {
       const key = keys[i] as number;
