@@ -97,80 +97,136 @@ let products: Int32Array | undefined;
 function productTable(): Int32Array {
   if (products) return products;
   const table = new Int32Array(16 * 256 * 4);
-  let [a, b, c, d]: number[] = [...HASH_KEY];
+  let [a, b, c, d]: [number, number, number, number] = [...HASH_KEY];
   for (let bit = 0; bit < 128; bit++) {
-    const at = (bit >> 3) * 256;
     const value = 0x80 >> (bit & 7);
-    for (let byte = value; byte < 256; byte++) {
-      if (!(byte & value)) continue;
-      const to = (at + byte) * 4;
-      table[to] = (table[to] as number) ^ (a as number);
-      table[to + 1] = (table[to + 1] as number) ^ (b as number);
-      table[to + 2] = (table[to + 2] as number) ^ (c as number);
-      table[to + 3] = (table[to + 3] as number) ^ (d as number);
+    table.set([a, b, c, d], ((bit >> 3) * 256 + value) * 4);
+    const carry = d & 1 ? REDUCTION : 0;
+    d = (d >>> 1) | (c << 31);
+    c = (c >>> 1) | (b << 31);
+    b = (b >>> 1) | (a << 31);
+    a = (a >>> 1) ^ carry;
+  }
+  // The product of a byte is the sum of those of its bits: of the lowest, and of the others, which came before.
+  for (let place = 0; place < 16 * 1024; place += 1024) {
+    for (let byte = 1; byte < 256; byte++) {
+      const [to, lowest, others] = [place + byte * 4, place + (byte & -byte) * 4, place + (byte & (byte - 1)) * 4];
+      if (others === place) continue;
+      for (let k = 0; k < 4; k++) table[to + k] = (table[lowest + k] as number) ^ (table[others + k] as number);
     }
-    const carry: number = (d as number) & 1 ? REDUCTION : 0;
-    d = ((d as number) >>> 1) | ((c as number) << 31);
-    c = ((c as number) >>> 1) | ((b as number) << 31);
-    b = ((b as number) >>> 1) | ((a as number) << 31);
-    a = ((a as number) >>> 1) ^ carry;
   }
   products = table;
   return table;
 }
 
-/** Replaces 16 bytes by their product with the key. */
-function multiplied(table: Int32Array, state: Uint8Array, words: DataView): void {
-  let a = 0;
-  let b = 0;
-  let c = 0;
-  let d = 0;
-  for (let place = 0; place < 16; place++) {
-    const at = ((place << 8) | (state[place] as number)) << 2;
-    a ^= table[at] as number;
-    b ^= table[at + 1] as number;
-    c ^= table[at + 2] as number;
-    d ^= table[at + 3] as number;
+/**
+ * Takes whole blocks of 16 bytes into a sum of 4 words, from `at` on while they fit before `end`; gives the position behind them. Written out, because
+ * small commits spend much of their time here.
+ */
+function takeBlocks(t: Int32Array, sum: Int32Array, bytes: Uint8Array, at: number, end: number): number {
+  let a = sum[0] as number;
+  let b = sum[1] as number;
+  let c = sum[2] as number;
+  let d = sum[3] as number;
+  let i = at;
+  for (; i + 16 <= end; i += 16) {
+    // For each place of a block, where the product of its byte is in the table.
+    const p0 = ((bytes[i] as number) ^ (a >>> 24)) << 2;
+    const p1 = (((bytes[i + 1] as number) ^ ((a >>> 16) & 255)) << 2) | 0x400;
+    const p2 = (((bytes[i + 2] as number) ^ ((a >>> 8) & 255)) << 2) | 0x800;
+    const p3 = (((bytes[i + 3] as number) ^ (a & 255)) << 2) | 0xc00;
+    const p4 = (((bytes[i + 4] as number) ^ (b >>> 24)) << 2) | 0x1000;
+    const p5 = (((bytes[i + 5] as number) ^ ((b >>> 16) & 255)) << 2) | 0x1400;
+    const p6 = (((bytes[i + 6] as number) ^ ((b >>> 8) & 255)) << 2) | 0x1800;
+    const p7 = (((bytes[i + 7] as number) ^ (b & 255)) << 2) | 0x1c00;
+    const p8 = (((bytes[i + 8] as number) ^ (c >>> 24)) << 2) | 0x2000;
+    const p9 = (((bytes[i + 9] as number) ^ ((c >>> 16) & 255)) << 2) | 0x2400;
+    const pa = (((bytes[i + 10] as number) ^ ((c >>> 8) & 255)) << 2) | 0x2800;
+    const pb = (((bytes[i + 11] as number) ^ (c & 255)) << 2) | 0x2c00;
+    const pc = (((bytes[i + 12] as number) ^ (d >>> 24)) << 2) | 0x3000;
+    const pd = (((bytes[i + 13] as number) ^ ((d >>> 16) & 255)) << 2) | 0x3400;
+    const pe = (((bytes[i + 14] as number) ^ ((d >>> 8) & 255)) << 2) | 0x3800;
+    const pf = (((bytes[i + 15] as number) ^ (d & 255)) << 2) | 0x3c00;
+    a = half(t, p0, p1, p2, p3, p4, p5, p6, p7) ^ half(t, p8, p9, pa, pb, pc, pd, pe, pf);
+    b = half(t, p0 + 1, p1 + 1, p2 + 1, p3 + 1, p4 + 1, p5 + 1, p6 + 1, p7 + 1);
+    b ^= half(t, p8 + 1, p9 + 1, pa + 1, pb + 1, pc + 1, pd + 1, pe + 1, pf + 1);
+    c = half(t, p0 + 2, p1 + 2, p2 + 2, p3 + 2, p4 + 2, p5 + 2, p6 + 2, p7 + 2);
+    c ^= half(t, p8 + 2, p9 + 2, pa + 2, pb + 2, pc + 2, pd + 2, pe + 2, pf + 2);
+    d = half(t, p0 + 3, p1 + 3, p2 + 3, p3 + 3, p4 + 3, p5 + 3, p6 + 3, p7 + 3);
+    d ^= half(t, p8 + 3, p9 + 3, pa + 3, pb + 3, pc + 3, pd + 3, pe + 3, pf + 3);
   }
-  words.setInt32(0, a);
-  words.setInt32(4, b);
-  words.setInt32(8, c);
-  words.setInt32(12, d);
+  sum[0] = a;
+  sum[1] = b;
+  sum[2] = c;
+  sum[3] = d;
+  return i;
 }
 
-/** The first 8 bytes of the AES-GMAC of some bytes, as `checksummer` of Node makes it. */
+/** The sum of eight words of the table. */
+function half(
+  t: Int32Array,
+  a: number,
+  b: number,
+  c: number,
+  d: number,
+  e: number,
+  f: number,
+  g: number,
+  h: number,
+): number {
+  const first = (t[a] as number) ^ (t[b] as number) ^ (t[c] as number) ^ (t[d] as number);
+  return first ^ (t[e] as number) ^ (t[f] as number) ^ (t[g] as number) ^ (t[h] as number);
+}
+
+/** The first 8 bytes of the AES-GMAC of some bytes, as `checksummer` of Node makes it of many. */
 export function gmac(): { readonly kind: 1; update(bytes: Uint8Array): void; digest(): Uint8Array } {
-  const table = productTable();
-  const state = new Uint8Array(16);
-  const words = new DataView(state.buffer);
-  let [length, filled] = [0, 0];
-  const multiply = (): void => multiplied(table, state, words);
-  return {
-    kind: 1,
-    update(bytes) {
-      length += bytes.length;
-      for (let i = 0; i < bytes.length; ) {
-        if (filled === 0 && bytes.length - i >= 16) {
-          for (let place = 0; place < 16; place++) state[place] = (state[place] as number) ^ (bytes[i++] as number);
-          multiply();
-          continue;
-        }
-        state[filled] = (state[filled] as number) ^ (bytes[i++] as number);
-        if (++filled < 16) continue;
-        multiply();
-        filled = 0;
-      }
-    },
-    digest() {
-      if (filled > 0) multiply();
-      filled = 0;
-      // The last block: the number of bits, and that nothing was encrypted.
-      words.setUint32(0, words.getUint32(0) ^ Math.floor(length / 2 ** 29));
-      words.setUint32(4, words.getUint32(4) ^ (length * 8));
-      multiply();
-      words.setUint32(0, words.getUint32(0) ^ MASK[0]);
-      words.setUint32(4, words.getUint32(4) ^ MASK[1]);
-      return state.slice(0, 8);
-    },
-  };
+  return new Gmac(productTable());
+}
+
+class Gmac {
+  readonly kind = 1;
+  readonly #table: Int32Array;
+  readonly #sum = new Int32Array(4);
+  /** The beginning of a block. */
+  readonly #block = new Uint8Array(16);
+  #filled = 0;
+  #length = 0;
+
+  constructor(table: Int32Array) {
+    this.#table = table;
+  }
+
+  update(bytes: Uint8Array): void {
+    const { length } = bytes;
+    this.#length += length;
+    let at = 0;
+    if (this.#filled > 0) {
+      while (at < length && this.#filled < 16) this.#block[this.#filled++] = bytes[at++] as number;
+      if (this.#filled < 16) return;
+      this.#takeBlock();
+    }
+    at = takeBlocks(this.#table, this.#sum, bytes, at, length);
+    while (at < length) this.#block[this.#filled++] = bytes[at++] as number;
+  }
+
+  #takeBlock(): void {
+    takeBlocks(this.#table, this.#sum, this.#block, 0, 16);
+    this.#filled = 0;
+  }
+
+  digest(): Uint8Array {
+    if (this.#filled > 0) {
+      this.#block.fill(0, this.#filled);
+      this.#takeBlock();
+    }
+    // The last block: the number of bits, and that nothing was encrypted.
+    this.#block.fill(0);
+    const words = new DataView(this.#block.buffer);
+    words.setUint32(0, Math.floor(this.#length / 2 ** 29));
+    words.setUint32(4, this.#length << 3);
+    this.#takeBlock();
+    words.setInt32(0, (this.#sum[0] as number) ^ MASK[0]);
+    words.setInt32(4, (this.#sum[1] as number) ^ MASK[1]);
+    return this.#block.slice(0, 8);
+  }
 }

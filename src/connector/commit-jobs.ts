@@ -29,30 +29,43 @@ export interface Milestones {
   failed(): void;
 }
 
-/** The commit of a log that is planned. */
-export function flushJob(
-  log: Log,
-  comm: Communicator,
-  plan: FlushPlan,
-  options: RankOptions,
-  { sequence, done, failed }: Milestones,
-): Job<Commit> {
-  let flushed: Flushed;
-  return {
-    *start(): Io<Commit> {
-      flushed = yield* writeFlush(log, comm, plan, options);
-      return { sequence, time: new Date(flushed.time), bytes: flushed.bytes, requests: plan.requests };
-    },
-    done(commit, overtaken) {
-      flushDone(log, plan, flushed, overtaken);
-      done(commit, false);
-    },
-    failed(_error, overtaken) {
-      failed();
-      // Whose sync failed is not known among several ranks: with power their bytes must go elsewhere.
-      flushFailed(log, plan, !overtaken && (comm.size === 1 || !options.power));
-    },
-  };
+/**
+ * The commit of a log that is planned. Neither it nor what it calls makes a generator function of its own: V8 gives each such function a
+ * hidden class that lives long, and keeps everything that the function knows.
+ */
+export class FlushJob implements Job<Commit> {
+  readonly #log: Log;
+  readonly #comm: Communicator;
+  readonly #plan: FlushPlan;
+  readonly #options: RankOptions;
+  readonly #milestones: Milestones;
+  #flushed: Flushed | null = null;
+
+  constructor(log: Log, comm: Communicator, plan: FlushPlan, options: RankOptions, milestones: Milestones) {
+    this.#log = log;
+    this.#comm = comm;
+    this.#plan = plan;
+    this.#options = options;
+    this.#milestones = milestones;
+  }
+
+  *start(): Io<Commit> {
+    const { requests } = this.#plan;
+    const flushed = yield* writeFlush(this.#log, this.#comm, this.#plan, this.#options);
+    this.#flushed = flushed;
+    return { sequence: this.#milestones.sequence, time: new Date(flushed.time), bytes: flushed.bytes, requests };
+  }
+
+  done(commit: Commit, overtaken: boolean): void {
+    if (this.#flushed) flushDone(this.#log, this.#plan, this.#flushed, overtaken);
+    this.#milestones.done(commit, false);
+  }
+
+  failed(_error: unknown, overtaken: boolean): void {
+    this.#milestones.failed();
+    // Whose sync failed is not known among several ranks: with power their bytes must go elsewhere.
+    flushFailed(this.#log, this.#plan, !overtaken && (this.#comm.size === 1 || !this.#options.power));
+  }
 }
 
 /** A commit of a file without a log: what posts change is read, put together and written when the job runs; only then it can be planned. */

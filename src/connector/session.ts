@@ -19,7 +19,7 @@ import { VirtualDataset, type VirtualSource } from '../log/read/virtual.ts';
 import { driveSync, type Io, onStorage } from '../storage/io.ts';
 import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage, WriteTarget } from '../storage/storage.ts';
-import { addPending, flushJob, lateJob, type Milestones, ordinaryJob, quietly } from './commit-jobs.ts';
+import { addPending, FlushJob, lateJob, type Milestones, ordinaryJob, quietly } from './commit-jobs.ts';
 import type { Commit, Found } from './file-session.ts';
 import { behind, findIn, LinkedFiles, type LinkedSession, reach, refuse, storedIn, storedPath } from './find.ts';
 import { mustPublish, Publishing } from './publishing.ts';
@@ -349,13 +349,8 @@ export class Session implements LinkedSession {
     const plan = planFlush(log, comm, this.#next, Date.now(), { agree, now: (io) => this.now(io) });
     if (plan) {
       const sequence = this.#next++;
-      return flushJob(
-        log,
-        comm,
-        plan,
-        { power: this.#options.power, file: this.#collectiveFile },
-        this.#ends(sequence),
-      );
+      const options = { power: this.#options.power, file: this.#collectiveFile };
+      return new FlushJob(log, comm, plan, options, this.#ends(sequence));
     }
     // The caller gets the last commit, whose bytes in subfiles are not counted yet if an earlier session made it.
     if (log.hasSubfiles) this.commits();

@@ -115,7 +115,7 @@ export class Log extends Posts<LogDataset> {
     this.datasets = this.#nextId();
     if (structure.referrers && main.isOurs) this.#opened = this.datasets;
     structure.onRelease = (node) => {
-      if (node.kind === 'dataset' && node.attributes.has(ID)) this.rewrite = true;
+      if (node.kind === 'dataset' && !node.prepared && node.attributes.has(ID)) this.rewrite = true;
     };
   }
 
@@ -337,6 +337,7 @@ export class Log extends Posts<LogDataset> {
 
   /** Writes the shapes of datasets that grew by appending into the structure: once a flush, and not with every append. */
   writeShapes(): void {
+    if (this.grown.size === 0) return;
     for (const dataset of this.grown) if (!dataset.deleted) dataset.writeShape(dataset.shape);
     this.grown.clear();
   }
@@ -364,6 +365,7 @@ export class Log extends Posts<LogDataset> {
       arena.release();
     }
     this.fills.length = 0;
+    if (this.resized.size === 0) return;
     for (const dataset of this.resized) dataset.validExtent = null;
     this.resized.clear();
   }

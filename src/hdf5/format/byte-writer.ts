@@ -133,8 +133,18 @@ export function putU64(view: DataView, at: number, value: number): void {
     view.setUint32(at, 0xffffffff, true);
     view.setUint32(at + 4, 0xffffffff, true);
   } else {
-    view.setUint32(at, value % 0x100000000, true);
+    view.setUint32(at, value >>> 0, true); // modulo 2^32, also of what is larger
     view.setUint32(at + 4, Math.floor(value / 0x100000000), true);
+  }
+}
+
+/** The same without a view of the bytes: a commit writes a few addresses into many messages. */
+export function putAddress(bytes: Uint8Array, at: number, value: number): void {
+  const low = value < 0 ? -1 : value >>> 0;
+  const high = value < 0 ? -1 : Math.floor(value / 0x100000000);
+  for (let i = 0; i < 4; i++) {
+    bytes[at + i] = low >>> (8 * i);
+    bytes[at + 4 + i] = high >>> (8 * i);
   }
 }
 

@@ -148,6 +148,17 @@ interface DenseAttributes {
   written: boolean;
 }
 
+/**
+ * A header that is encoded as a whole, but for one address and the checksum: of an object of which many are alike, and whose messages
+ * hardly anybody asks for.
+ */
+export interface PreparedHeader {
+  readonly bytes: Uint8Array;
+  /** The data, and where its address is in the bytes; null: the address is there already. */
+  readonly extent: FileExtent | null;
+  readonly addressAt: number;
+}
+
 export type ObjectKind = 'group' | 'dataset' | 'datatype';
 
 /** An object of the file: its header's messages, sorted into links, attributes and others. */
@@ -159,11 +170,13 @@ export class ObjectNode implements Addressable {
   extras: Uint8Array;
   /** Number of hard links, as libhdf5 counts them. */
   linkCount: number;
-  readonly links = new Map<string, Link>();
+  links = new Map<string, Link>();
   /** null: `links` are all that there are. */
   unread: UnreadLinks | null = null;
-  readonly #attributes = new Map<string, Attribute>();
-  readonly #otherMessages: HeaderMessage[] = [];
+  #attributes: Map<string, Attribute> | null = null;
+  #otherMessages: HeaderMessage[] | null = null;
+  /** Its header, until somebody asks for its messages. */
+  prepared: PreparedHeader | null = null;
   #deferred: (() => void)[] | null = null;
   readonly linkOrder: Ordering = { tracked: true, indexed: true, next: 0 };
   readonly attributeOrder: Ordering = { tracked: true, indexed: true, next: 0 };
@@ -197,12 +210,14 @@ export class ObjectNode implements Addressable {
 
   get attributes(): Map<string, Attribute> {
     if (this.#deferred) this.#addDeferred();
+    this.#attributes ??= new Map();
     return this.#attributes;
   }
 
   /** Dataspace, datatype, layout and every other message that is neither a link nor an attribute, of known types or not. */
   get otherMessages(): HeaderMessage[] {
     if (this.#deferred) this.#addDeferred();
+    this.#otherMessages ??= [];
     return this.#otherMessages;
   }
 
@@ -218,6 +233,7 @@ export class ObjectNode implements Addressable {
   #addDeferred(): void {
     const deferred = this.#deferred ?? [];
     this.#deferred = null;
+    this.prepared = null;
     for (const add of deferred) add();
   }
 

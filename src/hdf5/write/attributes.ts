@@ -112,6 +112,14 @@ export function setAttributeMessage(structure: Structure, node: ObjectNode, name
   putAttribute(structure, node, name, body, NONE, NONE, null);
 }
 
+/** Gives a prepared object an attribute that its encoded header has. */
+export function addAttributeMessage(node: ObjectNode, name: string, body: Uint8Array): void {
+  const order = nextOrder(node);
+  const message = new HeaderMessage(node, MESSAGE.attribute, 0, order, body, true);
+  node.firstChunk.add(message);
+  node.attributes.set(name, { name, order, message, sharedType: null, sharedSpace: null, committed: null });
+}
+
 /** Sets an attribute whose value is encoded and says what it points to. Its type is encoded too, or a committed datatype. */
 export function setEncodedAttribute(
   structure: Structure,

@@ -3,7 +3,7 @@
 
 import { allocate } from '../../base/buffers.ts';
 import type { Io } from '../../storage/io.ts';
-import { putU64 } from '../format/byte-writer.ts';
+import { putAddress, putU64 } from '../format/byte-writer.ts';
 import { UNDEFINED } from '../format/cursor.ts';
 import { GlobalHeapWriter, type HeapId } from '../format/global-heap.ts';
 import {
@@ -22,6 +22,7 @@ import {
   blockSize,
   encodeBlock,
   encodeFirstChunk,
+  encodePrepared,
   firstChunkSize,
   type GeneratedMessage,
   generatedBytes,
@@ -69,8 +70,7 @@ export class Committer {
     const plan = planStructure(changed, [...structure.extents], appender.position, structure.commitNumber++);
     this.#extensionPlanned = true;
     appender.position = plan.end;
-    structure.dirty.clear();
-    structure.extents.clear();
+    structure.forgetChanges();
     const extension = this.#extension ? this.#extension.address : UNDEFINED;
     const append = { at: plan.at, parts: plan.parts, end: plan.end, root: structure.root.address, extension };
     return { plan, append, bytes: plan.end - plan.at };
@@ -91,10 +91,23 @@ export class Committer {
     undoPlan(planned.plan);
     for (const node of planned.plan.nodes) {
       if (node === this.#extension) this.#extensionPlanned = false;
-      else if (node.linkCount > 0) this.structure.dirty.add(node);
+      else if (node.linkCount > 0) {
+        this.structure.dirty.add(node);
+        if (node.prepared?.extent) this.structure.extents.add(node.prepared.extent);
+      }
     }
     for (const extent of planned.plan.extents) if (extent.referrers.size > 0) this.structure.extents.add(extent);
   }
+}
+
+const NONE: readonly never[] = [];
+
+/** The header of an object with an address: what it generates, the blocks that are written with it, and the size of its first chunk. */
+interface PlannedHeader {
+  readonly node: ObjectNode;
+  readonly generated: readonly GeneratedMessage[];
+  readonly blocks: readonly ContinuationBlock[];
+  readonly size: number;
 }
 
 /** The bytes of one commit, and what they are made of. */
@@ -135,9 +148,16 @@ function planStructure(
   const structureAt = end;
   end = heap.assignAddresses(end);
   const blocks: ContinuationBlock[] = [];
-  const headers: { node: ObjectNode; generated: readonly GeneratedMessage[]; size: number }[] = [];
+  const headers: PlannedHeader[] = [];
   const dense: DensePlan[] = [];
   for (const node of nodes) {
+    if (node.prepared) {
+      node.address = end;
+      const size = node.prepared.bytes.length;
+      headers.push({ node, generated: NONE, blocks: NONE, size });
+      end += size;
+      continue;
+    }
     const attributes = node.dense && planDense(node, end);
     if (attributes) {
       dense.push(attributes);
@@ -145,8 +165,9 @@ function planStructure(
     }
     const generated = generatedMessages(node);
     const generatedSize = generatedBytes(node, generated);
-    packHeader(node, generatedSize);
-    for (const block of unwrittenBlocks(node.blocks)) {
+    packHeader(node, generatedSize, commit);
+    const unwritten = unwrittenBlocks(node.blocks);
+    for (const block of unwritten) {
       block.address = end;
       block.size = blockSize(node, block);
       end += block.size;
@@ -154,7 +175,7 @@ function planStructure(
     }
     node.address = end;
     const size = firstChunkSize(node, generatedSize);
-    headers.push({ node, generated, size });
+    headers.push({ node, generated, blocks: unwritten, size });
     end += size;
   }
 
@@ -166,9 +187,10 @@ function planStructure(
     bytes.subarray(address - structureAt, address - structureAt + size);
   heap.encode((address, collection) => room(address, collection.length).set(collection));
   for (const { encode } of dense) encode(room);
-  for (const { node, generated, size } of headers) {
-    for (const block of unwrittenBlocks(node.blocks)) encodeBlock(node, block, room(block.address, block.size));
-    encodeFirstChunk(node, generated, room(node.address, size));
+  for (const { node, generated, blocks: own, size } of headers) {
+    for (const block of own) encodeBlock(node, block, room(block.address, block.size));
+    if (node.prepared) encodePrepared(node.prepared, room(node.address, size));
+    else encodeFirstChunk(node, generated, room(node.address, size));
     node.dirty = false;
   }
   for (const block of blocks) block.written = true;
@@ -253,11 +275,9 @@ export class PendingCollections {
 
 /** Writes the addresses of its targets into a message, or into elements, and into their heap objects. */
 export function patchTargets(item: Relocatable): void {
-  if (item.targets.length > 0) {
-    const view = new DataView(item.bytes.buffer, item.bytes.byteOffset, item.bytes.byteLength);
-    // An object that was created and deleted before it was ever written has no address: a null reference.
-    for (const { at, target } of item.targets) putU64(view, at, isTemporary(target.address) ? 0 : target.address);
-  }
+  // An object that was created and deleted before it was ever written has no address: a null reference.
+  for (const { at, target } of item.targets)
+    putAddress(item.bytes, at, isTemporary(target.address) ? 0 : target.address);
   for (const slot of item.heap) patchTargets(slot.content);
 }
 

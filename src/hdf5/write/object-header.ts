@@ -5,15 +5,25 @@
 // first chunk grows too large, its older messages move into a new block. When there are many blocks, eight of them are put
 // behind one block that only points to them. A message that changes leaves its block, which is then written without it.
 
+import { allocate } from '../../base/buffers.ts';
 import { lookup3 } from '../../base/checksum.ts';
-import { ByteWriter, putU64 } from '../format/byte-writer.ts';
-import { ContinuationBlock, type HeaderMessage, isTemporary, type ObjectNode } from '../graph/object-node.ts';
+import { ByteWriter, putAddress, putU64 } from '../format/byte-writer.ts';
+import {
+  ContinuationBlock,
+  type HeaderMessage,
+  isTemporary,
+  type ObjectNode,
+  type PreparedHeader,
+} from '../graph/object-node.ts';
 import { encodeAttributeInfo } from '../messages/attribute.ts';
 import { encodeLinkInfo } from '../messages/link.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 
 /** Bytes of messages that the first chunk may hold before some of them move to a block. */
 const FIRST_CHUNK_LIMIT = 512;
+/** Of messages that have not changed for so many commits, the first chunk may hold so many bytes. */
+const STALE_COMMITS = 8;
+const STALE_LIMIT = 96;
 /** A header that is written for the first time may hold this much in the first chunk: many are never changed. */
 const NEW_FIRST_CHUNK_LIMIT = 2048;
 /** Bytes of messages in a block. */
@@ -28,15 +38,21 @@ const headSize = (node: ObjectNode): number => (node.flags & 4 ? 6 : 4);
 const messageSize = (node: ObjectNode, message: HeaderMessage): number => headSize(node) + message.bytes.length;
 const continuationSize = (node: ObjectNode): number => headSize(node) + 16;
 
-/** Decides which messages stay in the first chunk, beside the generated ones, and packs the others into blocks. */
-export function packHeader(node: ObjectNode, generatedSize: number): void {
-  node.blocks = removeSparse(node, node.blocks);
+/** Decides which messages stay in the first chunk, beside the generated ones, and packs the others into blocks. `commit` is the number of this one. */
+export function packHeader(node: ObjectNode, generatedSize: number, commit = 0): void {
+  if (node.blocks.some(({ written }) => !written)) node.blocks = removeSparse(node, node.blocks);
   let bytes = generatedSize;
-  for (const message of node.firstChunk) bytes += messageSize(node, message);
-  const isNew = isTemporary(node.address);
-  const limit = isNew ? NEW_FIRST_CHUNK_LIMIT : FIRST_CHUNK_LIMIT;
-  if (bytes > limit) spill(node, generatedSize);
-  gatherBlocks(node);
+  let stale = 0;
+  for (const message of node.firstChunk) {
+    const size = messageSize(node, message);
+    bytes += size;
+    if (message.changed < commit - STALE_COMMITS) stale += size;
+  }
+  if (isTemporary(node.address)) {
+    if (bytes > NEW_FIRST_CHUNK_LIMIT) spill(node, latest(node, generatedSize));
+  } else if (bytes > FIRST_CHUNK_LIMIT) spill(node, latest(node, generatedSize));
+  else if (stale > STALE_LIMIT) spill(node, lively(node, commit));
+  if (node.blocks.length >= FANOUT) gatherBlocks(node);
 }
 
 /** Removes blocks that have lost most of their messages; the others go back to the first chunk. Returns the remaining blocks. */
@@ -61,16 +77,27 @@ function removeSparse(node: ObjectNode, blocks: ContinuationBlock[]): Continuati
   return remaining;
 }
 
-/** Keeps the messages that changed last in the first chunk and moves the others, in their order, into new blocks. */
-function spill(node: ObjectNode, generatedSize: number): void {
-  const latest = [...node.firstChunk].sort((a, b) => b.changed - a.changed);
+/** The messages that changed last, as many as half of a first chunk holds. */
+function latest(node: ObjectNode, generatedSize: number): Set<HeaderMessage> {
   const staying = new Set<HeaderMessage>();
   let bytes = generatedSize;
-  for (const message of latest) {
+  for (const message of [...node.firstChunk].sort((a, b) => b.changed - a.changed)) {
     bytes += messageSize(node, message);
     if (bytes > FIRST_CHUNK_LIMIT / 2) break;
     staying.add(message);
   }
+  return staying;
+}
+
+/** The messages that changed in the last commits. */
+function lively(node: ObjectNode, commit: number): Set<HeaderMessage> {
+  const staying = new Set<HeaderMessage>();
+  for (const message of node.firstChunk) if (message.changed >= commit - STALE_COMMITS) staying.add(message);
+  return staying;
+}
+
+/** Keeps some messages in the first chunk and moves the others, in their order, into new blocks. */
+function spill(node: ObjectNode, staying: Set<HeaderMessage>): void {
   let block: ContinuationBlock | null = null;
   let filled = 0;
   for (const message of node.firstChunk) {
@@ -112,13 +139,17 @@ function gatherBlocks(node: ObjectNode): void {
   }
 }
 
-/** Blocks that must be written, children before the blocks that point to them. */
-export function* unwrittenBlocks(blocks: readonly ContinuationBlock[]): Iterable<ContinuationBlock> {
+/** Blocks that must be written, children before the blocks that point to them; `found` is where they are added. */
+export function unwrittenBlocks(
+  blocks: readonly ContinuationBlock[],
+  found: ContinuationBlock[] = [],
+): readonly ContinuationBlock[] {
   for (const block of blocks) {
     if (block.written) continue;
-    yield* unwrittenBlocks(block.children);
-    yield block;
+    unwrittenBlocks(block.children, found);
+    found.push(block);
   }
+  return found;
 }
 
 export function blockSize(node: ObjectNode, block: ContinuationBlock): number {
@@ -162,7 +193,9 @@ export function generatedMessages(node: ObjectNode): GeneratedMessage[] {
 
 /** The bytes of some messages with their message headers. */
 export function generatedBytes(node: ObjectNode, generated: readonly GeneratedMessage[]): number {
-  return generated.reduce((sum, message) => sum + headSize(node) + message.bytes.length, 0);
+  let sum = 0;
+  for (const { bytes } of generated) sum += headSize(node) + bytes.length;
+  return sum;
 }
 
 /** Writes a header chunk into a buffer of its size. */
@@ -180,8 +213,12 @@ class HeaderWriter {
   }
 
   raw(values: ArrayLike<number>): void {
-    this.bytes.set(values, this.at);
-    this.at += values.length;
+    const { bytes, at } = this;
+    const { length } = values;
+    // Most messages are short: the call of `set` would take longer than the copy.
+    if (length > 64) bytes.set(values, at);
+    else for (let i = 0; i < length; i++) bytes[at + i] = values[i] as number;
+    this.at = at + length;
   }
 
   u32(value: number): void {
@@ -235,11 +272,47 @@ export function encodeFirstChunk(node: ObjectNode, generated: readonly Generated
   out.raw(OHDR);
   const rest = bytes.length - out.at - 1 - node.extras.length - 4;
   const width = rest - 1 < 0x100 ? 1 : rest - 2 < 0x10000 ? 2 : 4;
-  out.raw([(node.flags & 0x3c) | (width >> 1)]);
+  out.uint((node.flags & 0x3c) | (width >> 1), 1);
   out.raw(node.extras);
   out.uint(rest - width, width);
   for (const message of generated) out.message(message.type, 0, 0, message.bytes);
   for (const block of node.blocks) out.continuation(block);
   for (const message of node.firstChunk) out.message(message.type, message.flags, message.order, message.bytes);
   out.checksum();
+}
+
+/** Encoded headers that differ in numbers only. */
+export class HeaderTemplate {
+  readonly #bytes: Uint8Array;
+
+  /** `node` is one of these objects, with all of its messages in the first chunk. */
+  constructor(node: ObjectNode) {
+    const generated = generatedMessages(node);
+    this.#bytes = new Uint8Array(firstChunkSize(node, generatedBytes(node, generated)));
+    encodeFirstChunk(node, generated, this.#bytes);
+  }
+
+  /** Where the only message of a type begins. */
+  find(type: number): number {
+    const view = new DataView(this.#bytes.buffer);
+    for (let at = 7; at < this.#bytes.length - 4; at += 4 + view.getUint16(at + 1, true))
+      if (view.getUint8(at) === type) return at + 4;
+    throw new TypeError(`a template without a message of type ${type}`);
+  }
+
+  /** A header whose numbers, and whose checksum, are to be filled in. */
+  copy(): Uint8Array {
+    const bytes = allocate(this.#bytes.length);
+    bytes.set(this.#bytes);
+    return bytes;
+  }
+}
+
+/** Writes a prepared header into `bytes`, which has its size. */
+export function encodePrepared({ bytes, extent, addressAt }: PreparedHeader, to: Uint8Array): void {
+  to.set(bytes);
+  if (extent) putAddress(to, addressAt, extent.address);
+  const end = to.length - 4;
+  const sum = lookup3(to, 0, end);
+  for (let i = 0; i < 4; i++) to[end + i] = sum >>> (8 * i);
 }

@@ -11,6 +11,7 @@ import {
   type Link,
   moveToFirstChunk,
   ObjectNode,
+  type PreparedHeader,
   removeMessage,
 } from '../graph/object-node.ts';
 import { ObjectTree } from '../graph/object-tree.ts';
@@ -22,12 +23,15 @@ import * as MESSAGE_FLAG from '../messages/message-flags.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 import { isKnownMessage } from '../messages/message-types.ts';
 
+const NO_DRAFTS: readonly MessageDraft[] = [];
+const NO_MESSAGES: readonly HeaderMessage[] = [];
+
 /** The objects of a file as the next commit will write them. */
 export class Structure extends ObjectTree {
   /** Objects that differ from the file. */
-  readonly dirty = new Set<ObjectNode>();
+  dirty = new Set<ObjectNode>();
   /** Raw bytes that the next commit appends, in this order. */
-  readonly extents = new Set<FileExtent>();
+  extents = new Set<FileExtent>();
   /** Addresses of objects that must not move, because raw data refers to them; the value names the dataset. */
   readonly pinned = new Map<number, string>();
   /** Datasets whose data is written anew when objects move that it refers to: those objects, or where they were when the file was opened. */
@@ -76,24 +80,25 @@ export class Structure extends ObjectTree {
     }
   }
 
-  /** Forgets what is waiting for a commit, because another rank writes it. */
+  /**
+   * Forgets what is waiting for a commit: it is planned, or another rank writes it. In new sets, because in V8 the contents of a set that
+   * is cleared refer to those that follow: the garbage of one commit would keep that of the next alive.
+   */
   forgetChanges(): void {
-    this.dirty.clear();
-    this.extents.clear();
+    this.dirty = new Set();
+    this.extents = new Set();
   }
 
   /** Lets the next commit append these raw bytes before all others. */
   prepend(extent: FileExtent): void {
-    const waiting = [...this.extents];
-    this.extents.clear();
-    for (const each of [extent, ...waiting]) this.extents.add(each);
+    this.extents = new Set([extent, ...this.extents]);
   }
 
   /** Throws if an object must not change, or must not move, which every change makes it do. */
   checkMutable(node: ObjectNode): void {
     if (!this.writable) throw new H5LogError('READ_ONLY', 'the file is open for reading only');
     if (node.dirty) return;
-    for (const message of node.otherMessages) {
+    for (const message of node.prepared ? NO_MESSAGES : node.otherMessages) {
       if (!isKnownMessage(message.type) && message.flags & MESSAGE_FLAG.failIfUnknownOnWrite) {
         throw new H5LogError(
           'UNSUPPORTED',
@@ -140,6 +145,26 @@ export class Structure extends ObjectTree {
     this.create(parent, name, node, drafts);
     for (const extent of extents) this.extents.add(extent);
     return node;
+  }
+
+  /** A dataset whose header is encoded already. It gets its messages, with {@link addDataset}, when somebody asks for them. */
+  createPrepared(
+    parent: ObjectNode,
+    name: string,
+    header: PreparedHeader,
+    addMessages: (node: ObjectNode) => void,
+  ): void {
+    const node = new ObjectNode('dataset');
+    untrackOrder(node);
+    node.defer(() => addMessages(node));
+    node.prepared = header;
+    this.create(parent, name, node, NO_DRAFTS);
+    if (header.extent) this.extents.add(header.extent);
+  }
+
+  /** Gives a prepared dataset its messages. */
+  addDataset(node: ObjectNode, dataset: NewDataset): void {
+    for (const draft of draftDataset(dataset, this.chunkFanout, this.earliest).drafts) this.addMessage(node, draft);
   }
 
   /** A committed datatype: one that datasets and attributes can share. */
@@ -235,6 +260,16 @@ export class Structure extends ObjectTree {
     this.#unlink(group, link);
   }
 
+  /**
+   * Removes the last members of a numbered series from a group, and leaves a new list of links. V8 keeps what was removed from a map as
+   * garbage that refers to the map's later contents: where each commit removes links, the garbage of one would keep that of the next.
+   */
+  removeSeries(group: ObjectNode, prefix: string, from: number, to: number): void {
+    if (from >= to) return;
+    for (let i = from; i < to; i++) this.removeLink(group, `${prefix}${i}`);
+    group.links = new Map(group.links);
+  }
+
   /** Moves a link to another name, in the same group or another one. The object keeps its number of links. */
   moveLink(from: ObjectNode, name: string, to: ObjectNode, newName: string): void {
     this.announce();
@@ -254,7 +289,7 @@ export class Structure extends ObjectTree {
     const losing = new Set([first]);
     for (const node of losing) {
       this.checkMutable(node);
-      if (node.linkCount > 1) continue;
+      if (node.linkCount > 1 || node.prepared) continue;
       for (const message of node.otherMessages) {
         this.refuseInSharedTable(message);
         for (const { target } of message.targets) if (target instanceof ObjectNode) this.checkMutable(target);
@@ -301,6 +336,10 @@ export class Structure extends ObjectTree {
     this.onRelease?.(node);
     this.dirty.delete(node);
     node.dirty = true; // further changes do not add it to this.dirty: it is never written again
+    if (node.prepared) {
+      if (node.prepared.extent) this.extents.delete(node.prepared.extent);
+      return;
+    }
     for (const link of [...node.links.values()]) this.#decrementLink(node, link, released);
     for (const message of node.otherMessages) {
       removeReferrer(message);

@@ -1,18 +1,15 @@
 import { allocate } from '../../base/buffers.ts';
 import { formatError } from '../../base/errors.ts';
-import { T } from '../../dtype/construct.ts';
-import { FileExtent, type ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { contiguous } from '../../hdf5/layouts/new-dataset.ts';
-import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { FileExtent } from '../../hdf5/graph/object-node.ts';
 import type { Committer, PlannedCommit } from '../../hdf5/write/commit.ts';
 import { recordSize, type SubfileState } from '../format/commit-record.ts';
-import { CONFIG, type LogCounts, SERIES, setAside, writeAddress, writeCounts } from '../format/log-group.ts';
+import { addMember, CONFIG, type LogCounts, SERIES, setAside, writeCounts } from '../format/log-group.ts';
 import { mergeTables, refersToGone } from '../format/table-merge.ts';
 import type { Log } from '../log.ts';
 import { LOG_WEIGHT, type LogState, type LogStore, mergeable, SMALL, type TierItem } from '../store.ts';
 
-const BYTES = T.bitfield(1);
 const EMPTY = new Uint8Array(0);
+const NOTHING: readonly Uint8Array[] = [];
 
 /** What a commit adds to a store, apart from structure. */
 export interface Addition {
@@ -149,6 +146,11 @@ function planTables(
   return { keptTables, tables };
 }
 
+/** An extent of bytes. Not made where it is used: it would keep everything that is known there, for as long as its member stays. */
+function extentOf(parts: readonly Uint8Array[], size: number): FileExtent {
+  return new FileExtent(size, () => parts);
+}
+
 /** Makes the log group of the structure follow the plan; gives the regions of what the commit writes. */
 function changeLogGroup(
   store: LogStore,
@@ -162,49 +164,32 @@ function changeLogGroup(
     setAside(structure, known, SERIES.logs, state.logs.length);
     setAside(structure, known, SERIES.tables, state.tables.length);
   }
-  const drop = (prefix: string, from: number, to: number): void => {
-    for (let i = from; i < to; i++) structure.removeLink(store.group(prefix), `${prefix}${i}`);
-  };
+  const drop = (prefix: string, from: number, to: number): void =>
+    structure.removeSeries(store.group(prefix), prefix, from, to);
   drop(SERIES.tables, change.keptTables, state.tables.length);
   let fresh: FileExtent | null = null;
   const tables = change.tables.map(({ index, bytes, size, isFresh }) => {
     if (index < change.keptTables) drop(SERIES.tables, index, index + 1);
-    const region = new FileExtent(size, () => (bytes ? [bytes] : []));
-    addMember(store, SERIES.tables, index, size, region);
+    const region = extentOf(bytes ? [bytes] : NOTHING, size);
+    addMember(structure, store.group(SERIES.tables), `${SERIES.tables}${index}`, size, region, null);
     if (isFresh) fresh = region;
     return region;
   });
   // The append begins with the data, then the new table: all ranks know their offsets before the rest is planned.
   if (fresh) structure.prepend(fresh);
-  if (addition.copied) structure.prepend(new FileExtent(addition.copied, () => []));
+  if (addition.copied) structure.prepend(extentOf(NOTHING, addition.copied));
   if (change.log) {
     drop(SERIES.logs, change.keptLogs, state.logs.length);
-    structure.prepend(new FileExtent(addition.dataSize, () => addition.data));
+    structure.prepend(extentOf(addition.data, addition.dataSize));
     const { address, size } = change.log;
-    const node = addMember(store, SERIES.logs, change.keptLogs, size, address - committer.appender.base);
-    writeAddress(structure, node, address);
+    const data = address - committer.appender.base;
+    addMember(structure, store.group(SERIES.logs), `${SERIES.logs}${change.keptLogs}`, size, data, address);
   }
   drop(SERIES.records, change.keptRecords, state.records.length);
-  const record = new FileExtent(change.record.length, () => [change.record]);
-  addMember(store, SERIES.records, change.keptRecords, record.size, record);
+  const record = extentOf([change.record], change.record.length);
+  const name = `${SERIES.records}${change.keptRecords}`;
+  addMember(structure, store.group(SERIES.records), name, record.size, record, null);
   return { tables, record };
-}
-
-/** Adds a member of a series to the log group: a dataset of bytes, at an address or in a region of the next commit. */
-function addMember(
-  store: LogStore,
-  prefix: string,
-  index: number,
-  size: number,
-  data: number | FileExtent,
-): ObjectNode {
-  return store.structure.createDataset(store.group(prefix), `${prefix}${index}`, {
-    dtype: BYTES,
-    space: simpleSpace([size]),
-    layout: contiguous(data),
-    allocation: 'early',
-    untracked: true,
-  });
 }
 
 /** Configuration bits after a flush. Bits of what the file already holds stay: the original looks for references only where theirs is set. */
@@ -243,8 +228,9 @@ export function commitFailed({ store, committer, planned, before }: StoreCommit,
     for (const name of [...(group?.links.keys() ?? [])])
       if (group && name.startsWith(prefix)) structure.removeLink(group, name);
     before[series].forEach((item, k) => {
-      const node = addMember(store, prefix, k, item.size, item.address - committer.appender.base);
-      if (series === 'logs') writeAddress(structure, node, item.address);
+      const data = item.address - committer.appender.base;
+      const written = series === 'logs' ? item.address : null;
+      addMember(structure, store.group(prefix), `${prefix}${k}`, item.size, data, written);
     });
   }
   store.state = before;

@@ -68,7 +68,8 @@ export function* writeContribution(
   contribution: Contributed,
   keepEnd: boolean,
 ): Io<{ end: readonly Uint8Array[]; at: number; checksum: Uint8Array }> {
-  const sum = log.options.checksum ? checksummer() : null;
+  const { section } = contribution;
+  const sum = log.options.checksum ? checksummer(contribution.size + (section?.bytes.length ?? 0)) : null;
   let at = contribution.offset;
   const pieces = new WriteQueue(contribution.data, contribution.lent);
   let parts: readonly Uint8Array[] = pieces.next();
@@ -89,8 +90,8 @@ export function* writeContribution(
     at += size;
   }
   if (sum) for (const part of parts) sum.update(part);
-  if (contribution.section && !contribution.section.isSent) {
-    const { bytes, offset } = contribution.section;
+  if (section && !section.isSent) {
+    const { bytes, offset } = section;
     yield { op: 'write', parts: [bytes], offset, meanwhile: () => sum?.update(bytes) };
   }
   return { end: parts, at, checksum: sum?.digest() ?? NO_SUM };
@@ -98,21 +99,24 @@ export function* writeContribution(
 
 /** Writes a flush of one rank and returns the bytes it added. May be started again from the beginning. */
 export function* writeAlone(log: Log, plan: FlushPlan): Io<number> {
-  const { store, main, contribution } = plan;
-  if (store) yield* store.store.run(writeStore(store));
+  const { store, main } = plan;
+  if (store) {
+    const body = (append: Append) => writeAppend(log, plan, store, append);
+    yield* store.store.run(store.committer.write(store.planned, body));
+  }
   // With subfiles the flush counts once the main file names the new states of its subfiles.
   if (!import.meta.page && main) yield* writeRest(log, plan, main, statesAfter(log, plan).map(statePart));
   return (store?.planned.bytes ?? 0) + (main?.planned.bytes ?? 0);
+}
 
-  function* writeStore(commit: StoreCommit): Io<void> {
-    yield* commit.committer.write(commit.planned, function* (append) {
-      const { end, at, checksum } = yield* writeContribution(log, contribution, true);
-      const rest = append.parts.slice(commit.addition.data.length);
-      const part = { rank: 0, end: contribution.offset + contribution.size, checksum };
-      fillRecord(log, plan, commit, append, rest, [part]);
-      yield { op: 'write', parts: [...end, ...rest], offset: at };
-    });
-  }
+/** Writes what a single rank appends: its data, then everything else. */
+function* writeAppend(log: Log, plan: FlushPlan, commit: StoreCommit, append: Append): Io<void> {
+  const { contribution } = plan;
+  const { end, at, checksum } = yield* writeContribution(log, contribution, true);
+  const rest = append.parts.slice(commit.addition.data.length);
+  const part = { rank: 0, end: contribution.offset + contribution.size, checksum };
+  fillRecord(log, plan, commit, append, rest, [part]);
+  yield { op: 'write', parts: [...end, ...rest], offset: at };
 }
 
 /** The states of the subfiles, with what this rank writes. */
@@ -144,7 +148,7 @@ function fillRecord(
   rest: readonly Uint8Array[],
   ranks: readonly RankPart[],
 ): void {
-  const sum = log.options.checksum ? checksummer() : null;
+  const sum = log.options.checksum ? checksummer(append.end - append.at) : null;
   for (const part of rest) if (part !== record) sum?.update(part);
   let filled = 0;
   for (const { bytes, size } of mergedRecords) {

@@ -1,8 +1,12 @@
-import { putU64 } from '../../hdf5/format/byte-writer.ts';
-import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { T } from '../../dtype/construct.ts';
+import { putAddress } from '../../hdf5/format/byte-writer.ts';
+import { type FileExtent, ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { contiguous, type NewDataset } from '../../hdf5/layouts/new-dataset.ts';
 import { encodeAttribute } from '../../hdf5/messages/attribute.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
-import { setAttributeMessage, setPlainAttribute } from '../../hdf5/write/attributes.ts';
+import * as MESSAGE from '../../hdf5/messages/message-types.ts';
+import { addAttributeMessage, setPlainAttribute } from '../../hdf5/write/attributes.ts';
+import { HeaderTemplate } from '../../hdf5/write/object-header.ts';
 import { type Structure, untrackOrder } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
 
@@ -13,6 +17,7 @@ export const COMMITS_GROUP = '_COMMITS';
 export const COUNTS_ATTRIBUTE = '_int_att';
 
 const COUNTS_SPACE = simpleSpace([5]);
+const BYTES = T.bitfield(1);
 
 /** The five numbers of `_int_att`. */
 export interface LogCounts {
@@ -73,10 +78,63 @@ export function* readAddress(structure: Structure, node: ObjectNode): Io<number 
   return value instanceof BigInt64Array && value.length === 1 ? Number(value[0]) : undefined;
 }
 
-export function writeAddress(structure: Structure, node: ObjectNode, address: number): void {
+function addressMessage(address: number): Uint8Array {
   const body = ADDRESS_MESSAGE.body.slice();
-  putU64(new DataView(body.buffer), ADDRESS_MESSAGE.dataAt, address);
-  setAttributeMessage(structure, node, ADDRESS_ATTRIBUTE, body);
+  putAddress(body, ADDRESS_MESSAGE.dataAt, address);
+  return body;
+}
+
+/** A member of a series is a dataset of bytes, at an address or in an extent of the next commit. */
+function memberOf(size: number, data: number | FileExtent): NewDataset {
+  const layout = contiguous(data);
+  return { dtype: BYTES, space: simpleSpace([size]), layout, allocation: 'early', untracked: true };
+}
+
+/** An encoded member, and where its numbers are: every flush adds three of them. */
+class MemberTemplate {
+  readonly header: HeaderTemplate;
+  readonly space: number;
+  readonly layout: number;
+  /** -1 of members without the attribute. */
+  readonly address: number;
+
+  constructor(structure: Structure, hasAddress: boolean) {
+    const node = new ObjectNode('dataset');
+    untrackOrder(node);
+    structure.addDataset(node, memberOf(1, 0));
+    if (hasAddress) addAttributeMessage(node, ADDRESS_ATTRIBUTE, addressMessage(0));
+    this.header = new HeaderTemplate(node);
+    this.space = this.header.find(MESSAGE.dataspace) + 4;
+    this.layout = this.header.find(MESSAGE.layout) + 2;
+    this.address = hasAddress ? this.header.find(MESSAGE.attribute) + ADDRESS_MESSAGE.dataAt : -1;
+  }
+}
+
+let plainMember: MemberTemplate | undefined;
+let logMember: MemberTemplate | undefined;
+
+/** Adds a member of a series. `written` is the file offset of the data of a log dataset, null of others. */
+export function addMember(
+  structure: Structure,
+  group: ObjectNode,
+  name: string,
+  size: number,
+  data: number | FileExtent,
+  written: number | null,
+): void {
+  if (written === null) plainMember ??= new MemberTemplate(structure, false);
+  else logMember ??= new MemberTemplate(structure, true);
+  const template = (written === null ? plainMember : logMember) as MemberTemplate;
+  const bytes = template.header.copy();
+  putAddress(bytes, template.space, size);
+  putAddress(bytes, template.layout + 8, size);
+  const extent = typeof data === 'number' ? null : data;
+  if (typeof data === 'number') putAddress(bytes, template.layout, data);
+  if (written !== null) putAddress(bytes, template.address, written);
+  structure.createPrepared(group, name, { bytes, extent, addressAt: template.layout }, (node) => {
+    structure.addDataset(node, memberOf(size, data));
+    if (written !== null) addAttributeMessage(node, ADDRESS_ATTRIBUTE, addressMessage(written));
+  });
 }
 
 /** Random bytes that tell a file from others. Its subfiles keep them, and so do the datasets of its log. */
