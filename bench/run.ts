@@ -6,6 +6,7 @@ import { workloads } from '../src/bench/workloads.ts';
 import { reportBounds } from './bounds.ts';
 import { builtWorkload } from './built.ts';
 import { chart } from './chart.ts';
+import { commits } from './commits.ts';
 import { compare } from './compare.ts';
 import { compareE3sm } from './e3sm.ts';
 import { reportFiles } from './e3sm-files.ts';
@@ -33,6 +34,7 @@ const NOT_DRAWN = ['small/ordered/read', 'small/ordered/random'];
 const suites: Readonly<Record<string, () => void | Promise<void>>> = {
   structure,
   many,
+  commits,
   log,
   memory,
   replay,

@@ -161,7 +161,7 @@ export class Log extends Posts<LogDataset> {
     const { coverage } = this.tables.committed;
     if (indexed) coverage.ends = ends;
     this.tables.committed = {
-      items: stores.flatMap(({ committed }) => committed.tables),
+      items: stores.length === 1 ? this.main.committed.tables : stores.flatMap(({ committed }) => committed.tables),
       ends,
       // In one file the order of offsets is the order of writing; between files the commit records tell.
       order:

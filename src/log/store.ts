@@ -72,6 +72,8 @@ export class LogStore {
   /** The address of the root group of what is in the file, and where that ends. */
   root = -1;
   end = 0;
+  /** The log group has no members but those that are counted: looked at before the first commit. */
+  isTidy = false;
   #earlierData: LogData | null = null;
   #file: { structure: Structure; counts: LogCounts; data: LogData } | null = null;
   #ranges: { of: readonly TierItem[]; ranges: LogRanges } | null = null;
@@ -96,6 +98,7 @@ export class LogStore {
     const data = this.#file?.data ?? this.#earlierData ?? new LogData(0, this.end, storage);
     data.file.end = Math.max(data.file.end, this.end);
     this.#file = { structure, counts, data };
+    this.isTidy = false;
   }
 
   get isOpen(): boolean {
@@ -328,7 +331,8 @@ export interface TierItem {
 
 /** The tier of an item: how often sixteen of something small were put together to reach its weight. */
 function tier(size: number): number {
-  return Math.max(0, Math.floor(Math.log2(Math.max(1, size) / 64) / Math.log2(FANOUT)));
+  // The logarithm to base 16 of its multiples of 64, rounded down.
+  return size < 64 * FANOUT ? 0 : (31 - Math.clz32(Math.min(size / 64, 0xffffffff))) >> 2;
 }
 
 /**
@@ -340,11 +344,13 @@ export function mergeable(items: readonly TierItem[], weight: number): number {
   let total = weight;
   for (;;) {
     const level = tier(total);
+    // From here on items are of a higher tier.
+    const limit = 64 * FANOUT ** (level + 1);
     let count = 0;
     let sum = total;
     for (let i = items.length - 1 - merged; i >= 0; i--) {
       const item = items[i] as TierItem;
-      if (!item.bytes || tier(item.weight) > level || sum + item.weight > LARGEST) break;
+      if (!item.bytes || item.weight >= limit || sum + item.weight > LARGEST) break;
       sum += item.weight;
       count++;
     }

@@ -152,13 +152,13 @@ function performSync(storage: ByteStorage, blocking: BlockingStorage, operation:
       return blocking.size();
     case 'write':
     case 'flip':
-      writerOf(storage);
+      mustWrite(storage);
       operation.meanwhile?.();
       blocking.write(operation.parts, operation.offset);
       countRequest(storage, bytesIn(operation.parts));
       return 0;
     case 'truncate':
-      writerOf(storage);
+      mustWrite(storage);
       blocking.truncate(operation.size);
       return 0;
     case 'sync':
@@ -194,7 +194,7 @@ async function performAsync(storage: ByteStorage, operation: Operation): Promise
       return 0;
     case 'truncate':
       if (blocking) return performSync(storage, blocking, operation);
-      writerOf(storage);
+      mustWrite(storage);
       await storage.truncate?.(operation.size);
       return 0;
     case 'sync':
@@ -268,6 +268,10 @@ function blockingOf(storage: ByteStorage): BlockingStorage {
   throw new H5LogError('UNSUPPORTED', `${storage.name} cannot be used with blocking calls; use the asynchronous form`, {
     file: storage.name,
   });
+}
+
+function mustWrite(storage: ByteStorage): void {
+  if (!storage.write) throw readOnlyError(storage.name);
 }
 
 function writerOf(storage: ByteStorage): NonNullable<ByteStorage['write']> {

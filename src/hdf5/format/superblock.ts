@@ -6,7 +6,7 @@ import type { Io } from '../../storage/io.ts';
 import { ByteWriter } from './byte-writer.ts';
 import { Cursor, checkSum, UNDEFINED } from './cursor.ts';
 
-const SIGNATURE = [0x89, 0x48, 0x44, 0x46, 0x0d, 0x0a, 0x1a, 0x0a];
+const SIGNATURE = Uint8Array.of(0x89, 0x48, 0x44, 0x46, 0x0d, 0x0a, 0x1a, 0x0a);
 
 /** Length of the superblock that we write (version 3 with addresses of 8 bytes). */
 export const SUPERBLOCK_SIZE = 48;
@@ -164,7 +164,7 @@ export function encodeSuperblock(
   version: 2 | 3 = 3,
 ): Uint8Array {
   const out = new ByteWriter(SUPERBLOCK_SIZE);
-  out.put(Uint8Array.from(SIGNATURE)).u8(version).u8(8).u8(8).u8(0);
+  out.put(SIGNATURE).u8(version).u8(8).u8(8).u8(0);
   out
     .u64(fields.base)
     .u64(fields.extension)

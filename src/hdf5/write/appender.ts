@@ -179,12 +179,14 @@ export class Appender {
   *#fence(): Io<void> {
     const size = yield { op: 'size' };
     // If the file could not be grown, other ranks may have written up to there all the same.
-    const { size: known, resizing } = { size: this.#size, resizing: this.#resizing ?? -1 };
+    const known = this.#size;
+    const resizing = this.#resizing ?? -1;
     if (known === undefined || size === resizing || (size > known && size < resizing)) this.#size = size;
     if (this.#found.length !== this.#superblock.length) this.#found = new Uint8Array(this.#superblock.length);
     const found = this.#found;
     const count = yield { op: 'read', into: found, offset: this.base, now: true };
-    const isOurs = found.every((byte, i) => byte === this.#superblock[i] || byte === this.#begun?.[i]);
+    let isOurs = true;
+    for (let i = 0; i < found.length; i++) isOurs &&= found[i] === this.#superblock[i] || found[i] === this.#begun?.[i];
     if (size !== this.#size || count < found.length || !isOurs) {
       const what = size === this.#size ? 'superblock' : `size (${this.#size} bytes, now ${size})`;
       throw new H5LogError(
@@ -215,5 +217,7 @@ function* sync(): Io<void> {
 }
 
 function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
 }

@@ -24,7 +24,9 @@ export interface Lent {
 }
 
 /** The parts of all stages, datasets in the order of their first post, each dataset's posts in theirs. */
-function inOrder(stages: readonly Stage[]): DatasetStage[] {
+function inOrder(stages: readonly Stage[]): Iterable<DatasetStage> {
+  const [only] = stages;
+  if (stages.length === 1 && only) return only.datasets;
   const byDataset = new Map<LogDataset, DatasetStage[]>();
   for (const stage of stages) {
     for (const part of stage.datasets) {

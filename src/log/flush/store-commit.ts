@@ -159,7 +159,8 @@ function changeLogGroup(
   addition: Addition,
 ): { tables: FileExtent[]; record: FileExtent } {
   const { structure, state } = store;
-  const known = store.known(SERIES.logs);
+  const known = store.isTidy ? undefined : store.known(SERIES.logs);
+  store.isTidy = true;
   if (known) {
     setAside(structure, known, SERIES.logs, state.logs.length);
     setAside(structure, known, SERIES.tables, state.tables.length);

@@ -222,7 +222,7 @@ export function logGroup(structure: Structure, name: string): ObjectNode {
 /** The same, if it is there. */
 export function knownGroup(structure: Structure, name: string): ObjectNode | undefined {
   const link = structure.root.links.get(name);
-  return (link && structure.now(structure.loader.follow(link))) ?? undefined;
+  return link?.node ?? (link && structure.now(structure.loader.follow(link))) ?? undefined;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { allocateNumbers } from '../../base/buffers.ts';
 import type { NewEntry, TableOptions } from './table.ts';
 import type { BlockSink } from './table-read.ts';
 import { Table } from './table-read.ts';
@@ -27,8 +28,8 @@ export function mergeTables(
       const rank = dataset.shape.length;
       const sink: BlockSink = {
         rank,
-        starts: new Float64Array(raw.count * rank),
-        counts: new Float64Array(raw.count * rank),
+        starts: allocateNumbers(raw.count * rank),
+        counts: allocateNumbers(raw.count * rank),
         at: 0,
       };
       table.blocks(raw, sink);

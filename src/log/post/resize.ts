@@ -20,7 +20,8 @@ export function* planResize(dataset: LogDataset, shape: readonly number[], posts
   log.structure.announce();
   const old = dataset.shape;
   if (shape.every((size, d) => size === old[d])) return () => {};
-  const reach = yield* reachOf(dataset);
+  const reach = dataset.wasShrunk === false ? undefined : yield* reachOf(dataset);
+  dataset.wasShrunk ??= reach !== undefined;
   const shrinks = shape.some((size, d) => size < (old[d] as number));
   const grows = shape.some((size, d) => size > (old[d] as number));
   const clippings = shrinks ? clippedPending(dataset, shape) : [];

@@ -232,7 +232,17 @@ async function fillParts(file: Descriptor, parts: readonly Uint8Array[], offset:
 function putSync(file: Descriptor, parts: readonly Uint8Array[], offset: number): void {
   checkPosition(file.name, offset);
   const batches = new Batches(parts, offset);
-  while (batches.left > 0) batches.advance(fs.writevSync(file.fd, batches.next(), batches.position));
+  while (batches.left > 0) {
+    const batch = batches.next();
+    const { position } = batches;
+    const [only] = batch;
+    // A superblock is one buffer, which Node writes sooner than a list.
+    const written =
+      batch.length === 1 && only
+        ? fs.writeSync(file.fd, only, 0, only.byteLength, position)
+        : fs.writevSync(file.fd, batch, position);
+    batches.advance(written);
+  }
 }
 
 async function put(file: Descriptor, parts: readonly Uint8Array[], offset: number): Promise<void> {
