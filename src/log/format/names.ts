@@ -72,9 +72,12 @@ export const logNames: Names = {
   },
 };
 
-/** Whether a user's attribute has this name for other programs as well, in a file that was published: `_FillValue` of netCDF, for example. */
+/**
+ * Whether a user's attribute has this name for other programs as well, in a file that was published: `_FillValue` of netCDF, for example.
+ * A name with two underscores has not: it is how another name is stored.
+ */
 export function isAlias(name: string): boolean {
-  return name.startsWith('_') && !OWN_ATTRIBUTES.has(name) && !isHidden(name);
+  return /^_(?!_)/.test(name) && !OWN_ATTRIBUTES.has(name) && !isHidden(name);
 }
 
 /** The names of attributes of dimension scales that are hidden as long as a dataset has no dataspace. */
