@@ -17,7 +17,7 @@ import { type ByteStorage, isPath, statisticsOf } from '../storage/storage.ts';
 import { Dataset } from './dataset.ts';
 import { Group, membersIn } from './group.ts';
 import { fileOf, handleOf, lineOf } from './handle.ts';
-import { finishScales } from './scales.ts';
+import { Scales } from './scales.ts';
 
 /** What publishing came to. */
 export interface PublishResult {
@@ -38,6 +38,7 @@ export class File extends Group {
   #released = false;
   #unwatch: (() => void) | null = null;
   #timer: ReturnType<typeof setTimeout> | null = null;
+  readonly #scales = new Scales(this, (path, node) => new Dataset(this.#session, this, path, node));
 
   private constructor(session: FileSession, comm: Communicator, commitOnSignal = false) {
     if (typeof (session as Partial<FileSession> | undefined)?.generation !== 'number')
@@ -233,6 +234,7 @@ export class File extends Group {
   async flush(): Promise<Commit> {
     // Several ranks do all of it now: what they do together cannot wait for its turn in an event loop.
     if (!import.meta.page && this.#isShared) return this.flushSync();
+    this.#beforeCommit(null);
     const job = this.#session.commit();
     // With nothing new, what is still being written is what this flush covers.
     const commit = job ? this.#jobs.add(job) : (this.#jobs.last ?? this.#session.last);
@@ -264,8 +266,14 @@ export class File extends Group {
   #commitNow(kind: 'flush' | 'close' | 'publish', publish: PublishRequest | null = null): Commit {
     this.#session.writable();
     this.#jobs.finishSync();
+    if (kind !== 'close') this.#beforeCommit(publish);
     const job = this.#session.commit(kind, publish);
     return job ? this.#jobs.runSync(job) : this.#session.last;
+  }
+
+  /** What others are to see fits together. */
+  #beforeCommit(publish: PublishRequest | null): void {
+    if (publish || this.#session.publishesNow) this.#scales.grow();
   }
 
   /** The number of the commit that every HDF5 program sees; null: nothing was ever published. */
@@ -278,6 +286,7 @@ export class File extends Group {
   async publish(): Promise<PublishResult> {
     if (!import.meta.page && this.#isShared) return this.publishSync();
     const request: PublishRequest = { auto: false };
+    this.#beforeCommit(request);
     const job = this.#session.commit('publish', request);
     await (job ? this.#jobs.add(job) : this.#jobs.last);
     return this.#published(request);
@@ -319,13 +328,9 @@ export class File extends Group {
     );
   }
 
-  #finishScales(): void {
-    finishScales(this, (path, node) => new Dataset(this.#session, this, path, node));
-  }
-
   async #finish(): Promise<void> {
     if (this.mode === 'r+') {
-      this.#finishScales();
+      this.#scales.finish();
       await this.#flushAll();
     }
     if (this.#released) return;
@@ -363,7 +368,7 @@ export class File extends Group {
   #closeSync(publishes: boolean): void {
     if (this.#released) return;
     if (this.mode === 'r+' && !this.#session.closed) {
-      this.#session.onOneRank('close', () => this.#finishScales());
+      this.#session.onOneRank('close', () => this.#scales.finish());
       const request = publishes ? this.#session.closing() : null;
       this.#commitNow('close', request);
       if (request?.outcome?.made === null) this.#warnUnpublished();

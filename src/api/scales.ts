@@ -2,6 +2,7 @@ import { H5LogError, isH5LogError } from '../base/errors.ts';
 import { T } from '../dtype/construct.ts';
 import type { DType } from '../dtype/model.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+import { storedScaleAttribute } from '../log/format/names.ts';
 import { scaleUses, settleScales } from '../log/format/scales.ts';
 import type { Attributes } from './attributes.ts';
 import type { Dataset } from './dataset.ts';
@@ -61,6 +62,7 @@ function checkDimension(dataset: Dataset, dimension: number): void {
 
 function attach(dataset: Dataset, lists: readonly (readonly string[])[]): void {
   const { attributes } = dataset;
+  withScales.add(sessionOf(dataset));
   if (lists.some(({ length }) => length > 0))
     attributes.set(LIST, lists, { dtype: T.vlen(T.reference), shape: [lists.length] });
   else if (attributes.has(LIST)) attributes.delete(LIST);
@@ -128,28 +130,91 @@ function lengthen(dataset: Dataset, sizes: ReadonlyMap<number, number>): void {
   if (shape.some((size, d) => size !== dataset.shape[d])) dataset.resize(shape);
 }
 
-/**
- * Before a file is closed, if it was changed: unlimited scales of netCDF grow to the length of their longest variable, and every scale
- * gets its REFERENCE_LIST. `open` gives the dataset of a node.
- */
-export function finishScales(file: File, open: (path: string, node: ObjectNode) => Dataset): void {
-  const session = sessionOf(file);
-  const { structure, log } = session;
-  const isChanged = structure.commitNumber > 1 || structure.dirty.size > 0 || session.pending.requests > 0;
-  if (!isChanged && !log?.resized.size) return;
-  structure.loadScales();
-  const paths = new Map([[structure.root, '/']]);
-  for (const [group, path] of paths) {
-    for (const { name, node } of group.links.values()) {
-      const shown = node && !paths.has(node) ? session.shownIn(group, name) : undefined;
-      if (node && shown !== undefined) paths.set(node, `${path === '/' ? '' : path}/${shown}`);
-    }
+/** The objects of a file by their paths, and which dimensions each scale is attached to. */
+interface KnownScales {
+  readonly paths: ReadonlyMap<ObjectNode, string>;
+  readonly uses: ReturnType<typeof scaleUses>;
+  /** What tells whether these are still the same: the members of each group, and the scales of each dataset. */
+  readonly members: ReadonlyMap<ObjectNode, readonly (ObjectNode | null)[]>;
+  readonly lists: ReadonlyMap<ObjectNode, unknown>;
+}
+
+/** Files whose datasets got scales while they were open. */
+const withScales = new WeakSet<object>();
+
+const membersOf = ({ links }: ObjectNode): (ObjectNode | null)[] =>
+  Array.from(links.values(), ({ node }) => node ?? null);
+const listOf = ({ attributes }: ObjectNode): unknown => attributes.get(storedScaleAttribute(LIST, attributes));
+
+/** Keeps the scales of a file as netCDF wants them. `open` gives the dataset of a node. */
+export class Scales {
+  readonly #file: File;
+  readonly #open: (path: string, node: ObjectNode) => Dataset;
+  #known: KnownScales | null = null;
+
+  constructor(file: File, open: (path: string, node: ObjectNode) => Dataset) {
+    this.#file = file;
+    this.#open = open;
   }
-  const nodes = [...paths.keys()];
-  const uses = scaleUses(structure, nodes);
-  if (uses.size === 0) return;
-  const datasetOf = (node: ObjectNode): Dataset => open(paths.get(node) as string, node);
-  try {
+
+  /** Before a commit that others see: unlimited scales of netCDF grow to the length of their longest variable. */
+  grow(): void {
+    const session = sessionOf(this.#file);
+    if (!this.#known) {
+      this.#known = this.#find();
+      if (this.#known.uses.size > 0) withScales.add(session);
+    }
+    if (!withScales.has(session)) return;
+    if (!this.#isKnown()) this.#known = this.#find();
+    unlessUnsupported(() => this.#lengthen(this.#known as KnownScales));
+  }
+
+  /** Before the file is closed, if it was changed: as above, and every scale gets its REFERENCE_LIST. */
+  finish(): void {
+    const session = sessionOf(this.#file);
+    const { structure, log } = session;
+    const isChanged = structure.commitNumber > 1 || structure.dirty.size > 0 || session.pending.requests > 0;
+    if (!isChanged && !log?.resized.size) return;
+    const known = this.#find();
+    if (known.uses.size === 0) return;
+    unlessUnsupported(() => {
+      this.#lengthen(known);
+      settleScales(structure, [...known.paths.keys()], known.uses);
+    });
+  }
+
+  #find(): KnownScales {
+    const session = sessionOf(this.#file);
+    const { structure } = session;
+    structure.loadScales();
+    const paths = new Map([[structure.root, '/']]);
+    const members = new Map<ObjectNode, (ObjectNode | null)[]>();
+    for (const [group, path] of paths) {
+      if (group.kind === 'group') members.set(group, membersOf(group));
+      for (const { name, node } of group.links.values()) {
+        const shown = node && !paths.has(node) ? session.shownIn(group, name) : undefined;
+        if (node && shown !== undefined) paths.set(node, `${path === '/' ? '' : path}/${shown}`);
+      }
+    }
+    const nodes = [...paths.keys()];
+    const lists = new Map(nodes.filter(({ kind }) => kind === 'dataset').map((node) => [node, listOf(node)]));
+    return { paths, uses: scaleUses(structure, nodes), members, lists };
+  }
+
+  /** Whether what was found is so still, after what has changed since the last commit. */
+  #isKnown(): boolean {
+    const { members, lists } = this.#known as KnownScales;
+    for (const node of sessionOf(this.#file).structure.dirty) {
+      if (node.kind === 'dataset' && (!lists.has(node) || lists.get(node) !== listOf(node))) return false;
+      if (node.kind !== 'group') continue;
+      const [before, now] = [members.get(node), membersOf(node)];
+      if (before?.length !== now.length || now.some((member, i) => member !== before[i])) return false;
+    }
+    return true;
+  }
+
+  #lengthen({ paths, uses }: KnownScales): void {
+    const datasetOf = (node: ObjectNode): Dataset => this.#open(paths.get(node) as string, node);
     const lengths = new Map<ObjectNode, Map<number, number>>();
     for (const [node, list] of uses) {
       const scale = paths.has(node) ? datasetOf(node) : undefined;
@@ -165,9 +230,14 @@ export function finishScales(file: File, open: (path: string, node: ObjectNode) 
     }
     // netcdf-c pads a variable in its first dimension if no other one is unlimited. Everything else it reads wrong.
     for (const [node, sizes] of lengths) if (sizes.size > 1 || !sizes.has(0)) lengthen(datasetOf(node), sizes);
-    settleScales(structure, nodes, uses);
+  }
+}
+
+/** What cannot be written again stays as it is: it only says again what other attributes and shapes say. */
+function unlessUnsupported(change: () => void): void {
+  try {
+    change();
   } catch (error) {
-    // What cannot be written again stays as it is: it only says again what other attributes and shapes say.
     if (!isH5LogError(error, 'UNSUPPORTED')) throw error;
   }
 }

@@ -91,6 +91,8 @@ export interface FileSession {
    * {@link agree}, with the kind of call that commits. With `publish` other programs see it.
    */
   commit(kind?: CollectiveKind, publish?: PublishRequest | null): Job<Commit> | undefined;
+  /** Whether a commit made now would publish by itself. */
+  readonly publishesNow: boolean;
   /** Milliseconds until others must see what is committed; null: no time is set, or they do. */
   readonly publishDue: number | null;
   /** What the last commit is to publish; null: nothing. */

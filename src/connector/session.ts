@@ -357,6 +357,10 @@ export class Session implements LinkedSession {
     return undefined;
   }
 
+  get publishesNow(): boolean {
+    return this.log !== null && this.#publishing.now() !== null;
+  }
+
   get publishDue(): number | null {
     return this.#isPublished ? null : this.#publishing.due;
   }

@@ -24,6 +24,17 @@ def plain(value):
     return value
 
 
+# What a published log has besides: see docs/format.md.
+LOG = '_LOG'
+OWN = {
+    '_int_att', '_token', '_publish', '_numbers', '_number', '_dims', '_mdims', '_ID', '_chunks', '_filters', '_reach', '_view', '_note',
+}
+
+
+def of_user(attributes):
+    return {key: plain(value) for key, value in attributes if key not in OWN and not key.startswith('__')}
+
+
 def kind(dtype):
     if dtype == str:
         return 'string'
@@ -38,7 +49,7 @@ def by_netcdf4(group):
         v.set_auto_chartostring(False)
         v.set_always_mask(False)
         values = v[...]
-        attributes = {key: plain(v.getncattr(key)) for key in v.ncattrs()}
+        attributes = of_user((key, v.getncattr(key)) for key in v.ncattrs())
         variables[name] = {
             'dimensions': list(v.dimensions),
             'shape': list(v.shape),
@@ -49,8 +60,8 @@ def by_netcdf4(group):
     return {
         'dimensions': {name: [len(d), d.isunlimited()] for name, d in group.dimensions.items()},
         'variables': variables,
-        'attributes': {key: plain(group.getncattr(key)) for key in group.ncattrs()},
-        'groups': {name: by_netcdf4(inner) for name, inner in group.groups.items()},
+        'attributes': of_user((key, group.getncattr(key)) for key in group.ncattrs()),
+        'groups': {name: by_netcdf4(inner) for name, inner in group.groups.items() if name != LOG},
     }
 
 
@@ -64,11 +75,11 @@ def by_xarray(path, engine, like, group='/'):
                 'shape': list(v.shape),
                 'type': kind(v.dtype),
                 'values': plain(values),
-                'attributes': {key: plain(value) for key, value in v.attrs.items()},
+                'attributes': of_user(v.attrs.items()),
             }
         found = {
             'variables': variables,
-            'attributes': {key: plain(value) for key, value in d.attrs.items()},
+            'attributes': of_user(d.attrs.items()),
             'unlimited': sorted(d.encoding.get('unlimited_dims', [])),
         }
     found['groups'] = {
