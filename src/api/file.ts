@@ -245,8 +245,9 @@ export class File extends Group {
 
   /** With an interval: makes others see what is committed in time, also if nothing follows. */
   #publishLater(): void {
-    const due = this.#session.publishDue;
-    if (due === null || this.#timer !== null) return;
+    const { publishing, isPublished } = this.#session;
+    const { due } = publishing;
+    if (due === null || isPublished || this.#timer !== null) return;
     this.#timer = setTimeout(() => {
       this.#timer = null;
       // If it cannot be done now, it is done with the next flush, whose error the caller gets.
@@ -273,7 +274,7 @@ export class File extends Group {
 
   /** What others are to see fits together. */
   #beforeCommit(publish: PublishRequest | null): void {
-    if (publish || this.#session.publishesNow) this.#scales.grow();
+    if (publish || this.#session.publishing.now()) this.#scales.grow();
   }
 
   /** The number of the commit that every HDF5 program sees; null: nothing was ever published. */

@@ -91,10 +91,10 @@ export interface FileSession {
    * {@link agree}, with the kind of call that commits. With `publish` other programs see it.
    */
   commit(kind?: CollectiveKind, publish?: PublishRequest | null): Job<Commit> | undefined;
-  /** Whether a commit made now would publish by itself. */
-  readonly publishesNow: boolean;
-  /** Milliseconds until others must see what is committed; null: no time is set, or they do. */
-  readonly publishDue: number | null;
+  /** When others are to see what is committed: whether with a commit made now; else in so many milliseconds, null: no time is set. */
+  readonly publishing: { now(): PublishRequest | null; readonly due: number | null };
+  /** Whether they do. */
+  readonly isPublished: boolean;
   /** What the last commit is to publish; null: nothing. */
   closing(): PublishRequest | null;
   commits(): Commit[];

@@ -65,7 +65,7 @@ export class Session implements LinkedSession {
   readonly posts: OrdinaryPosts;
   /** Flushes that have not been planned yet. */
   #unplanned = 0;
-  readonly #publishing: Publishing;
+  readonly publishing: Publishing;
 
   private constructor(options: SessionOptions, state: FileState, linked?: LinkedFiles) {
     this.#linked = linked ?? new LinkedFiles();
@@ -82,7 +82,7 @@ export class Session implements LinkedSession {
       return found?.session === this ? found.node : undefined;
     };
     this.posts.open = (node) => this.changed(node, this.now(this.structure.pathOf(node.address)));
-    this.#publishing = new Publishing(options, state.log?.log ?? null);
+    this.publishing = new Publishing(options, state.log?.log ?? null);
     this.last = state.last;
     // An ordinary file as it was opened counts as commit 0.
     this.#next = state.log ? state.next : Math.max(1, state.next);
@@ -342,7 +342,7 @@ export class Session implements LinkedSession {
     const { log, comm } = this;
     if (!log) return this.#ordinaryJob();
     if (publish) mustPublish(log, comm);
-    const request = publish ?? this.#publishing.now();
+    const request = publish ?? this.publishing.now();
     // A commit is planned behind those that wait to be planned.
     if (request || !this.posts.isEmpty || this.#unplanned > 0) return this.#lateJob(log, request);
     const agree = (message: Uint8Array) => this.#agree(kind, message);
@@ -357,20 +357,12 @@ export class Session implements LinkedSession {
     return undefined;
   }
 
-  get publishesNow(): boolean {
-    return this.log !== null && this.#publishing.now() !== null;
-  }
-
-  get publishDue(): number | null {
-    return this.#isPublished ? null : this.#publishing.due;
-  }
-
   closing(): PublishRequest | null {
-    return this.#isPublished && !this.#state.committer?.pending ? null : this.#publishing.closing();
+    return this.isPublished && !this.#state.committer?.pending ? null : this.publishing.closing();
   }
 
   /** Whether everything that is committed is what others see. */
-  get #isPublished(): boolean {
+  get isPublished(): boolean {
     const { log } = this;
     return !log || (log.touched?.size === 0 && log.published === this.last.sequence && log.isEmpty);
   }
@@ -380,7 +372,7 @@ export class Session implements LinkedSession {
     const { posts } = this;
     const { committer } = this.#state;
     const isChanged = !log.isEmpty || !posts.isEmpty || log.grown.size > 0 || committer?.pending || this.#unplanned > 0;
-    if (!isChanged && !(publish && !this.#isPublished)) return undefined;
+    if (!isChanged && !(publish && !this.isPublished)) return undefined;
     const taken = takeFlush(log, posts.isEmpty ? null : takePosts(posts), publish);
     const sequence = this.#next++;
     this.#unplanned++;
@@ -410,7 +402,7 @@ export class Session implements LinkedSession {
       },
       done: (commit, isPublished) => {
         this.last = commit;
-        if (isPublished) this.#publishing.done(commit.time);
+        if (isPublished) this.publishing.done(commit.time);
         if (this.comm.size === 1) return;
         if (this.#state.log) this.#state.log.isBehind = true;
         if (!this.#state.committer) this.structure.forgetChanges();
