@@ -28,18 +28,29 @@ export interface StoredMapping {
   readonly target: StoredSelection;
 }
 
+/** What a mapping of version 1 says of its names, which earlier mappings may have: flags of the format, which libhdf5 2.0 writes. */
+const SHARED_FILE = 1;
+const SHARED_DATASET = 2;
+const SAME_FILE = 4;
+
 /** Decodes the heap object with the mappings of a virtual dataset. */
 export function parseMappings(cursor: Cursor, lengthSize: number): StoredMapping[] {
   if (cursor.left < 4) cursor.fail(`mappings in ${cursor.left} bytes`);
   checkSum(cursor, cursor.end - 4, cursor.base, ' of the mappings');
   cursor.end -= 4;
   cursor.at = 0;
-  cursor.expect(0, 'version of the mappings');
+  const version = cursor.u8();
+  if (version > 1) cursor.fail(`version ${version} of the mappings`);
   const count = cursor.uint(lengthSize);
   const mappings: StoredMapping[] = [];
   for (let i = 0; i < count; i++) {
-    const file = cursor.cstring('name of a source file');
-    const dataset = cursor.cstring('name of a source dataset');
+    const flags = version === 1 ? cursor.u8() : 0;
+    if (flags > 7) cursor.fail(`a mapping with flags ${flags}`);
+    const earlier = (): StoredMapping => mappings[cursor.uint(lengthSize)] ?? cursor.fail('a name of a later mapping');
+    let file = '.';
+    if ((flags & SAME_FILE) === 0)
+      file = flags & SHARED_FILE ? earlier().file : cursor.cstring('name of a source file');
+    const dataset = flags & SHARED_DATASET ? earlier().dataset : cursor.cstring('name of a source dataset');
     const source = parseSelection(cursor);
     mappings.push({ file, dataset, source, target: parseSelection(cursor) });
   }
