@@ -151,7 +151,7 @@ function planStructure(
   const headers: PlannedHeader[] = [];
   const dense: DensePlan[] = [];
   for (const node of nodes) {
-    if (node.prepared) {
+    if (!import.meta.page && node.prepared) {
       node.address = end;
       const size = node.prepared.bytes.length;
       headers.push({ node, generated: NONE, blocks: NONE, size });
@@ -189,7 +189,7 @@ function planStructure(
   for (const { encode } of dense) encode(room);
   for (const { node, generated, blocks: own, size } of headers) {
     for (const block of own) encodeBlock(node, block, room(block.address, block.size));
-    if (node.prepared) encodePrepared(node.prepared, room(node.address, size));
+    if (!import.meta.page && node.prepared) encodePrepared(node.prepared, room(node.address, size));
     else encodeFirstChunk(node, generated, room(node.address, size));
     node.dirty = false;
   }

@@ -122,6 +122,21 @@ export function addMember(
   data: number | FileExtent,
   written: number | null,
 ): void {
+  if (import.meta.page) {
+    const node = structure.createDataset(group, name, memberOf(size, data));
+    if (written !== null) addAttributeMessage(node, ADDRESS_ATTRIBUTE, addressMessage(written));
+  } else addPrepared(structure, group, name, size, data, written);
+}
+
+/** The same, with a header that is encoded already. */
+function addPrepared(
+  structure: Structure,
+  group: ObjectNode,
+  name: string,
+  size: number,
+  data: number | FileExtent,
+  written: number | null,
+): void {
   if (written === null) plainMember ??= new MemberTemplate(structure, false);
   else logMember ??= new MemberTemplate(structure, true);
   const template = (written === null ? plainMember : logMember) as MemberTemplate;
