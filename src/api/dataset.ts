@@ -480,8 +480,8 @@ export function defineDataset<D extends DType>(
       if (problem) throw new H5LogError('UNSUPPORTED', `${path}: ${problem}`, { object: path });
       if (!log) return createOrdinary(session.structure, parent, name, anchor);
       const make = import.meta.page ? createAnchor : (anchorMaker(session.comm, anchor) ?? createAnchor);
-      const node = make(session.structure, parent, name, log.nextIdentity(), anchor);
-      log.register(node, { ...anchor, fill });
+      const node = make(session.structure, parent, name, log.nextIdentity(parent), anchor);
+      log.register(node, { ...anchor, fill }, parent);
       return node;
     },
   };

@@ -12,6 +12,7 @@ import {
   checkCreateOptions,
   checkOpenOptions,
   indexLimit,
+  logLayout,
   type OpenOptions,
   subfileCount,
   tableOptions,
@@ -23,6 +24,7 @@ type Choices = Omit<SessionOptions, keyof Source | 'ranks'>;
 
 /** What the options come to; before anything is taken, because they may be wrong. */
 function choicesOf(options: CreateOptions & OpenOptions, newSubfiles: number | 'node'): Choices {
+  const newLogs = logLayout(options);
   return {
     ordinary: (options.connector ?? environmentOptions.connector) === 'native',
     power: options.durability === 'power',
@@ -32,6 +34,7 @@ function choicesOf(options: CreateOptions & OpenOptions, newSubfiles: number | '
     lazy: options.lazy === true,
     openSubfiles: new Map(),
     newSubfiles,
+    newLogs,
     publish: options.publish,
     mpiIo: options.storage === 'mpi-io',
     log: {
@@ -102,7 +105,7 @@ function ranksFor(options: CommonOptions, writing: boolean): Ranks {
 
 export function beginCreate(target: string | URL | ByteStorage, options: CreateOptions): Opening {
   const ranks = ranksFor(options, true);
-  const effective = () => ({ table: tableOptions(options), subfiles: subfileCount(options) });
+  const effective = () => ({ table: tableOptions(options), subfiles: subfileCount(options), logs: options.logs });
   return ranks.begin('File.create', target, { options, effective }, () => {
     checkCreateOptions(options);
     const subfiles = subfileCount(options);

@@ -3,7 +3,7 @@ import { H5LogError } from '../base/errors.ts';
 import { AMOUNT, ANY, CALLBACK, checkOptions, FLAG, type Kinds, oneOf } from '../base/options.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { checkCodecs, type FilterCodec } from '../filter/pipeline.ts';
-import type { Publish } from '../log/format/log-group.ts';
+import type { LogLayout, LogScope, Publish } from '../log/format/log-group.ts';
 import type { TableOptions } from '../log/format/table.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 
@@ -37,8 +37,18 @@ export interface CommonOptions {
 export interface CreateOptions extends CommonOptions {
   /** Refuse to replace a file that exists. */
   exclusive?: boolean;
-  table?: { merge?: boolean; encode?: boolean; share?: boolean; compress?: boolean | number };
+  /** How tables are written. 'classic': one entry a block, in the form of the first design; the other options do not apply to it. */
+  table?: {
+    merge?: boolean;
+    encode?: boolean;
+    share?: boolean;
+    compress?: boolean | number;
+    format?: 'original' | 'classic';
+    bigEndian?: boolean;
+  };
   subfiles?: number | 'node';
+  /** Which datasets share a log: all of them, those of a group, or none. The file remembers it. */
+  logs?: LogScope;
 }
 
 export interface OpenOptions extends CommonOptions {
@@ -66,7 +76,13 @@ const COMMON: Kinds<CommonOptions> = {
   publish: ["'never', 'close', 'flush', 'auto' or { interval: milliseconds }", isPublish],
   codecs: ANY,
 };
-const CREATE: Kinds<CreateOptions> = { ...COMMON, exclusive: FLAG, table: ANY, subfiles: ANY };
+const CREATE: Kinds<CreateOptions> = {
+  ...COMMON,
+  exclusive: FLAG,
+  table: ANY,
+  subfiles: ANY,
+  logs: oneOf('shared', 'group', 'dataset'),
+};
 const OPEN: Kinds<OpenOptions> = { ...COMMON, mode: oneOf('r', 'r+', 'a'), asOf: ANY, lazy: FLAG };
 const OPEN_OR_CREATE: Kinds<CreateOptions & OpenOptions> = { ...CREATE, ...OPEN };
 const TABLE: Kinds<NonNullable<CreateOptions['table']>> = {
@@ -74,6 +90,8 @@ const TABLE: Kinds<NonNullable<CreateOptions['table']>> = {
   encode: FLAG,
   share: FLAG,
   compress: ['true, false or a number', (value) => typeof value === 'boolean' || AMOUNT[1](value)],
+  format: oneOf('original', 'classic'),
+  bigEndian: FLAG,
 };
 
 function isPublish(value: unknown): boolean {
@@ -130,8 +148,28 @@ export function tableOptions(options: CreateOptions): TableOptions {
     merge: table.merge ?? environmentOptions.merge ?? true,
     encode: table.encode ?? environmentOptions.encode ?? true,
     share: table.share ?? environmentOptions.share ?? true,
+    classic: classicOrder(table),
     compressFrom: typeof compress === 'number' ? Math.max(2, compress) : compress ? COMPRESS_FROM : Infinity,
   };
+}
+
+function classicOrder({ format, bigEndian, ...others }: NonNullable<CreateOptions['table']>): TableOptions['classic'] {
+  if (import.meta.page) return format === 'classic' ? 'little' : undefined;
+  if (format !== 'classic') {
+    if (bigEndian) throw new H5LogError('OPTION', "bigEndian is for tables of format: 'classic'");
+    return undefined;
+  }
+  for (const [name, value] of Object.entries(others))
+    if (value)
+      throw new H5LogError('OPTION', `table: ${name} is not for format: 'classic', which has one entry a block`);
+  return bigEndian ? 'big' : 'little';
+}
+
+/** What a new file has in place of the log of the original; null: that one. */
+export function logLayout(options: CreateOptions): LogLayout | null {
+  const { classic } = tableOptions(options);
+  const { logs: scope = 'shared' } = options;
+  return classic || scope !== 'shared' ? { scope, classic } : null;
 }
 
 /** Bytes of memory that indexes may take. */

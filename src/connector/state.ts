@@ -11,10 +11,13 @@ import type { CommitRecord } from '../log/format/commit-record.ts';
 import {
   beginLog,
   CONFIG,
+  LOGS_GROUP,
   type LogCounts,
+  type LogLayout,
   newToken,
   type Publish,
   readCounts,
+  writeLayout,
   writePublish,
 } from '../log/format/log-group.ts';
 import type { Log, LogOptions } from '../log/log.ts';
@@ -49,6 +52,8 @@ export interface SessionOptions extends Source {
   readonly lazy: boolean;
   /** For a new file: the number of subfiles, 0 for none, 'node' for one a machine. */
   readonly newSubfiles: number | 'node';
+  /** For a new file: what it has in place of the log of the original; null: that one. */
+  readonly newLogs: LogLayout | null;
   /** When others see what is committed; undefined: what the file remembers, or the default of a new one. */
   readonly publish: Publish | undefined;
   /** Write through MPI-IO, collectively. */
@@ -81,6 +86,7 @@ const NO_COMMIT: Pick<Commit, 'bytes' | 'requests'> = { bytes: 0, requests: 0 };
 /** Makes a new file, with its first commit written and under its final name. */
 export function* createState(options: SessionOptions): Io<FileState> {
   mustBePublishable(options, options.newSubfiles !== 0);
+  if (import.meta.page && options.newLogs) throw pageReads();
   if (options.ordinary) return yield* ordinaryState(options);
   if (import.meta.page) return yield* firstState(options, null);
   const { ranks, subfiles, newSubfiles, power } = options;
@@ -106,6 +112,11 @@ export function* createState(options: SessionOptions): Io<FileState> {
   return (state ?? joined) as FileState;
 }
 
+/** A bundle for pages does not have the code that writes numbered logs and classic tables. */
+function pageReads(): H5LogError {
+  return new H5LogError('UNSUPPORTED', 'a page reads numbered logs and classic tables; it does not write them');
+}
+
 /** Refuses ways of publishing that a file cannot have. */
 function mustBePublishable({ publish, ranks, ordinary }: SessionOptions, isSplit: boolean): void {
   if (publish === undefined) return;
@@ -127,6 +138,7 @@ function* ordinaryState(options: SessionOptions): Io<FileState> {
   if (!import.meta.page && ranks.comm.size > 1)
     throw new H5LogError('UNSUPPORTED', 'ordinary HDF5 is written by one rank; several write a log');
   if (newSubfiles !== 0) throw new H5LogError('OPTION', 'an ordinary file has no subfiles; a log can have them');
+  if (options.newLogs) throw new H5LogError('OPTION', 'an ordinary file has no logs, and no tables of them');
   const { structure, committer, superblock } = yield* emptyFile(options);
   yield* committer.write(committer.plan());
   target?.publish(power);
@@ -155,6 +167,7 @@ function* firstState(options: SessionOptions, made: NewSubfiles | null): Io<File
   const { structure, committer, superblock } = yield* emptyFile(options);
   const counts = { ...NO_LOG, config: made ? CONFIG.subfiling : 0, subfiles: made?.count ?? 1 };
   beginLog(structure, counts, made?.token ?? newToken());
+  if (!import.meta.page && options.newLogs) writeLayout(structure, options.newLogs);
   const { publish: policy = 'never' } = options;
   // A file that remembers nothing never publishes.
   if (policy !== 'never') writePublish(structure, { policy, sequence: null, copied: 0 });
@@ -255,7 +268,7 @@ function* readStructure(options: SessionOptions, root?: number, known?: Structur
   if (target) {
     yield* prepareWriting(opened, storage, !(yield* readCounts(structure)));
     if (ranks.leads) committer = new Committer(structure, appenderOf(options, superblock), extension);
-  } else if (!storage.blocking) yield* options.lazy ? loadRoot(structure) : loadEverything(structure);
+  } else if (!storage.blocking) yield* options.lazy ? loadRoot(structure) : loadEverything(structure, LOGS_GROUP);
   const found = yield* readCounts(structure);
   if (found && options.ordinary && target)
     throw new H5LogError('UNSUPPORTED', "a log can only be read with connector: 'native', which does not see it");
@@ -282,9 +295,12 @@ function* withLog(
   if (counts) {
     const main = mainStore(options, structure, committer, counts, known?.main);
     yield* main.load();
+    // Where nothing can be read while a flush is planned.
+    if (committer && !options.storage.blocking) yield* main.everyNumbered();
     const last = main.commit();
     if (isEarlier && last?.root === main.root) main.end = last.end;
     log = yield* openLog(options, structure, main, group, known?.stores);
+    if (import.meta.page && options.target && log.log.layout) throw pageReads();
     if (options.target) mustBeInPlace(log.log);
     mustBePublishable(options, log.log.hasSubfiles);
   }
@@ -296,7 +312,7 @@ function* withLog(
 
 /** Refuses to write to a log that was moved: offsets in tables tell the order of blocks, and new ones could be below old ones. */
 function mustBeInPlace({ stores }: Log): void {
-  if (!stores.some((store) => store.isOpen && store.ranges.isMoved)) return;
+  if (!stores.some((store) => store.isOpen && store.isMoved)) return;
   const text =
     'the log was moved by another program (h5repack, h5copy) and can only be read; h5log compact writes a file that can be appended to';
   throw new H5LogError('UNSUPPORTED', text);
@@ -346,7 +362,7 @@ function* earlierState(options: SessionOptions, newest: FileState, sequence: num
 
 function rootOf({ storage }: SessionOptions, { last, structure, log }: FileState, sequence: number): number {
   if (sequence === last.sequence) return structure.root.address;
-  if (log?.log.main.ranges.isMoved)
+  if (log?.log.main.isMoved)
     throw new H5LogError('NOT_FOUND', `commit ${sequence} was lost when another program rewrote the file`, {
       file: storage.name,
     });

@@ -69,10 +69,13 @@ function* reopened(superblock: Superblock, root: number | undefined, known: Obje
   return { structure: new Structure(loader, node, heap), superblock, extension: null };
 }
 
-/** Loads all objects and the heap collections of their attributes, for storages that can only be read asynchronously. */
-export function* loadEverything(structure: Structure): Io<void> {
+/**
+ * Loads all objects and the heap collections of their attributes, for storages that can only be read asynchronously. What is behind
+ * the link `except` of the root is loaded by those who need it.
+ */
+export function* loadEverything(structure: Structure, except?: string): Io<void> {
   const { loader, root } = structure;
-  const all = yield* loadBelow(structure, root, Infinity, false);
+  const all = yield* loadBelow(structure, root, Infinity, false, except);
   for (const node of all) loader.complete.add(node);
 }
 
@@ -86,6 +89,7 @@ export function* loadBelow(
   from: ObjectNode,
   depth: number,
   resolved: boolean,
+  except?: string,
 ): Io<ReadonlySet<ObjectNode>> {
   const { loader } = structure;
   const all = new Set<ObjectNode>([from]);
@@ -98,6 +102,10 @@ export function* loadBelow(
     if (left <= 0 || level.length === 0) return all;
     const next: ObjectNode[] = [];
     const links = level.flatMap((group) => Array.from(group.links.values(), (link) => ({ group, link })));
+    if (except && level[0] === from) {
+      const at = links.findIndex(({ link }) => link.name === except);
+      if (at >= 0) links.splice(at, 1);
+    }
     for (let i = 0; i < links.length; i += TOGETHER) {
       const some = links.slice(i, i + TOGETHER);
       yield* loader.ahead(some.map(({ link }) => link));

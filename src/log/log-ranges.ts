@@ -12,7 +12,7 @@ interface WrittenLog {
  * tables as they are. A log that knows where it was written is then read by the difference.
  */
 export class LogRanges {
-  /** Ascending, by where they were written; neighbours that moved together are one. */
+  /** Ascending, by where they were written; those that touch and moved together are one. */
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
   readonly #shifts: number[] = [];
@@ -25,7 +25,9 @@ export class LogRanges {
     this.#lost = logs.find(({ written }) => written < 0);
     for (const { address, size, written } of [...logs].sort((a, b) => a.written - b.written)) {
       const last = this.#starts.length - 1;
-      if (this.#ends[last] === written && this.#shifts[last] === address - written) this.#ends[last] = written + size;
+      // Logs that were merged span what lies between, data of other logs too.
+      if ((this.#ends[last] ?? -1) >= written && this.#shifts[last] === address - written)
+        this.#ends[last] = Math.max(this.#ends[last] as number, written + size);
       else {
         this.#starts.push(written);
         this.#ends.push(written + size);
@@ -50,8 +52,8 @@ export class LogRanges {
         if ((this.#starts[middle] as number) <= offset) low = middle + 1;
         else high = middle;
       }
-      if (!this.#holds(low - 1, offset, size))
-        throw formatError(`a table names ${size} bytes that are not in the log`, offset);
+      while (low > 0 && !this.#holds(low - 1, offset, size)) low--;
+      if (low === 0) throw formatError(`a table names ${size} bytes that are not in the log`, offset);
       this.#last = low - 1;
     }
     return offset + (this.#shifts[this.#last] as number);

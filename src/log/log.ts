@@ -13,11 +13,18 @@ import { type Anchor, type Identity, readAnchor } from './format/anchor.ts';
 import { PLAIN_VERSION, POINTER_VERSION, type SubfileState } from './format/commit-record.ts';
 import {
   CONFIG,
+  LOG_GROUP,
+  LOG_NUMBER,
+  LOGS_GROUP,
+  type LogLayout,
   newToken,
   type PublishState,
+  readLayout,
+  readLogNumber,
   readPublish,
   readToken,
   type Token,
+  writeLogNumber,
   writePublish,
   writeToken,
 } from './format/log-group.ts';
@@ -45,6 +52,12 @@ interface ShapeInFile {
   readonly address: number;
   readonly shape: readonly number[];
   readonly records: boolean;
+}
+
+/** The format of tables is that of the file, whatever was asked for. */
+function fitting(options: LogOptions, classic: TableOptions['classic']): LogOptions {
+  if (!classic && !options.table.classic) return options;
+  return { ...options, table: { ...options.table, classic }, keepsPoints: classic !== undefined };
 }
 
 /** The log of an open file: what was posted, what is committed, and which datasets there are. */
@@ -79,6 +92,10 @@ export class Log extends Posts<LogDataset> {
   touched: Set<LogDataset> | null;
   /** What this session has committed. */
   readonly written = { bytes: 0, blocks: 0 };
+  /** null: one log for all datasets, as the original has it; else logs have numbers. */
+  readonly layout: LogLayout | null;
+  /** Numbers of logs that may have lost their last dataset. */
+  readonly #left = new Set<number>();
   /** As the next commit writes it; null: the file remembers nothing. */
   publishState: PublishState | null;
   /** The commit that other programs see; null: nothing was ever published. */
@@ -99,13 +116,15 @@ export class Log extends Posts<LogDataset> {
   #shapes: Map<number, ShapeInFile> | null = null;
 
   constructor(structure: Structure, main: LogStore, stores: readonly LogStore[], own: number, options: LogOptions) {
-    super(options);
+    const layout = structure.now(readLayout(structure));
+    super(fitting(options, layout?.classic));
+    this.layout = layout;
     this.structure = structure;
     this.main = main;
     this.stores = stores;
     this.own = stores[own] ?? main;
     this.tables = new Tables(stores);
-    this.version = main.commit()?.version ?? PLAIN_VERSION;
+    this.version = layout ? POINTER_VERSION : (main.commit()?.version ?? PLAIN_VERSION);
     this.#token = structure.now(readToken(structure));
     this.publishState = structure.now(readPublish(structure));
     this.published = this.publishState?.sequence ?? null;
@@ -115,7 +134,11 @@ export class Log extends Posts<LogDataset> {
     this.datasets = this.#nextId();
     if (structure.referrers && main.isOurs) this.#opened = this.datasets;
     structure.onRelease = (node) => {
-      if (node.kind === 'dataset' && !node.prepared && node.attributes.has(ID)) this.rewrite = true;
+      if (node.kind !== 'dataset' || node.prepared || !node.attributes.has(ID)) return;
+      this.rewrite = true;
+      if (import.meta.page || !layout || layout.scope === 'shared') return;
+      const number = structure.now(this.#numberOf(node));
+      if (number !== undefined) this.#left.add(number);
     };
   }
 
@@ -167,12 +190,37 @@ export class Log extends Posts<LogDataset> {
       order:
         !import.meta.page && stores.length > 1 ? new WriteOrder(stores.map((store) => store.historyLater())) : null,
       coverage: indexed ? coverage : { ends },
+      numbered: stores.map(({ committed }) => committed.numbered),
     };
   }
 
+  /** The number of the log that a dataset is in. */
+  *#numberOf(node: ObjectNode): Io<number | undefined> {
+    const anchor = yield* this.anchor(node);
+    return anchor && this.numberOf(anchor);
+  }
+
+  numberOf({ id, log }: Identity): number {
+    const scope = this.layout?.scope;
+    return scope === 'shared' ? 0 : scope === 'group' ? (log ?? id) : id;
+  }
+
+  /** Numbers of logs that no dataset is in any more. */
+  forgotten(): readonly number[] {
+    if (import.meta.page) return [];
+    const left = this.#left;
+    if (left.size > 0 && this.layout?.scope === 'group')
+      for (const { logNumber, deleted } of this.structure.now(this.everyDataset()).values())
+        if (!deleted) left.delete(logNumber);
+    return [...left];
+  }
+
   /** The identity of the next new dataset. Files with subfiles of the original or of h5log 0.1 have no token: their subfiles would not have it. */
-  nextIdentity(): Identity {
-    return { id: this.datasets, token: this.#token || !this.hasSubfiles ? this.token() : null };
+  nextIdentity(parent: ObjectNode): Identity {
+    const id = this.datasets;
+    const isGrouped = this.layout?.scope === 'group';
+    const log = isGrouped ? (this.structure.now(readLogNumber(this.structure, parent)) ?? id) : null;
+    return { id, token: this.#token || !this.hasSubfiles ? this.token() : null, log };
   }
 
   /** The token of the file. One of the original or of h5log 0.1 gets it now. */
@@ -195,9 +243,13 @@ export class Log extends Posts<LogDataset> {
     };
   }
 
-  /** Registers a new dataset, which has the next identity. */
-  register(node: ObjectNode, anchor: Omit<Anchor, keyof Identity | 'view'>): void {
-    this.#made.set(node, { ...anchor, ...this.nextIdentity(), view: null });
+  /** Registers a new dataset of a group, which has the next identity. */
+  register(node: ObjectNode, anchor: Omit<Anchor, keyof Identity | 'view'>, parent: ObjectNode): void {
+    const identity = this.nextIdentity(parent);
+    if (identity.log !== null && !parent.attributes.has(LOG_NUMBER))
+      writeLogNumber(this.structure, parent, identity.log);
+    this.#left.delete(this.numberOf(identity));
+    this.#made.set(node, { ...anchor, ...identity, view: null });
     if (pointersOf(anchor.dtype).length > 0) this.version = POINTER_VERSION;
     this.datasets++;
     if (this.publishState?.sequence != null) this.#showEmpty(node, anchor, this.publishState.sequence);
@@ -307,6 +359,7 @@ export class Log extends Posts<LogDataset> {
     const paths = new Map<ObjectNode, string>([[root, '']]);
     for (const [node, path] of paths) {
       for (const link of node.links.values()) {
+        if (node === root && (link.name === LOG_GROUP || link.name === LOGS_GROUP)) continue;
         const target = yield* loader.follow(link);
         if (target && !paths.has(target)) paths.set(target, `${path}/${logNames.shownInside(link.name)}`);
       }

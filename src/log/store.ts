@@ -11,6 +11,7 @@ import {
   CONFIG,
   knownGroup,
   LOG_GROUP,
+  LOGS_GROUP,
   type LogCounts,
   logGroup,
   readAddress,
@@ -26,14 +27,21 @@ export const SMALL = 2 ** 20;
 
 const NOTHING = new Uint8Array(0);
 
-/** The three series as they are, or will be when the commits under way have succeeded. */
-export interface LogState {
+/** A log: its data, and the tables of it. */
+export interface Series {
   readonly logs: readonly TierItem[];
   readonly tables: readonly TierItem[];
-  readonly records: readonly TierItem[];
 }
 
-const EMPTY_STATE: LogState = { logs: [], tables: [], records: [] };
+/** The series as they are, or will be when the commits under way have succeeded. */
+export interface LogState extends Series {
+  readonly records: readonly TierItem[];
+  /** Numbered logs, as far as commits of this session changed them. */
+  readonly numbered: ReadonlyMap<number, Series>;
+}
+
+export const NO_SERIES: Series = { logs: [], tables: [] };
+const EMPTY_STATE: LogState = { ...NO_SERIES, records: [], numbered: new Map() };
 
 /** Records that were read once; they never change. */
 const parsed = new WeakMap<TierItem, readonly CommitRecord[]>();
@@ -77,6 +85,12 @@ export class LogStore {
   #earlierData: LogData | null = null;
   #file: { structure: Structure; counts: LogCounts; data: LogData } | null = null;
   #ranges: { of: readonly TierItem[]; ranges: LogRanges } | null = null;
+  readonly #numberedRanges = new WeakMap<readonly TierItem[], { of: readonly TierItem[]; ranges: LogRanges }>();
+  /** Numbered logs as they were found in the file. */
+  #found = new Map<number, Series>();
+  /** The same of an earlier state: what was known of it is not read again. */
+  #earlierFound: ReadonlyMap<number, Series> = new Map();
+  #isMoved = false;
   #history: { of: readonly TierItem[]; records: readonly CommitRecord[] } | null = null;
 
   /** `earlier` is the same store in an earlier state: what was known of it is not read again. */
@@ -86,6 +100,13 @@ export class LogStore {
     if (!earlier?.isOpen) return;
     this.committed = earlier.committed;
     this.#earlierData = earlier.data;
+    this.#earlierFound = earlier.#known;
+  }
+
+  get #known(): ReadonlyMap<number, Series> {
+    return this.#found.size === 0 && this.committed.numbered.size === 0
+      ? this.#earlierFound
+      : new Map([...this.#earlierFound, ...this.#found, ...this.committed.numbered]);
   }
 
   /** The file is open; {@link load} finds what is in it. */
@@ -138,21 +159,73 @@ export class LogStore {
   /** Finds logs, tables and commit records in the structure. */
   *load(): Io<void> {
     const { root } = this.structure;
+    this.#earlierFound = this.#known;
+    this.#found = new Map();
     const link = root.links.get(LOG_GROUP);
     const node = link && (yield* this.run(this.structure.loader.follow(link)));
     const writing = this.committer !== null;
-    const found = node ? yield* this.#series(node, 'logs', this.counts.logs, false) : [];
+    const { committed: known } = this;
+    const found = node ? yield* this.#series(node, 'logs', this.counts.logs, false, known.logs) : [];
     // How many flushes a log dataset stands for is not known any more; merging them costs nothing anyway.
-    const tables = node ? yield* this.#series(node, 'tables', this.counts.tables, writing) : [];
+    const tables = node ? yield* this.#series(node, 'tables', this.counts.tables, writing, known.tables) : [];
     const place = root.links.get(recordsGroup(this.counts));
     const group = place && (yield* this.run(this.structure.loader.follow(place)));
-    let count = 0;
-    while (group?.links.has(`${SERIES.records}${count}`)) count++;
-    const records = group ? yield* this.#series(group, 'records', count, true) : [];
-    this.committed = { logs: found, tables, records };
+    const records = group ? yield* this.#series(group, 'records', counted(group, 'records'), true, known.records) : [];
+    this.committed = { ...EMPTY_STATE, logs: found, tables, records };
     const logs = found.map((item) => this.#placed(item));
-    this.state = { logs, tables: this.#marked(tables), records };
+    this.state = { ...EMPTY_STATE, logs, tables: this.#marked(tables), records };
     this.committed = this.state;
+    this.#isMoved = false;
+    if (root.links.has(LOGS_GROUP) && !this.isOurs)
+      for (const { logs: moved } of (yield* this.everyNumbered()).values())
+        this.#isMoved ||= this.rangesWith(moved).isMoved;
+  }
+
+  /** A numbered log in a state of the file; `numbered` are those that commits of this session have changed by then. */
+  *series(number: number, numbered: ReadonlyMap<number, Series>): Io<Series> {
+    const known = numbered.get(number) ?? this.#found.get(number);
+    if (known) return known;
+    const all = yield* this.#logsGroup();
+    const link = all?.links.get(String(number));
+    const group = link && (yield* this.run(this.structure.loader.follow(link)));
+    const earlier = this.#earlierFound.get(number) ?? NO_SERIES;
+    const logs = group ? yield* this.#series(group, 'logs', counted(group, 'logs'), false, earlier.logs) : [];
+    const tables = group
+      ? yield* this.#series(group, 'tables', counted(group, 'tables'), this.committer !== null, earlier.tables)
+      : [];
+    const series = { logs: logs.map((item) => this.#placed(item)), tables };
+    this.#found.set(number, series);
+    return series;
+  }
+
+  *#logsGroup(): Io<ObjectNode | null> {
+    const link = this.structure.root.links.get(LOGS_GROUP);
+    return link ? yield* this.run(this.structure.loader.follow(link)) : null;
+  }
+
+  /** All numbered logs of the newest state, in the order of their numbers. */
+  *everyNumbered(): Io<ReadonlyMap<number, Series>> {
+    const all = new Map<number, Series>();
+    const names = [...((yield* this.#logsGroup())?.links.keys() ?? [])];
+    const numbers = names.filter((name) => /^\d{1,10}$/.test(name)).map(Number);
+    for (const number of numbers.sort((a, b) => a - b))
+      all.set(number, yield* this.series(number, this.committed.numbered));
+    return all;
+  }
+
+  /** Where the data of a numbered log is, and of the one for all datasets. */
+  rangesWith(logs: readonly TierItem[]): LogRanges {
+    const { logs: shared } = this.committed;
+    const known = this.#numberedRanges.get(logs);
+    if (known?.of === shared) return known.ranges;
+    const ranges = rangesOf([...shared, ...logs]);
+    this.#numberedRanges.set(logs, { of: shared, ranges });
+    return ranges;
+  }
+
+  /** Whether another program has moved a log. */
+  get isMoved(): boolean {
+    return this.#isMoved || this.ranges.isMoved;
   }
 
   /** A log dataset as it is kept: it says where it was written. */
@@ -164,11 +237,7 @@ export class LogStore {
   /** Where the data is that tables name. */
   get ranges(): LogRanges {
     const { logs } = this.committed;
-    if (this.#ranges?.of !== logs)
-      this.#ranges = {
-        of: logs,
-        ranges: new LogRanges(logs.map((log) => ({ ...log, written: log.written ?? log.address }))),
-      };
+    if (this.#ranges?.of !== logs) this.#ranges = { of: logs, ranges: rangesOf(logs) };
     return this.#ranges.ranges;
   }
 
@@ -180,7 +249,13 @@ export class LogStore {
     return tables.map((item) => (ours(item) ? item : { ...item, bytes: null, merged: true }));
   }
 
-  *#series(group: ObjectNode, series: keyof LogState, count: number, read: boolean): Io<TierItem[]> {
+  *#series(
+    group: ObjectNode,
+    series: keyof typeof SERIES,
+    count: number,
+    read: boolean,
+    earlier: readonly TierItem[],
+  ): Io<TierItem[]> {
     const prefix = SERIES[series];
     const items: TierItem[] = [];
     for (let k = 0; k < count; k++) {
@@ -193,7 +268,7 @@ export class LogStore {
       }
       const address = this.base + layout.address;
       // Nothing is ever overwritten: what was known of a place is still so, and whoever looks again need not read it again.
-      const known = this.committed[series].find((item) => item.address === address && item.size === layout.size);
+      const known = earlier.find((item) => item.address === address && item.size === layout.size);
       if (known && (!read || known.bytes)) {
         items.push(known);
         continue;
@@ -303,6 +378,17 @@ export class LogStore {
   known(prefix: string): ObjectNode | undefined {
     return knownGroup(this.structure, this.#groupName(prefix));
   }
+}
+
+/** How many members of a series a group has: their numbers follow one another. */
+function counted(group: ObjectNode, series: keyof typeof SERIES): number {
+  let count = 0;
+  while (group.links.has(`${SERIES[series]}${count}`)) count++;
+  return count;
+}
+
+function rangesOf(logs: readonly TierItem[]): LogRanges {
+  return new LogRanges(logs.map((log) => ({ ...log, written: log.written ?? log.address })));
 }
 
 /** So many neighbours of a size make one of the next; every byte is then rewritten once a tier, not once a flush. */

@@ -44,6 +44,8 @@ export interface Blocks extends Boxes {
   readonly itemOf: Float64Array | null;
   /** For reading: item i of the caller's data is element `elementOf[i]` of the blocks. */
   readonly elementOf: Float64Array | null;
+  /** It is a list of points, whatever blocks they make up. */
+  readonly points?: boolean;
 }
 
 /** How many items the caller's data has: one for each element, or for each point of a list. */
@@ -242,7 +244,7 @@ function boxesFrom(starts: Float64Array, counts: Float64Array, length: number, r
 function blocksIn(expression: Expression, shape: readonly number[]): Blocks {
   if (expression.kind === 'points') {
     const { boxes, itemOf, elementOf } = sortPoints(expression.points);
-    return blocksOf(boxes, itemOf, elementOf);
+    return { ...blocksOf(boxes, itemOf, elementOf), points: true };
   }
   return blocksOf(evaluate(expression, shape, true));
 }

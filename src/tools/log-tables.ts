@@ -1,7 +1,8 @@
 import type { File } from '../api/file.ts';
+import { CLASSIC, openTable } from '../log/format/classic.ts';
 import type { CommitRecord } from '../log/format/commit-record.ts';
 import { ENTRY, ENTRY_HEADER } from '../log/format/table.ts';
-import { Table } from '../log/format/table-read.ts';
+import type { OpenedTable } from '../log/format/table-read.ts';
 import type { Log } from '../log/log.ts';
 import type { LogStore, TierItem } from '../log/store.ts';
 import { drive } from './inside.ts';
@@ -11,8 +12,10 @@ export interface LogTable {
   readonly store: LogStore;
   /** The number in its name. */
   readonly number: number;
+  /** The number of its log; undefined: the one for all datasets. */
+  readonly log?: number;
   readonly item: TierItem;
-  readonly table: Table;
+  readonly table: OpenedTable;
   /** Its bytes. */
   readonly view: DataView;
 }
@@ -20,16 +23,20 @@ export interface LogTable {
 /** The tables of a log one after the other; only one is in memory at a time. */
 export async function* tablesOf(file: File, log: Log): AsyncGenerator<LogTable, void, undefined> {
   for (const store of log.stores) {
-    for (const [number, item] of store.committed.tables.entries()) {
-      const bytes = await drive(file, store.data.file.readCopy(item.address, item.size, 'metadata table'));
-      yield { store, number, item, table: new Table(bytes, item.address), view: new DataView(bytes.buffer) };
+    const numbered = await drive(file, store.everyNumbered());
+    for (const [of, { tables }] of [[undefined, store.committed] as const, ...numbered]) {
+      for (const [number, item] of tables.entries()) {
+        const bytes = await drive(file, store.data.file.readCopy(item.address, item.size, 'metadata table'));
+        const table = openTable(bytes, item.address);
+        yield { store, number, ...(of !== undefined && { log: of }), item, table, view: new DataView(bytes.buffer) };
+      }
     }
   }
 }
 
 /** The size of the entry that begins there, header included. */
-export function entrySize({ view }: LogTable, at: number): number {
-  return view.getInt32(at, true);
+export function entrySize({ table }: LogTable, at: number): number {
+  return table.sizeAt(at);
 }
 
 /** Where the entry that a reference leads to begins. */
@@ -39,10 +46,11 @@ export function referenceOf({ view }: LogTable, at: number): number {
 }
 
 /** How an entry says which elements it is about. */
-export type Form = 'single' | 'multi' | 'encoded' | 'compressed' | 'reference';
-export const FORMS: readonly Form[] = ['single', 'multi', 'encoded', 'compressed', 'reference'];
+export type Form = 'single' | 'multi' | 'encoded' | 'compressed' | 'reference' | 'points';
+export const FORMS: readonly Form[] = ['single', 'multi', 'encoded', 'compressed', 'reference', 'points'];
 
 export function formOf(flags: number): Form {
+  if (flags & CLASSIC.points) return 'points';
   if (flags & ENTRY.reference) return 'reference';
   if (flags & ENTRY.compressed) return 'compressed';
   if (flags & ENTRY.encoded) return 'encoded';
@@ -51,7 +59,7 @@ export function formOf(flags: number): Form {
 
 /** The flags of an entry in words. */
 export function flagNames(flags: number): string[] {
-  return bitNames(flags, ENTRY);
+  return bitNames(flags, { ...ENTRY, ...CLASSIC });
 }
 
 /** The names of the bits that are set, lowest first; a module of constants lists them by the alphabet. */

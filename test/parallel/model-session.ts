@@ -120,6 +120,9 @@ export class Session {
       share: chance(random, 0.7),
       compress: crowded ? false : pick(random, [true, false, 0, 2, 8]),
     };
+    const classic = { format: 'classic' as const, bigEndian: chance(random, 0.5) };
+    const logs = pick(random, ['shared', 'shared', 'group', 'dataset'] as const);
+    const layout = { logs, table: chance(random, 0.3) ? classic : table };
     // Sometimes there is a file of that name already, with other subfiles.
     const before = chance(random, 0.15) ? below(random, 4) : null;
     const comm = this.#comm;
@@ -128,7 +131,7 @@ export class Session {
       old.createDataset('old', { dtype: 'int8', shape: [3] }).write([1, 2, 3]);
       old.closeSync();
     }
-    const options = { ...this.options, table, subfiles: this.subfiles };
+    const options = { ...this.options, ...layout, subfiles: this.subfiles };
     const now = chance(random, 0.5);
     if (comm)
       this.file = now

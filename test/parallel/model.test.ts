@@ -52,7 +52,7 @@ for (const ranks of [...RANKS].sort((a, b) => Number(b === ranksOf(first)) - Num
   });
 }
 
-const others = { files: 0, split: 0, objects: 0, entries: 0, sections: 0, sums: 0, bytes: 0 };
+const others = { files: 0, numbered: 0, split: 0, objects: 0, entries: 0, sections: 0, sums: 0, bytes: 0 };
 
 const subfilesOf = (path: string, parts: number): string[] =>
   Array.from({ length: parts }, (_, g) => `${path}.subfiles/${basename(path)}.${g}`);
@@ -76,11 +76,17 @@ print(count)
 
 withOracle(['h5dump', 'python'], 'files of several ranks', () => {
   test('keep the rules of the format and are read by others', { timeout: 1_200_000 }, () => {
-    const plain = [...made].filter(([, parts]) => parts === 0).map(([path]) => path);
+    // Others look for a log in one place only, and find no numbered ones.
+    const hasNumbered = (path: string): boolean => readFileSync(path).includes('_LOGS');
+    const plain = [...made].flatMap(([path, parts]) => (parts > 0 || hasNumbered(path) ? [] : [path]));
+    const numbered = [...made].flatMap(([path, parts]) => (parts === 0 && hasNumbered(path) ? [path] : []));
+    others.numbered += numbered.length;
+    expect(others.numbered).toBeGreaterThan(0);
     for (let i = 0; i < plain.length; i += 50) checkFiles(plain.slice(i, i + 50));
     const split = [...made]
       .filter(([, parts]) => parts > 0)
-      .flatMap(([path, parts]) => [path, ...subfilesOf(path, parts)]);
+      .flatMap(([path, parts]) => [path, ...subfilesOf(path, parts)])
+      .concat(numbered);
     for (let i = 0; i < split.length; i += 50) {
       const paths = split.slice(i, i + 50);
       h5dump('-A', ...paths);

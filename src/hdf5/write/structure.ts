@@ -90,8 +90,8 @@ export class Structure extends ObjectTree {
   }
 
   /** Lets the next commit append these raw bytes before all others. */
-  prepend(extent: FileExtent): void {
-    this.extents = new Set([extent, ...this.extents]);
+  prepend(extents: readonly FileExtent[]): void {
+    this.extents = new Set([...extents, ...this.extents]);
   }
 
   /** Throws if an object must not change, or must not move, which every change makes it do. */

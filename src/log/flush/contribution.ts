@@ -1,12 +1,13 @@
 import { PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import { boxSize, halves } from '../../space/box.ts';
 import { type EntryBlocks, MOST_DATA_BYTES } from '../format/table.ts';
-import { mostBlocks, TableWriter } from '../format/table-write.ts';
+import { mostBlocks, newTable, type TableBuilder } from '../format/table-write.ts';
 import type { Log } from '../log.ts';
 import { Arena } from '../post/arena.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import type { DatasetStage, Stage } from '../post/stage.ts';
 import { BlockFilter } from './filtered-pieces.ts';
+import { LogParts } from './numbered.ts';
 import type { Addition } from './store-commit.ts';
 
 /** Blocks of a dataset that extend its index in memory once they are committed. */
@@ -35,7 +36,17 @@ function inOrder(stages: readonly Stage[]): Iterable<DatasetStage> {
       else byDataset.set(part.dataset, [part]);
     }
   }
-  return [...byDataset.values()].flat();
+  const lists = [...byDataset.values()];
+  if (import.meta.page) return lists.flat();
+  const [first] = lists[0] ?? [];
+  if (first?.dataset.log.layout?.scope !== 'group') return lists.flat();
+  // What goes into the same log lies together.
+  const byLog = new Map<number, DatasetStage[]>();
+  for (const list of lists) {
+    const { logNumber } = (list[0] as DatasetStage).dataset;
+    byLog.set(logNumber, [...(byLog.get(logNumber) ?? []), ...list]);
+  }
+  return [...byLog.values()].flat();
 }
 
 /** Bytes that lie together in the file, and the section of a table that is summed with them. */
@@ -58,7 +69,10 @@ interface Section {
 /** What this rank adds to a flush: the posted data, one block after the other, and the section of the table that describes it. */
 export class Contribution implements Contributed {
   readonly #log: Log;
-  readonly table: TableWriter;
+  /** Of numbered logs: of the one that data is being laid out for. */
+  table: TableBuilder;
+  /** null: the file has one log for all datasets. */
+  readonly numbered: LogParts | null;
   readonly data: Uint8Array[] = [];
   readonly indexed: IndexedBlocks[] = [];
   /** All blocks by dataset, if somebody wants them. */
@@ -83,7 +97,8 @@ export class Contribution implements Contributed {
   constructor(log: Log, offset: number) {
     this.#log = log;
     this.offset = offset;
-    this.table = new TableWriter(log.options.table);
+    this.table = newTable(log.options.table);
+    this.numbered = import.meta.page ? null : log.layout && new LogParts(log.options.table);
     this.filtered = new Arena(log.pool);
   }
 
@@ -111,10 +126,23 @@ export class Contribution implements Contributed {
 
   add(stages: readonly Stage[]): void {
     for (const part of inOrder(stages)) {
-      if (part.dataset.deleted) continue;
+      if (part.dataset.deleted || part.runs.length === 0) continue;
+      if (!import.meta.page && this.numbered) this.#enter(part.dataset.logNumber, this.numbered);
       if (part.dataset.filters.length > 0) this.#addFiltered(part);
       else this.#addPlain(part);
+      this.numbered?.reach(this.offset + this.size);
     }
+  }
+
+  /** Data of a numbered log comes next. */
+  #enter(number: number, parts: LogParts): void {
+    if (import.meta.page) return;
+    const table = parts.begin(number, this.offset + this.size);
+    if (!table) return;
+    this.table = table;
+    if (!parts.header) return;
+    this.data.push(parts.header);
+    this.size += parts.header.length;
   }
 
   /** What one of several ranks writes: its heap, if any rank has one, and its data. */
@@ -131,8 +159,19 @@ export class Contribution implements Contributed {
     if (this.table.entries === 0) this.size = 0;
     else data.unshift(...(this.heap?.placed.images ?? []));
     const { size } = this;
-    const table = size > 0 ? this.table.finish() : null;
-    return { dataSize: size, data, table, tableSize: table?.length ?? 0, header: null, parts: 1 };
+    const addition = { dataSize: size, data, table: null, tableSize: 0, header: null, parts: 1 };
+    if (size === 0) return addition;
+    if (!import.meta.page && this.numbered) {
+      const numbered = this.numbered.finish();
+      return {
+        ...addition,
+        tableSize: numbered.reduce((sum, { table }) => sum + table.length, 0),
+        numbered,
+        heapSize: this.heap?.placed.size ?? 0,
+      };
+    }
+    const table = this.table.finish();
+    return { ...addition, table, tableSize: table.length };
   }
 
   #addPlain(stage: DatasetStage): void {
@@ -149,7 +188,7 @@ export class Contribution implements Contributed {
       // Most selections are one entry: their blocks, which many datasets may share, are not counted again for each of them.
       if (run.shared && run.bytes <= MOST_DATA_BYTES && run.to - run.from <= most && !single) {
         const blocks = { rank, starts, counts, from: run.from, to: run.to };
-        this.#entry(dataset, blocks, run.shared, offset, run.bytes, 0);
+        this.#entry(dataset, blocks, run.shared, offset, run.bytes, 0, run.shared.points);
         offset += run.bytes;
         continue;
       }
@@ -164,7 +203,7 @@ export class Contribution implements Contributed {
         const blocks = { rank, starts, counts, from, to };
         const whole = from === run.from && to === run.to;
         if (to - from === 1 && bytes > MOST_DATA_BYTES) this.#addLarge(dataset, blocks, offset);
-        else this.#entry(dataset, blocks, whole ? run.shared : null, offset, bytes, 0);
+        else this.#entry(dataset, blocks, whole ? run.shared : null, offset, bytes, 0, run.shared?.points);
         offset += bytes;
         from = to;
       }
@@ -260,9 +299,11 @@ export class Contribution implements Contributed {
     offset: number,
     size: number,
     stored: number,
+    points = false,
   ): void {
     const shape = this.#shapeOf(dataset);
-    this.table.add({ id: dataset.id, shape, records: dataset.records, blocks, key, offset, size });
+    const { id, records, elements, filterCode: filter } = dataset;
+    this.table.add({ id, shape, records, blocks, key, offset, size, elementSize: elements.size, filter, points });
     this.blocks += blocks.to - blocks.from;
     if (dataset.index) this.indexed.push({ dataset, blocks, offset, stored });
     if (!this.collects) return;

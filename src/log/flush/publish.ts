@@ -337,7 +337,7 @@ function* isTooMuch(log: Log, taken: TakenFlush, { blocks }: Contribution): Io<b
   if (items.reduce((sum, { size }) => sum + size, 0) > AUTO_TABLES) return true;
   let total = blocks;
   for (const dataset of (yield* log.everyDataset()).values()) {
-    total += yield* tables.count(dataset, items, dataset.base?.floor);
+    total += yield* tables.count(dataset, tables.committed, dataset.base?.floor);
     if (total > AUTO_BLOCKS) return true;
   }
   return false;

@@ -13,6 +13,7 @@ import { goneBuffer } from '../post/arena.ts';
 import type { Stage } from '../post/stage.ts';
 import { type LogStore, SMALL } from '../store.ts';
 import { type Contributed, Contribution } from './contribution.ts';
+import { joinedParts, moveParts } from './numbered.ts';
 import { type Addition, nextOffset, planStore } from './store-commit.ts';
 import { type FlushPlan, NO_SUM, type RankLayout, writeContribution, writeRest } from './write.ts';
 
@@ -103,7 +104,7 @@ export function layOutRanks(
   let section: Uint8Array = NOTHING;
   const lay = (): void => {
     contribution.add(stages);
-    section = contribution.table.section();
+    section = contribution.numbered?.pack() ?? contribution.table.section();
   };
   const numbers = (): Numbers => ({
     store: own.index,
@@ -159,18 +160,21 @@ function offsets(
   const sections = all.map((one) => one.section);
   const elements = sum(all, 'size');
   contribution.offset = start + heapsSize + sum(before, 'size');
-  moveEntries(section, contribution.offset);
-  if (elements === 0) return { dataSize: 0, tableSize: 0, sections, heapsFirst: false, start };
+  const { numbered } = contribution;
+  if (numbered) moveParts(section, contribution.offset);
+  else moveEntries(section, contribution.offset);
+  if (elements === 0) return { dataSize: 0, tableSize: 0, sections, heapsFirst: false, heapsSize: 0, start };
   const dataSize = heapsSize + elements;
-  const headerLength = headerSize(comm.size);
-  const tableSize = headerLength + sum(all, 'section');
+  // The rank that writes the structure gets the tables of numbered logs from all others, and writes them wherever it wants.
+  const headerLength = numbered ? 0 : headerSize(comm.size);
+  const tableSize = numbered ? 0 : headerLength + sum(all, 'section');
   contribution.section = {
     bytes: section,
     offset: start + dataSize + headerLength + sum(before, 'section'),
     // Rank 0 may have to merge a small table with others, and writes it.
     isSent: tableSize <= SMALL,
   };
-  return { dataSize, tableSize, sections, heapsFirst: heapsSize > 0, start };
+  return { dataSize, tableSize, sections, heapsFirst: heapsSize > 0, heapsSize, start };
 }
 
 function sum(all: readonly Numbers[], name: keyof Numbers): number {
@@ -182,12 +186,16 @@ function throwFirst(all: readonly RankMessage[]): void {
 }
 
 /** What the first rank of a store adds to it, when it has the reports of all. `sections` are those of a small table. */
-function additionOf(layout: RankLayout, sections: readonly Uint8Array[]): Addition {
-  const { dataSize, tableSize, heapsFirst } = layout;
+function additionOf({ layout: scopes, options }: Log, layout: RankLayout, sections: readonly Uint8Array[]): Addition {
+  const { dataSize, tableSize, heapsFirst, heapsSize } = layout;
   const ranks = layout.sections.length;
   if (dataSize === 0) return { dataSize, data: [], table: null, tableSize: 0, header: null, parts: 0 };
-  const header = tableHeader(layout.sections);
   const addition = { dataSize, data: [], tableSize, parts: heapsFirst ? 2 * ranks : ranks, heapsFirst };
+  if (scopes) {
+    const numbered = joinedParts(sections, options.table);
+    return { ...addition, table: null, header: null, numbered, heapSize: heapsSize };
+  }
+  const header = tableHeader(layout.sections);
   if (tableSize > SMALL) return { ...addition, table: null, header };
   return { ...addition, table: concatBytes([header, ...sections]), header: null };
 }
@@ -208,7 +216,7 @@ export function* writeRanks(log: Log, comm: Communicator, plan: FlushPlan, optio
       : collect(comm.rank === 0 ? [success()] : null);
     return yield* conclude(comm, reports, function* (messages) {
       const { parts, sections } = decodeReports(messages, layout);
-      const store = planStore(log, main, additionOf(layout, sections), rewrite);
+      const store = planStore(log, main, additionOf(log, layout, sections), rewrite);
       plan.store = store;
       yield* writeRest(log, plan, store, parts);
       return { time: plan.time, bytes: store.planned.bytes, states: [] };
@@ -294,7 +302,7 @@ function* commitSubfile(log: Log, comm: Communicator, plan: FlushPlan, reports: 
 
   function* write({ parts, sections }: ReturnType<typeof decodeReports>): Io<Uint8Array> {
     // The original cannot read subfiles, so references to entries of deleted datasets may stay in their tables.
-    const commit = planStore(log, own, additionOf(layout, sections), false);
+    const commit = planStore(log, own, additionOf(log, layout, sections), false);
     plan.store = commit;
     const { planned, committer } = commit;
     yield* writeRest(log, plan, commit, parts);

@@ -3,10 +3,31 @@ import { formatError } from '../../base/errors.ts';
 import { FileExtent } from '../../hdf5/graph/object-node.ts';
 import type { Committer, PlannedCommit } from '../../hdf5/write/commit.ts';
 import { recordSize, type SubfileState } from '../format/commit-record.ts';
-import { addMember, CONFIG, type LogCounts, SERIES, setAside, writeCounts } from '../format/log-group.ts';
+import {
+  addMember,
+  CONFIG,
+  knownGroup,
+  LOGS_GROUP,
+  type LogCounts,
+  logGroup,
+  numberedGroup,
+  SERIES,
+  setAside,
+  writeCounts,
+} from '../format/log-group.ts';
 import { mergeTables, refersToGone } from '../format/table-merge.ts';
 import type { Log } from '../log.ts';
-import { LOG_WEIGHT, type LogState, type LogStore, mergeable, SMALL, type TierItem } from '../store.ts';
+import {
+  LOG_WEIGHT,
+  type LogState,
+  type LogStore,
+  mergeable,
+  NO_SERIES,
+  type Series,
+  SMALL,
+  type TierItem,
+} from '../store.ts';
+import type { LogPart } from './numbered.ts';
 
 const EMPTY = new Uint8Array(0);
 const NOTHING: readonly Uint8Array[] = [];
@@ -23,6 +44,9 @@ export interface Addition {
   readonly tableSize: number;
   /** The header of a table that is written in sections; null without sections, and on ranks that do not write it. */
   readonly header: Uint8Array | null;
+  /** What goes to numbered logs, of all the data but for that of heaps, which comes first. */
+  readonly numbered?: readonly LogPart[];
+  readonly heapSize?: number;
   /** How many ranks, or subfiles, the commit record names. */
   readonly parts: number;
   /** The first half of these parts are the heaps of several ranks. */
@@ -40,6 +64,7 @@ export interface StoreCommit {
   /** The merged commit records and this commit's own. Filled while the data is written: checksums are known only then. */
   readonly record: Uint8Array;
   readonly mergedRecords: readonly TierItem[];
+  readonly numbered: readonly NumberedChange[];
 }
 
 /** Where the data of the next commit goes; 0 on ranks that do not write the structure of the store. */
@@ -55,8 +80,10 @@ export function planStore(log: Log, store: LogStore, addition: Addition, rewrite
   const { committer, state: before } = store;
   if (!committer) throw formatError('a store without a writer');
   const change = planSeries(log, store, addition, rewrite);
+  const numbered = !import.meta.page && log.layout ? planNumbered(log, store, addition) : NONE;
   // Up to here nothing was changed: an error leaves everything pending. From here on nothing is expected to fail.
-  const regions = changeLogGroup(store, committer, change, addition);
+  const numberedTables = import.meta.page ? [] : numbered.map((each) => changeNumbered(store, each));
+  const regions = changeLogGroup(store, change, addition, numberedTables);
   const tableCount = change.tables.reduce((most, { index }) => Math.max(most, index + 1), change.keptTables);
   store.counts = {
     datasets: log.datasets,
@@ -81,10 +108,18 @@ export function planStore(log: Log, store: LogStore, addition: Addition, rewrite
     tables[index] = item(regions.tables[i] as FileExtent, size <= SMALL ? bytes : null);
   });
   const records = [...before.records.slice(0, change.keptRecords), item(regions.record, change.record)];
-  const after = { logs, tables, records };
+  const after = { logs, tables, records, numbered: before.numbered };
+  if (!import.meta.page && numbered.length > 0) {
+    const changed = new Map(before.numbered);
+    numbered.forEach((each, i) => {
+      const region = numberedTables[i];
+      changed.set(each.number, region ? seriesAfter(store, each, item(region, each.table)) : NO_SERIES);
+    });
+    after.numbered = changed;
+  }
   store.state = after;
   const { record, mergedRecords } = change;
-  return { store, committer, planned, before, after, addition, record, mergedRecords };
+  return { store, committer, planned, before, after, addition, record, mergedRecords, numbered };
 }
 
 /** How the three series in the log group change: so many members stay, the others are replaced by new ones. */
@@ -108,25 +143,27 @@ function planSeries(log: Log, store: LogStore, addition: Addition, rewrite: bool
   const mergedRecords = records.slice(keptRecords);
   const record = allocate(mergedRecords.reduce((sum, item) => sum + item.size, size));
   const { keptTables, tables } = planTables(log, store, addition, rewrite);
-  if (addition.dataSize === 0)
+  // Numbered logs have all the data but heaps, which elements of any dataset may point to.
+  const dataSize = addition.numbered ? (addition.heapSize ?? 0) : addition.dataSize;
+  if (dataSize === 0)
     return { keptLogs: logs.length, log: null, keptTables, tables, keptRecords, record, mergedRecords };
   const keptLogs = logs.length - mergeable(logs, LOG_WEIGHT);
   const merged = logs.slice(keptLogs);
   // A merged log dataset spans from the first of its parts to the end of the new data, with whatever lies in between.
   const address = Math.min(start, ...merged.map((item) => item.address));
   const weight = merged.reduce((sum, item) => sum + item.weight, LOG_WEIGHT);
-  const span = { address, size: start + addition.dataSize - address, weight };
+  const span = { address, size: start + dataSize - address, weight };
   return { keptLogs, log: span, keptTables, tables, keptRecords, record, mergedRecords };
 }
 
 function planTables(
   log: Log,
   store: LogStore,
-  { table, tableSize, dataSize, copied = 0 }: Addition,
+  { table, tableSize, dataSize, copied = 0, numbered }: Addition,
   rewrite: boolean,
 ): Pick<SeriesChange, 'keptTables' | 'tables'> {
   const old = store.state.tables;
-  const options = log.options.table;
+  const options = log.layout ? { ...log.options.table, classic: undefined } : log.options.table;
   const shapeOf = (id: number) => log.shapeOf(id);
   const keptTables = old.length - (table ? mergeable(old, table.length) : 0);
   const tables: { index: number; bytes: Uint8Array | null; size: number; isFresh: boolean }[] = [];
@@ -135,7 +172,8 @@ function planTables(
     parts.push({ bytes: table, address: nextOffset(store) + dataSize + copied });
     const bytes = mergeTables(parts, shapeOf, options);
     tables.push({ index: keptTables, bytes, size: bytes.length, isFresh: false });
-  } else if (tableSize > 0) tables.push({ index: keptTables, bytes: table, size: tableSize, isFresh: true });
+  } else if (tableSize > 0 && !numbered)
+    tables.push({ index: keptTables, bytes: table, size: tableSize, isFresh: true });
   if (!rewrite) return { keptTables, tables };
   // The original cannot stand an entry that refers to one of a deleted dataset.
   old.slice(0, keptTables).forEach(({ bytes, address }, index) => {
@@ -154,9 +192,9 @@ function extentOf(parts: readonly Uint8Array[], size: number): FileExtent {
 /** Makes the log group of the structure follow the plan; gives the regions of what the commit writes. */
 function changeLogGroup(
   store: LogStore,
-  committer: Committer,
   change: SeriesChange,
   addition: Addition,
+  numberedTables: readonly (FileExtent | null)[],
 ): { tables: FileExtent[]; record: FileExtent } {
   const { structure, state } = store;
   const known = store.isTidy ? undefined : store.known(SERIES.logs);
@@ -168,29 +206,115 @@ function changeLogGroup(
   const drop = (prefix: string, from: number, to: number): void =>
     structure.removeSeries(store.group(prefix), prefix, from, to);
   drop(SERIES.tables, change.keptTables, state.tables.length);
-  let fresh: FileExtent | null = null;
+  const first: FileExtent[] = numberedTables.filter((region) => region !== null);
   const tables = change.tables.map(({ index, bytes, size, isFresh }) => {
     if (index < change.keptTables) drop(SERIES.tables, index, index + 1);
     const region = extentOf(bytes ? [bytes] : NOTHING, size);
     addMember(structure, store.group(SERIES.tables), `${SERIES.tables}${index}`, size, region, null);
-    if (isFresh) fresh = region;
+    if (isFresh) first.push(region);
     return region;
   });
   // The append begins with the data, then the new table: all ranks know their offsets before the rest is planned.
-  if (fresh) structure.prepend(fresh);
-  if (addition.copied) structure.prepend(extentOf(NOTHING, addition.copied));
+  if (addition.copied) first.unshift(extentOf(NOTHING, addition.copied));
+  if (addition.dataSize > 0) first.unshift(extentOf(addition.data, addition.dataSize));
+  if (first.length > 0) structure.prepend(first);
   if (change.log) {
     drop(SERIES.logs, change.keptLogs, state.logs.length);
-    structure.prepend(extentOf(addition.data, addition.dataSize));
     const { address, size } = change.log;
-    const data = address - committer.appender.base;
-    addMember(structure, store.group(SERIES.logs), `${SERIES.logs}${change.keptLogs}`, size, data, address);
+    const name = `${SERIES.logs}${change.keptLogs}`;
+    addMember(structure, store.group(SERIES.logs), name, size, address - store.base, address);
   }
   drop(SERIES.records, change.keptRecords, state.records.length);
   const record = extentOf([change.record], change.record.length);
   const name = `${SERIES.records}${change.keptRecords}`;
   addMember(structure, store.group(SERIES.records), name, record.size, record, null);
   return { tables, record };
+}
+
+/** How a numbered log changes; without a table it is forgotten. */
+interface NumberedChange {
+  readonly number: number;
+  readonly before: Series;
+  readonly keptLogs: number;
+  readonly keptTables: number;
+  readonly log: { readonly address: number; readonly size: number; readonly weight: number } | null;
+  readonly table: Uint8Array | null;
+}
+
+const NONE: readonly NumberedChange[] = [];
+
+function planNumbered(log: Log, store: LogStore, { numbered = [] }: Addition): NumberedChange[] {
+  const { structure, state } = store;
+  const find = (number: number): Series => structure.now(store.series(number, state.numbered));
+  const shapeOf = (id: number) => log.shapeOf(id);
+  const changes = numbered.map(({ number, start, end, table }): NumberedChange => {
+    const before = find(number);
+    const keptLogs = before.logs.length - mergeable(before.logs, LOG_WEIGHT);
+    const merged = before.logs.slice(keptLogs);
+    const address = Math.min(start, ...merged.map((item) => item.address));
+    const weight = merged.reduce((sum, item) => sum + item.weight, LOG_WEIGHT);
+    const keptTables = before.tables.length - mergeable(before.tables, table.length);
+    const parts = before.tables
+      .slice(keptTables)
+      .map(({ bytes, address: at }) => ({ bytes: bytes ?? EMPTY, address: at }));
+    return {
+      number,
+      before,
+      keptLogs,
+      keptTables,
+      log: { address, size: end - address, weight },
+      table:
+        parts.length > 0
+          ? mergeTables([...parts, { bytes: table, address: start }], shapeOf, log.options.table)
+          : table,
+    };
+  });
+  const group = knownGroup(structure, LOGS_GROUP);
+  for (const number of log.forgotten())
+    if (group?.links.has(String(number)) && !changes.some((change) => change.number === number))
+      changes.push({ number, before: find(number), keptLogs: 0, keptTables: 0, log: null, table: null });
+  return changes;
+}
+
+/** Makes the group of a numbered log follow the plan; gives the region of its table. */
+function changeNumbered(store: LogStore, change: NumberedChange): FileExtent | null {
+  const { structure } = store;
+  const { number, before, keptLogs, keptTables, log, table } = change;
+  const group = numberedGroup(structure, number);
+  if (!log || !table) {
+    structure.removeLink(logGroup(structure, LOGS_GROUP), String(number));
+    return null;
+  }
+  for (let i = keptTables; i < before.tables.length; i++) structure.removeLink(group, `${SERIES.tables}${i}`);
+  for (let i = keptLogs; i < before.logs.length; i++) structure.removeLink(group, `${SERIES.logs}${i}`);
+  const region = extentOf([table], table.length);
+  addMember(structure, group, `${SERIES.tables}${keptTables}`, table.length, region, null);
+  addMember(structure, group, `${SERIES.logs}${keptLogs}`, log.size, log.address - store.base, log.address);
+  return region;
+}
+
+function seriesAfter(store: LogStore, { before, keptLogs, keptTables, log }: NumberedChange, table: TierItem): Series {
+  const added = log && { store: store.index, ...log, bytes: EMPTY };
+  return {
+    logs: [...before.logs.slice(0, keptLogs), ...(added ? [added] : [])],
+    tables: [...before.tables.slice(0, keptTables), table.size <= SMALL ? table : { ...table, bytes: null }],
+  };
+}
+
+/** Gives the group of a numbered log its former members back. */
+function restoreNumbered(store: LogStore, { number, before }: NumberedChange): void {
+  const { structure } = store;
+  const all = logGroup(structure, LOGS_GROUP);
+  if (all.links.has(String(number))) structure.removeLink(all, String(number));
+  if (before.logs.length + before.tables.length === 0) return;
+  const group = numberedGroup(structure, number);
+  const { base } = store;
+  before.tables.forEach(({ size, address }, k) => {
+    addMember(structure, group, `${SERIES.tables}${k}`, size, address - base, null);
+  });
+  before.logs.forEach(({ size, address }, k) => {
+    addMember(structure, group, `${SERIES.logs}${k}`, size, address - base, address);
+  });
 }
 
 /** Configuration bits after a flush. Bits of what the file already holds stay: the original looks for references only where theirs is set. */
@@ -221,10 +345,11 @@ export function commitDone(commit: StoreCommit): void {
 }
 
 /** The commit is not in the file: the log group gets its former members back. `reuse`: see `Committer.undo`. */
-export function commitFailed({ store, committer, planned, before }: StoreCommit, reuse: boolean): void {
+export function commitFailed({ store, committer, planned, before, numbered }: StoreCommit, reuse: boolean): void {
   const { structure } = store;
   committer.undo(planned, reuse);
-  for (const [series, prefix] of Object.entries(SERIES) as [keyof LogState, string][]) {
+  if (!import.meta.page) for (const change of numbered) restoreNumbered(store, change);
+  for (const [series, prefix] of Object.entries(SERIES) as [keyof typeof SERIES, string][]) {
     const group = store.known(prefix);
     for (const name of [...(group?.links.keys() ?? [])])
       if (group && name.startsWith(prefix)) structure.removeLink(group, name);

@@ -23,6 +23,8 @@ export interface RankLayout {
   readonly sections: readonly number[];
   /** The heaps of all ranks come before their data. */
   readonly heapsFirst: boolean;
+  /** Bytes of these heaps. */
+  readonly heapsSize: number;
   /** File offset of the first byte of data. */
   readonly start: number;
 }

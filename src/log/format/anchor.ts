@@ -8,7 +8,7 @@ import { type Dataspace, NULL_SPACE, simpleSpace } from '../../hdf5/messages/dat
 import { setPlainAttribute } from '../../hdf5/write/attributes.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
-import { readToken, TOKEN, type Token, writeToken } from './log-group.ts';
+import { LOG_NUMBER, readLogNumber, readToken, TOKEN, type Token, writeLogNumber, writeToken } from './log-group.ts';
 import { ID, NOTE, VIEW } from './names.ts';
 import {
   type DatasetShape,
@@ -35,15 +35,13 @@ export const ANCHOR_ATTRIBUTES: ReadonlySet<string> = new Set([
   FILTERS,
   REACH,
   TOKEN,
+  LOG_NUMBER,
   VIEW,
   NOTE,
 ]);
 
 /** The HDF5 object of a logged dataset: it has no data, and attributes with shape, maximum shape and ID. */
-export interface Anchor extends DatasetShape {
-  readonly id: number;
-  /** That of the file it was made in; null in files of the original and of h5log 0.1. */
-  readonly token: Token | null;
+export interface Anchor extends DatasetShape, Identity {
   /** What other programs see of it; null: never published. */
   readonly view: View | null;
 }
@@ -51,7 +49,10 @@ export interface Anchor extends DatasetShape {
 /** What makes a dataset one of a log: its number there, and the token of the file. */
 export interface Identity {
   readonly id: number;
+  /** That of the file it was made in; null in files of the original and of h5log 0.1. */
   readonly token: Token | null;
+  /** The number of its log, where the datasets of a group share one; else null. */
+  readonly log: number | null;
 }
 
 export interface NewAnchor {
@@ -103,6 +104,7 @@ export function describeAnchor(structure: Structure, node: ObjectNode, identity:
     }
   }
   if (identity.token) writeToken(structure, node, identity.token);
+  if (identity.log !== null) writeLogNumber(structure, node, identity.log);
 }
 
 /** Sizes; unlimited is -1. */
@@ -158,6 +160,7 @@ export function* readAnchor(structure: Structure, node: ObjectNode): Io<Anchor |
   return {
     id: id[0] as number,
     token: yield* readToken(structure, node),
+    log: yield* readLogNumber(structure, node),
     dtype,
     view,
     shape: view ? presentShape(sizes(dims), view, space, offset) : sizes(dims),

@@ -1,3 +1,4 @@
+import { formatError } from '../../base/errors.ts';
 import { T } from '../../dtype/construct.ts';
 import { putAddress } from '../../hdf5/format/byte-writer.ts';
 import { type FileExtent, ObjectNode } from '../../hdf5/graph/object-node.ts';
@@ -9,6 +10,7 @@ import { addAttributeMessage, setPlainAttribute } from '../../hdf5/write/attribu
 import { HeaderTemplate } from '../../hdf5/write/object-header.ts';
 import { type Structure, untrackOrder } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
+import type { TableOptions } from './table.ts';
 
 /** The group that holds log and tables, and the root attribute that counts them. */
 export const LOG_GROUP = '_LOG';
@@ -216,6 +218,64 @@ export function writePublish(structure: Structure, { policy, sequence, copied }:
     view.setBigInt64(8 * i, BigInt(number), true);
   });
   setPlainAttribute(structure, structure.root, PUBLISH, 'int64', PUBLISH_SPACE, bytes);
+}
+
+/** Which datasets share a log, and the format of tables, in a file that has numbered logs: 2 x int32. */
+export const LAYOUT = '_logs';
+const LAYOUT_SPACE = simpleSpace([2]);
+/** The group of numbered logs. The original looks for a log elsewhere, and would misread these. */
+export const LOGS_GROUP = '_LOGS';
+
+/** Which datasets share a log. */
+export type LogScope = 'shared' | 'group' | 'dataset';
+
+const SCOPES: readonly LogScope[] = ['shared', 'group', 'dataset'];
+const FORMATS: readonly TableOptions['classic'][] = [undefined, 'little', 'big'];
+
+export interface LogLayout {
+  readonly scope: LogScope;
+  readonly classic: TableOptions['classic'];
+}
+
+/** null: the one log that the original knows. */
+export function* readLayout(structure: Structure): Io<LogLayout | null> {
+  const value = yield* structure.attribute(structure.root, LAYOUT);
+  if (value === undefined) return null;
+  const [kind, format] = value instanceof Int32Array ? value : [];
+  const scope = SCOPES[kind ?? -1];
+  if (!scope || format === undefined || format < 0 || format >= FORMATS.length)
+    throw formatError(`logs of kind ${kind} with tables of format ${format}`, structure.root.address);
+  return { scope, classic: FORMATS[format] };
+}
+
+export function writeLayout(structure: Structure, { scope, classic }: LogLayout): void {
+  const numbers = Int32Array.of(SCOPES.indexOf(scope), FORMATS.indexOf(classic));
+  setPlainAttribute(structure, structure.root, LAYOUT, 'int32', LAYOUT_SPACE, new Uint8Array(numbers.buffer));
+}
+
+/** The number of a log: of a group, the one of the datasets made in it; of an anchor, its own. */
+export const LOG_NUMBER = '_log';
+const NUMBER_SPACE = simpleSpace([1]);
+
+export function* readLogNumber(structure: Structure, node: ObjectNode): Io<number | null> {
+  const value = yield* structure.attribute(node, LOG_NUMBER);
+  return value instanceof Int32Array && value.length === 1 ? (value[0] as number) : null;
+}
+
+export function writeLogNumber(structure: Structure, node: ObjectNode, number: number): void {
+  const bytes = new Uint8Array(Int32Array.of(number).buffer);
+  setPlainAttribute(structure, node, LOG_NUMBER, 'int32', NUMBER_SPACE, bytes);
+}
+
+/** The group of a numbered log, made if it is not there. */
+export function numberedGroup(structure: Structure, number: number): ObjectNode {
+  const all = logGroup(structure, LOGS_GROUP);
+  const link = all.links.get(String(number));
+  const known = link && structure.now(structure.loader.follow(link));
+  if (known) return known;
+  const made = structure.createGroup(all, String(number));
+  untrackOrder(made);
+  return made;
 }
 
 /** The beginnings of a log in a structure that has none. */

@@ -36,6 +36,8 @@ const OWN_ATTRIBUTES: ReadonlySet<string> = new Set([
   NOTE,
   '_int_att',
   '_publish',
+  '_log',
+  '_logs',
   '_address',
   '_number',
   '_numbers',

@@ -1,7 +1,7 @@
 import { allocateNumbers } from '../../base/buffers.ts';
+import { ClassicTable, ClassicWriter, openTable } from './classic.ts';
 import type { NewEntry, TableOptions } from './table.ts';
 import type { BlockSink } from './table-read.ts';
-import { Table } from './table-read.ts';
 import { TableWriter } from './table-write.ts';
 
 /** What a table must know of a dataset to rewrite its entries. */
@@ -19,9 +19,15 @@ export function mergeTables(
   shapeOf: (id: number) => EntryShape | undefined,
   options: TableOptions,
 ): Uint8Array {
+  if (!import.meta.page && options.classic) {
+    const writer = new ClassicWriter(options.classic);
+    for (const { bytes, address } of tables)
+      writer.copy(new ClassicTable(bytes, address), (id) => shapeOf(id) !== undefined);
+    return writer.finish();
+  }
   const entries: NewEntry[] = [];
   for (const { bytes, address } of tables) {
-    const table = new Table(bytes, address);
+    const table = openTable(bytes, address);
     for (const raw of table.entries()) {
       const dataset = shapeOf(raw.id);
       if (!dataset) continue;
@@ -44,6 +50,8 @@ export function mergeTables(
         offset: raw.offset,
         size: raw.size,
         times: raw.times,
+        elementSize: 0,
+        filter: 0,
       });
     }
   }
@@ -70,7 +78,7 @@ export function refersToGone(
   address: number,
   shapeOf: (id: number) => EntryShape | undefined,
 ): boolean {
-  for (const { id, holder } of new Table(bytes, address).entries()) {
+  for (const { id, holder } of openTable(bytes, address).entries()) {
     if (id !== holder && shapeOf(id) && !shapeOf(holder)) return true;
   }
   return false;

@@ -40,11 +40,16 @@ export interface BlockSink {
   readonly at: number;
 }
 
+/** What can be asked of a table, whatever its format is. */
+export type OpenedTable = Pick<Table, keyof Table>;
+
 /** A metadata table: `nsec`, the ends of the sections, and the entries of each. `base` is its file offset, for messages. */
 export class Table {
   readonly #bytes: Uint8Array;
   readonly #base: number;
   readonly #sections: [number, number][] = [];
+  /** Where the entries of each dataset begin. */
+  #places: Map<number, number[]> | null = null;
 
   constructor(bytes: Uint8Array, base: number) {
     this.#bytes = bytes;
@@ -72,9 +77,28 @@ export class Table {
       for (let at = from; at < end; ) {
         const entry = this.#entry(at, end, section, from);
         yield entry;
-        at += new DataView(this.#bytes.buffer, this.#bytes.byteOffset + at, 4).getInt32(0, true);
+        at += this.sizeAt(at);
       }
     }
+  }
+
+  /** Where the entries of a dataset begin. */
+  placesOf(id: number): readonly number[] {
+    if (!this.#places) {
+      const places = new Map<number, number[]>();
+      for (const entry of this.entries()) {
+        const list = places.get(entry.id);
+        if (list) list.push(entry.at);
+        else places.set(entry.id, [entry.at]);
+      }
+      this.#places = places;
+    }
+    return this.#places.get(id) ?? [];
+  }
+
+  /** The size of the entry that begins there. */
+  sizeAt(at: number): number {
+    return new DataView(this.#bytes.buffer, this.#bytes.byteOffset + at, 4).getInt32(0, true);
   }
 
   /** The entry that begins at a place that {@link entries} gave. */

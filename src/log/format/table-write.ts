@@ -1,6 +1,7 @@
 import { deflate } from '#platform';
 import { allocate } from '../../base/buffers.ts';
 import { putU64 } from '../../hdf5/format/byte-writer.ts';
+import { ClassicTable, ClassicWriter, isClassic } from './classic.ts';
 import { ENTRY, ENTRY_HEADER, MOST_ENTRY_BYTES, type NewEntry, type TableOptions } from './table.ts';
 
 const ZLIB_LEVEL = 1; // nearly as small as 6 and five to nine times as fast
@@ -26,6 +27,14 @@ interface Shared {
 /** How many blocks fit into an entry, however they are written. */
 export function mostBlocks(rank: number): number {
   return Math.floor((MOST_ENTRY_BYTES - ENTRY_HEADER - 8 - 4 - 8 * 32) / (16 * Math.max(1, rank)));
+}
+
+/** Builds a table. */
+export type TableBuilder = Pick<TableWriter, 'entries' | 'size' | 'add' | 'finish' | 'section'>;
+
+/** A table of the format that the options ask for. */
+export function newTable(options: TableOptions): TableBuilder {
+  return !import.meta.page && options.classic ? new ClassicWriter(options.classic) : new TableWriter(options);
 }
 
 /** Builds a metadata table of one section. */
@@ -191,6 +200,11 @@ export function tableHeader(sizes: readonly number[]): Uint8Array {
 
 /** Entries whose data turns out to begin `by` bytes further on in the file. */
 export function moveEntries(section: Uint8Array, by: number): void {
+  if (isClassic(section)) {
+    const table = new ClassicTable(section, 0);
+    for (const entry of table.entries()) table.move(entry, by);
+    return;
+  }
   const view = viewOf(section);
   for (let at = 0; at < section.length; at += view.getInt32(at, true)) {
     putU64(view, at + 12, view.getUint32(at + 12, true) + view.getUint32(at + 16, true) * 2 ** 32 + by);

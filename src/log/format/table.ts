@@ -23,6 +23,8 @@ export interface TableOptions {
   readonly share: boolean;
   /** Entries of at least this many blocks are compressed; Infinity: none. */
   readonly compressFrom: number;
+  /** Entries of the classic format, in this byte order; what is above does not apply to them. */
+  readonly classic?: 'little' | 'big' | undefined;
 }
 
 /** Blocks [from, to) of flat lists: a selection as a table entry stores it. */
@@ -47,4 +49,10 @@ export interface NewEntry {
   readonly size: number;
   /** For an entry of the original that is rewritten: so many elements were written to its only block, which takes no bytes. */
   readonly times?: number;
+  /** Bytes of an element. */
+  readonly elementSize: number;
+  /** What was done to the data: 0 nothing, 1 deflate, 2 other filters of the dataset. */
+  readonly filter: number;
+  /** The blocks come from a selection of points. */
+  readonly points?: boolean;
 }

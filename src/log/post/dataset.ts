@@ -227,7 +227,7 @@ export abstract class PostedDataset {
 
   #acceptBlocks(blocks: Blocks, bytes: number): void {
     const stage = this.stage();
-    if (blocks.length > 1) {
+    if (blocks.length > 1 || (blocks.points && this.posts.options.keepsPoints)) {
       stage.acceptShared(blocks, bytes);
       return;
     }
@@ -343,6 +343,8 @@ export abstract class PostedDataset {
 export class LogDataset extends PostedDataset {
   readonly log: Log;
   readonly id: number;
+  /** The number of its log, in a file whose logs have numbers. */
+  readonly logNumber: number;
   readonly chunks: readonly number[] | null;
   readonly filters: ReturnType<typeof filterEntries>;
   /** Entries within one record name it once. */
@@ -368,10 +370,17 @@ export class LogDataset extends PostedDataset {
     super(log, node, path, { ...anchor, fill });
     this.log = log;
     this.id = anchor.id;
+    this.logNumber = log.numberOf(anchor);
     this.chunks = anchor.chunks;
     this.filters = filterEntries(anchor.filters, this.elements.size);
     this.records = anchor.maxShape.length > 0 && anchor.maxShape[0] === null;
     this.published = anchor.view && this.publishedAs(anchor.view);
+  }
+
+  /** What classic entries say of its filters: none, deflate, or others. */
+  get filterCode(): number {
+    const { filters } = this;
+    return filters.length === 0 ? 0 : filters.length === 1 && filters[0]?.id === DEFLATE ? 1 : 2;
   }
 
   /** The layout that the header describes. */
@@ -451,6 +460,9 @@ export class LogDataset extends PostedDataset {
     return this.log.main.base + this.node.address;
   }
 }
+
+/** Number of the filter. */
+const DEFLATE = 1;
 
 function isCutBy(shape: readonly number[], view: View): boolean {
   const before = view.cut ?? view.shape;

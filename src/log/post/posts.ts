@@ -10,6 +10,8 @@ export interface PostLimits {
   readonly bufferLimit: number;
   /** Whether a post that finds no room may flush by itself. */
   readonly flushWhenFull: boolean;
+  /** Selections of points are kept as such, also where their points are one block. */
+  readonly keepsPoints?: boolean;
   /** Filters of the user, for this file. */
   readonly codecs?: Codecs | undefined;
 }

@@ -2,13 +2,14 @@ import { inflate } from '#platform';
 import { Budget } from '../../hdf5/format/file-bytes.ts';
 import { boxSize } from '../../space/box.ts';
 import type { Io } from '../../storage/io.ts';
+import { openTable } from '../format/classic.ts';
 import type { MergedFit } from '../format/original.ts';
 import { ENTRY } from '../format/table.ts';
-import { type BlockSink, type RawEntry, Table } from '../format/table-read.ts';
+import type { BlockSink, OpenedTable, RawEntry } from '../format/table-read.ts';
 import type { Log } from '../log.ts';
 import type { LogRanges } from '../log-ranges.ts';
 import type { LogDataset } from '../post/dataset.ts';
-import type { TierItem } from '../store.ts';
+import type { Series, TierItem } from '../store.ts';
 import type { LogData } from './boxes.ts';
 import { BlockIndex, type Coverage } from './index.ts';
 import type { WriteOrder } from './write-order.ts';
@@ -18,17 +19,18 @@ const TABLE_CACHE = 32 * 2 ** 20;
 
 const NOTHING: Coverage = { ends: [] };
 
-interface OpenTable {
-  readonly table: Table;
-  readonly size: number;
-  /** Where the entries of each dataset are. */
-  readonly entries: ReadonlyMap<number, readonly number[]>;
-}
-
 /** What tables are read from: the file, and where the data is that they name. */
 interface TableStore {
   readonly data: LogData;
   readonly ranges: LogRanges;
+  rangesWith(logs: readonly TierItem[]): LogRanges;
+  series(number: number, numbered: ReadonlyMap<number, Series>): Io<Series>;
+}
+
+/** The tables that may have entries of a dataset, and where the data is that they name, by store. */
+interface TablesOf {
+  readonly items: readonly TierItem[];
+  readonly ranges: readonly LogRanges[];
 }
 
 /** The tables of one state of a file. They stay in the file when merged tables replace them, so a state can be read at any time. */
@@ -40,31 +42,33 @@ export interface Committed {
   readonly order: WriteOrder | null;
   /** Marks indexes that have all of this state. */
   readonly coverage: Coverage;
+  /** Numbered logs that commits of this session have changed, by store. */
+  readonly numbered: readonly ReadonlyMap<number, Series>[];
 }
 
 /** Tables that were read. A table never changes, so that the states of a file share them. */
 class TableCache {
-  readonly #open = new Map<TierItem, OpenTable>();
-  readonly #large = new WeakMap<TierItem, WeakRef<OpenTable>>();
+  readonly #open = new Map<TierItem, OpenedTable>();
+  readonly #large = new WeakMap<TierItem, WeakRef<OpenedTable>>();
   /** Tables of the original's merge mode that were found to be readable. */
   readonly decoded = new WeakSet<TierItem>();
   readonly selections = new SelectionCache();
   #bytes = 0;
 
-  get(item: TierItem): OpenTable | undefined {
+  get(item: TierItem): OpenedTable | undefined {
     return this.#open.get(item) ?? this.#large.get(item)?.deref();
   }
 
   /** Keeps small tables; a large one only as long as the garbage collector leaves it. */
-  add(item: TierItem, opened: OpenTable): void {
+  add(item: TierItem, opened: OpenedTable): void {
     if (item.size > TABLE_CACHE / 4) {
       this.#large.set(item, new WeakRef(opened));
       return;
     }
-    for (const [oldest, { size }] of this.#open) {
+    for (const [oldest] of this.#open) {
       if (this.#bytes + item.size <= TABLE_CACHE) break;
       this.#open.delete(oldest);
-      this.#bytes -= size;
+      this.#bytes -= oldest.size;
     }
     this.#open.set(item, opened);
     this.#bytes += item.size;
@@ -75,7 +79,7 @@ class TableCache {
 export class Tables {
   readonly #stores: readonly TableStore[];
   /** The newest committed state. */
-  committed: Committed = { items: [], ends: [], order: null, coverage: { ends: [] } };
+  committed: Committed = { items: [], ends: [], order: null, coverage: { ends: [] }, numbered: [] };
   #cache = new TableCache();
 
   constructor(stores: readonly TableStore[]) {
@@ -87,21 +91,24 @@ export class Tables {
     this.#cache = other.#cache;
   }
 
-  *#table(item: TierItem): Io<OpenTable> {
+  *#table(item: TierItem): Io<OpenedTable> {
     const known = this.#cache.get(item);
     if (known) return known;
     const { file } = this.#data(item.store);
     const bytes = item.bytes ?? (yield* file.readCopy(item.address, item.size, 'metadata table'));
-    const table = new Table(bytes, item.address);
-    const entries = new Map<number, number[]>();
-    for (const { id, at } of table.entries()) {
-      const list = entries.get(id);
-      if (list) list.push(at);
-      else entries.set(id, [at]);
-    }
-    const opened = { table, size: item.size, entries };
-    this.#cache.add(item, opened);
-    return opened;
+    const table = openTable(bytes, item.address);
+    this.#cache.add(item, table);
+    return table;
+  }
+
+  /** The tables of a dataset: those of its own log, and those that all datasets share. */
+  *#of(dataset: LogDataset, { items, numbered }: Committed): Io<TablesOf> {
+    if (!dataset.log.layout) return { items, ranges: this.#stores.map(({ ranges }) => ranges) };
+    const own: Series[] = [];
+    for (const [i, store] of this.#stores.entries())
+      own.push(yield* store.series(dataset.logNumber, numbered[i] ?? NO_CHANGES));
+    const ranges = this.#stores.map((store, i) => store.rangesWith((own[i] as Series).logs));
+    return { items: [...items, ...own.flatMap(({ tables }) => tables)], ranges };
   }
 
   #data(store: number): LogData {
@@ -118,7 +125,8 @@ export class Tables {
     state: Committed,
     covered: Coverage = NOTHING,
   ): Io<BlockIndex> {
-    const { items, ends, order } = state;
+    const { ends, order } = state;
+    const { items, ranges: all } = yield* this.#of(dataset, state);
     const rank = dataset.shape.length;
     const index = new BlockIndex(rank);
     const several = this.#stores.length > 1;
@@ -127,17 +135,18 @@ export class Tables {
     const known = dataset.isDeflated;
     for (const item of items) {
       const floor = covered.ends[item.store] ?? 0;
-      const { ranges } = this.#stores[item.store] as TableStore;
+      const ranges = all[item.store] as LogRanges;
       // A table from before the covered offset holds nothing new. One that was merged since may hold old and new entries.
       if (item.address < floor && !ranges.isMoved) continue;
-      const { table, entries } = yield* this.#table(item);
-      if (item.merged && entries.has(dataset.id)) yield* this.#mustDecode(item, table, dataset.log);
-      for (const at of entries.get(dataset.id) ?? []) {
+      const table = yield* this.#table(item);
+      const places = table.placesOf(dataset.id);
+      if (item.merged && places.length > 0) yield* this.#mustDecode(item, table, dataset.log);
+      for (const at of places) {
         const entry = table.entryAt(at);
         if (entry.offset < floor) continue;
         ranges.locate(entry.offset, entry.size);
         const part = box || several ? new BlockIndex(rank, entry.count) : index;
-        yield* this.#add(item, table, entry, dataset, part);
+        yield* this.#add(item, table, entry, dataset, part, ranges);
         const blocks = part.whole ? 0 : entry.count; // a stream may hold more blocks than it has bytes
         budgets[item.store]?.spend(Math.max(entry.size, blocks), item.address + at, 'entries of a table');
         if (part === index) continue;
@@ -154,22 +163,19 @@ export class Tables {
     index.sort();
     order?.mustTell(index, dataset.path);
     index.orders = null;
-    this.#followMoves(index);
+    followMoves(index, all);
     index.covered = { ends };
     return index;
   }
 
-  /** Offsets tell the order of blocks, as they were written; where a log has moved they are now exchanged for where the data is. */
-  #followMoves(index: BlockIndex): void {
-    const { offsets, stores, length } = index;
-    if (!this.#stores.some(({ ranges }) => ranges.isMoved)) return;
-    for (let i = 0; i < length; i++) {
-      const { ranges } = this.#stores[stores?.[i] ?? 0] as TableStore;
-      offsets[i] = ranges.locate(offsets[i] as number, 1);
-    }
-  }
-
-  *#add(item: TierItem, table: Table, entry: RawEntry, dataset: LogDataset, index: BlockIndex): Io<void> {
+  *#add(
+    item: TierItem,
+    table: OpenedTable,
+    entry: RawEntry,
+    dataset: LogDataset,
+    index: BlockIndex,
+    ranges: LogRanges,
+  ): Io<void> {
     const { rank, length } = index;
     table.checkRoom(entry, rank);
     index.reserve(entry.count);
@@ -178,19 +184,21 @@ export class Tables {
     this.#cache.selections.blocks(item, table, entry, sink, item.merged ? fit : undefined);
     const bytes = addEntry(entry, dataset, index);
     if (dataset.filters.length > 0) table.checkSize(entry, entry.size, true);
-    else if (yield* this.#isStream(item.store, entry, dataset, bytes)) {
+    else if (yield* this.#isStream(item.store, entry, dataset, bytes, ranges)) {
       index.length = length;
       addStream(entry, dataset, index, bytes);
     } else table.checkSize(entry, bytes, false);
   }
 
   /** A table of the original's merge mode is read only if every entry of it, whoever asks, can be read in exactly one way. */
-  *#mustDecode(item: TierItem, table: Table, log: Log): Io<void> {
+  *#mustDecode(item: TierItem, table: OpenedTable, log: Log): Io<void> {
     if (this.#cache.decoded.has(item)) return;
     const datasets = yield* log.everyDataset();
     for (const entry of table.entries()) {
       const dataset = datasets.get(entry.id);
-      if (dataset) yield* this.#add(item, table, entry, dataset, new BlockIndex(dataset.shape.length, entry.count));
+      const { ranges } = this.#stores[item.store] as TableStore;
+      if (dataset)
+        yield* this.#add(item, table, entry, dataset, new BlockIndex(dataset.shape.length, entry.count), ranges);
     }
     this.#cache.decoded.add(item);
   }
@@ -199,11 +207,11 @@ export class Tables {
    * The original forgets which of its datasets are deflated: a size that is not that of the elements and a zlib header give it away.
    * Once it is known of a dataset, a stream that happens to be as long as what is in it is found by its own checksum.
    */
-  *#isStream(store: number, entry: RawEntry, dataset: LogDataset, bytes: number): Io<boolean> {
+  *#isStream(store: number, entry: RawEntry, dataset: LogDataset, bytes: number, ranges: LogRanges): Io<boolean> {
     if (entry.size === bytes && !dataset.isDeflated) return false;
     if (entry.size < 2) return false;
     const { file } = this.#data(store);
-    const at = (this.#stores[store] as TableStore).ranges.locate(entry.offset, entry.size);
+    const at = ranges.locate(entry.offset, entry.size);
     const [first, second] = yield* file.read(at, 2, 'data of the log');
     if (first !== 0x78 || ((first << 8) | (second as number)) % 31 !== 0) return false;
     if (entry.size === bytes) return inflatesTo(yield* file.read(at, bytes, 'data'), bytes);
@@ -218,7 +226,7 @@ export class Tables {
   *whole(dataset: LogDataset, state: Committed, floor: Coverage = NOTHING): Io<BlockIndex | null> {
     const { indexLimit } = dataset.log.options;
     if (indexLimit < Infinity) {
-      const bytes = (yield* this.count(dataset, state.items, floor)) * (16 * dataset.shape.length + 16);
+      const bytes = (yield* this.count(dataset, state, floor)) * (16 * dataset.shape.length + 16);
       if (bytes > indexLimit) return null;
     }
     // The dataset was published again since the read was asked for, and its index has only what is newer.
@@ -241,18 +249,30 @@ export class Tables {
   }
 
   /** How many blocks of a dataset the tables hold, but for those that `covered` has. */
-  *count(dataset: LogDataset, items: readonly TierItem[], covered: Coverage = NOTHING): Io<number> {
+  *count(dataset: LogDataset, state: Committed, covered: Coverage = NOTHING): Io<number> {
+    const { items, ranges } = yield* this.#of(dataset, state);
     let blocks = 0;
     for (const item of items) {
       const floor = covered.ends[item.store] ?? 0;
-      if (item.address < floor && !this.#stores[item.store]?.ranges.isMoved) continue;
-      const { table, entries } = yield* this.#table(item);
-      for (const at of entries.get(dataset.id) ?? []) {
+      if (item.address < floor && !ranges[item.store]?.isMoved) continue;
+      const table = yield* this.#table(item);
+      for (const at of table.placesOf(dataset.id)) {
         const { offset, count } = table.entryAt(at);
         if (offset >= floor) blocks += count;
       }
     }
     return blocks;
+  }
+}
+
+const NO_CHANGES: ReadonlyMap<number, Series> = new Map();
+
+/** Offsets tell the order of blocks, as they were written; where a log has moved they are now exchanged for where the data is. */
+function followMoves({ offsets, stores, length }: BlockIndex, all: readonly LogRanges[]): void {
+  if (!all.some(({ isMoved }) => isMoved)) return;
+  for (let i = 0; i < length; i++) {
+    const ranges = all[stores?.[i] ?? 0] as LogRanges;
+    offsets[i] = ranges.locate(offsets[i] as number, 1);
   }
 }
 
@@ -317,7 +337,7 @@ class SelectionCache {
   #next = 0;
 
   /** Decodes the blocks of an entry, or copies them from the cache. */
-  blocks(item: TierItem, table: Table, entry: RawEntry, sink: BlockSink, merged: MergedFit | undefined): void {
+  blocks(item: TierItem, table: OpenedTable, entry: RawEntry, sink: BlockSink, merged: MergedFit | undefined): void {
     const { rank, starts, counts, at } = sink;
     const length = entry.count * rank;
     if (merged || (entry.flags & ENTRY.reference) === 0 || length > LARGEST_SELECTION) {

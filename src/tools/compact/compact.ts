@@ -11,7 +11,14 @@ import { emptyDataset, renameAttribute } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { REACH } from '../../log/format/anchor.ts';
 import { PLAIN_VERSION, POINTER_VERSION } from '../../log/format/commit-record.ts';
-import { COMMITS_GROUP, LOG_GROUP, writePublish } from '../../log/format/log-group.ts';
+import {
+  COMMITS_GROUP,
+  LOG_GROUP,
+  LOG_NUMBER,
+  LOGS_GROUP,
+  writeLogNumber,
+  writePublish,
+} from '../../log/format/log-group.ts';
 import { HIDDEN_ATTRIBUTES, ID, NOTE, VIEW } from '../../log/format/names.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
@@ -177,7 +184,7 @@ class Compaction {
 
   *run(): Io<Omit<CompactResult, 'bytesBefore' | 'seconds'>> {
     const { progress, checksum = true } = this.#options;
-    const own = [LOG_GROUP, COMMITS_GROUP];
+    const own = [LOG_GROUP, LOGS_GROUP, COMMITS_GROUP];
     const moved = yield* MovedStructure.load(this.#log.structure.root.address, own);
     const byNumber = yield* this.#log.everyDataset();
     const logged: { node: ObjectNode; path: string; dataset: LogDataset }[] = [];
@@ -196,6 +203,7 @@ class Compaction {
       for (const name of [REACH, NOTE]) if (node.attributes.has(name)) deleteAttribute(moved.structure, node, name);
       if (node.attributes.has(VIEW)) hide(moved.structure, node);
     }
+    const numbers = this.#renumber(moved, logged);
     const { publishState } = this.#log;
     if (publishState) writePublish(moved.structure, { ...publishState, sequence: null, copied: 0 });
     const table = tableOptions({});
@@ -216,7 +224,13 @@ class Compaction {
       datasets++;
     }
     for (const [id, { dataset, path }] of logged.entries()) {
-      const made = yield* copyDataset(dataset, id, output, this.#memory, (bytes) => done(path, bytes));
+      const made = yield* copyDataset(
+        dataset,
+        { id, logNumber: numbers[id] as number },
+        output,
+        this.#memory,
+        (bytes) => done(path, bytes),
+      );
       totals.blocksBefore += made.blocksBefore;
       totals.blocks += made.blocks;
       totals.kept += made.kept;
@@ -225,5 +239,25 @@ class Compaction {
     }
     yield* output.finish();
     return { datasets: logged.length, copied: ordinary.length, ...totals, bytes: output.size };
+  }
+
+  /** Logs are numbered by their first datasets, whose numbers are new. Gives the number of the log of each dataset. */
+  #renumber(
+    { structure, objects }: MovedStructure,
+    logged: readonly { readonly node: ObjectNode; readonly dataset: LogDataset }[],
+  ): number[] {
+    const { layout } = this.#log;
+    if (layout?.scope !== 'group') return logged.map((_, id) => (layout?.scope === 'dataset' ? id : 0));
+    const numbers = new Map<number, number>();
+    logged.forEach(({ dataset }, id) => {
+      if (!numbers.has(dataset.logNumber)) numbers.set(dataset.logNumber, id);
+    });
+    for (const { node } of objects) {
+      const known = node.attributes.has(LOG_NUMBER) ? runInMemory(structure.attribute(node, LOG_NUMBER)) : undefined;
+      const number = known instanceof Int32Array ? numbers.get(known[0] as number) : undefined;
+      if (number !== undefined) writeLogNumber(structure, node, number);
+      else if (known !== undefined) deleteAttribute(structure, node, LOG_NUMBER);
+    }
+    return logged.map(({ dataset }) => numbers.get(dataset.logNumber) as number);
   }
 }

@@ -20,19 +20,19 @@ interface CopiedDataset {
   readonly kept: number;
 }
 
-/** Writes what can be seen of a dataset of the log, as dataset number `id` of the output. */
+/** Writes what can be seen of a dataset of the log, as a dataset of the output. */
 export function* copyDataset(
   dataset: LogDataset,
-  id: number,
+  target: Pick<OutputDataset, 'id' | 'logNumber'>,
   output: CompactOutput,
   memory: number,
   done: (bytes: number) => void,
 ): Io<CopiedDataset> {
   const { tables } = dataset.log;
   const { committed } = tables;
-  const blocksBefore = yield* tables.count(dataset, committed.items);
+  const blocksBefore = yield* tables.count(dataset, committed);
   if (blocksBefore === 0 || dataset.shape.includes(0)) return { blocksBefore, blocks: 0, kept: 0 };
-  const copy = new DatasetCopy(dataset, id, output, memory, done);
+  const copy = new DatasetCopy(dataset, target, output, memory, done);
   const whole = yield* tables.whole(dataset, committed);
   if (whole) yield* copy.window(whole, everything(dataset));
   else {
@@ -76,9 +76,16 @@ class DatasetCopy {
   readonly #filter: BlockFilter;
   readonly #buffers = new TwoBuffers();
 
-  constructor(dataset: LogDataset, id: number, output: CompactOutput, memory: number, done: (bytes: number) => void) {
+  constructor(
+    dataset: LogDataset,
+    target: Pick<OutputDataset, 'id' | 'logNumber'>,
+    output: CompactOutput,
+    memory: number,
+    done: (bytes: number) => void,
+  ) {
     this.#dataset = dataset;
-    this.#target = { id, shape: dataset.shape, records: dataset.records };
+    const { records, filterCode: filter } = dataset;
+    this.#target = { ...target, shape: dataset.shape, records, elementSize: dataset.elements.size, filter };
     this.#output = output;
     this.#done = done;
     const { shape, maxShape, chunks, elements, filters } = dataset;

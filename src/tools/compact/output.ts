@@ -5,11 +5,12 @@ import { SUPERBLOCK_SIZE } from '../../hdf5/format/superblock.ts';
 import { Appender } from '../../hdf5/write/appender.ts';
 import { Committer } from '../../hdf5/write/commit.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
+import { LogParts } from '../../log/flush/numbered.ts';
 import { commitDone, nextOffset, planStore } from '../../log/flush/store-commit.ts';
 import { writeRest } from '../../log/flush/write.ts';
 import type { LogCounts } from '../../log/format/log-group.ts';
 import { MOST_DATA_BYTES, type TableOptions } from '../../log/format/table.ts';
-import { mostBlocks, TableWriter } from '../../log/format/table-write.ts';
+import { mostBlocks, newTable, type TableBuilder } from '../../log/format/table-write.ts';
 import { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { LogStore } from '../../log/store.ts';
@@ -24,23 +25,31 @@ export interface OutputDataset {
   readonly id: number;
   readonly shape: readonly number[];
   readonly records: boolean;
+  readonly elementSize: number;
+  readonly filter: number;
+  /** The number of its log, if logs have numbers. */
+  readonly logNumber: number;
 }
 
 /** A new log file: data one after the other, and when there is enough of it a commit. */
 export class CompactOutput {
   readonly #storage: ByteStorage;
-  readonly #options: TableOptions;
+  #options: TableOptions;
   readonly #hasSums: boolean;
   readonly #tableLimit: number;
   readonly #appender: Appender;
   readonly #store: LogStore;
   readonly #log: Log;
-  #table: TableWriter;
+  #table: TableBuilder;
+  /** Tables of numbered logs; null: there is one log for all datasets. */
+  #numbered: LogParts | null;
   #sum: ReturnType<typeof checksummer> | null;
   readonly #data: Output;
   /** Where the data of the next commit begins. */
   #start: number;
   #requests = 0;
+  /** What elements point to is among the data of the next commit. */
+  #hasHeaps = false;
   #sequence = 0;
   /** Blocks of one dataset whose data lies together: one entry. */
   #run: {
@@ -76,11 +85,13 @@ export class CompactOutput {
     this.#store.attach({ storage: null, structure, counts });
     const log = { table: options.table, checksum: options.checksum, bufferLimit: Infinity, indexLimit: Infinity };
     this.#log = new Log(structure, this.#store, [this.#store], 0, { ...log, flushWhenFull: false });
-    this.#log.version = options.version;
+    if (!this.#log.layout) this.#log.version = options.version;
+    this.#options = this.#log.options.table;
     this.#start = nextOffset(this.#store);
     const onBytes = (bytes: Uint8Array): void => this.#sum?.update(bytes);
     this.#data = new Output(this.#start, { on: storage, appender: this.#appender, onBytes });
-    this.#table = new TableWriter(options.table);
+    this.#table = newTable(this.#options);
+    this.#numbered = this.#log.layout && new LogParts(this.#options);
     this.#sum = options.checksum ? checksummer() : null;
   }
 
@@ -97,6 +108,7 @@ export class CompactOutput {
   /** Writes what elements point to, and gives them their ids. */
   *contents(heap: PendingHeap, { dtype, size }: LogDataset['elements'], bytes: Uint8Array): Io<void> {
     this.#endRun();
+    this.#hasHeaps = true;
     const placed = new PlacedHeap([heap], this.#data.end, { reference: (number) => number });
     placed.patch(dtype, bytes, bytes.length / size);
     for (const image of placed.images) yield* this.write(image);
@@ -104,7 +116,9 @@ export class CompactOutput {
 
   /** A block without filters. */
   *block(dataset: OutputDataset, start: Float64Array, count: Float64Array, bytes: Uint8Array): Io<void> {
+    yield* this.#enter(dataset);
     const offset = yield* this.write(bytes);
+    this.#numbered?.reach(offset + bytes.length);
     const run = this.#run;
     const rank = start.length;
     const fits =
@@ -125,11 +139,12 @@ export class CompactOutput {
 
   /** A block with filters, as they left it. */
   *stream(dataset: OutputDataset, start: Float64Array, count: Float64Array, bytes: Uint8Array): Io<void> {
+    yield* this.#enter(dataset);
     const offset = yield* this.write(bytes);
+    this.#numbered?.reach(offset + bytes.length);
     this.#endRun();
     const blocks = { rank: start.length, starts: start, counts: count, from: 0, to: 1 };
-    const { id, shape, records } = dataset;
-    this.#table.add({ id, shape, records, blocks, key: null, offset, size: bytes.length });
+    this.#table.add({ ...dataset, blocks, key: null, offset, size: bytes.length });
     this.#requests++;
     yield* this.#commitIfFull();
   }
@@ -138,8 +153,7 @@ export class CompactOutput {
     const run = this.#run;
     if (!run) return;
     this.#run = null;
-    const { id, shape, records } = run.dataset;
-    const rank = shape.length;
+    const rank = run.dataset.shape.length;
     const blocks = {
       rank,
       starts: Float64Array.from(run.starts),
@@ -147,12 +161,23 @@ export class CompactOutput {
       from: 0,
       to: run.length,
     };
-    this.#table.add({ id, shape, records, blocks, key: null, offset: run.from, size: run.end - run.from });
+    this.#table.add({ ...run.dataset, blocks, key: null, offset: run.from, size: run.end - run.from });
+  }
+
+  /** Data of a dataset comes next, which may be in another log than what came before. */
+  *#enter({ logNumber }: OutputDataset): Io<void> {
+    const numbered = this.#numbered;
+    const table = numbered?.begin(logNumber, this.#data.end);
+    if (!table) return;
+    this.#endRun();
+    this.#table = table;
+    if (numbered?.header) yield* this.write(numbered.header);
   }
 
   *#commitIfFull(): Io<void> {
     const waiting = this.#run ? this.#run.length * 16 * this.#run.dataset.shape.length : 0;
-    if (this.#table.size + waiting > this.#tableLimit) yield* this.commit();
+    const size = this.#numbered?.size ?? this.#table.size;
+    if (size + waiting > this.#tableLimit) yield* this.commit();
   }
 
   /** What was written so far counts. The first commit brings the structure. */
@@ -160,7 +185,8 @@ export class CompactOutput {
     this.#endRun();
     yield* this.#data.flush();
     const dataSize = this.#data.end - this.#start;
-    const table = this.#table.entries > 0 ? this.#table.finish() : null;
+    const table = !this.#numbered && this.#table.entries > 0 ? this.#table.finish() : null;
+    const numbered = this.#numbered?.finish();
     const addition = {
       dataSize,
       data: [],
@@ -168,6 +194,7 @@ export class CompactOutput {
       tableSize: table?.length ?? 0,
       header: null,
       parts: 1,
+      ...(numbered && { numbered, heapSize: this.#hasHeaps ? dataSize : 0 }),
     };
     const planned = planStore(this.#log, this.#store, addition, false);
     const plan = { sequence: this.#sequence++, time: Date.now(), requests: this.#requests };
@@ -176,7 +203,9 @@ export class CompactOutput {
     commitDone(planned);
     this.#start = this.#data.end = nextOffset(this.#store);
     this.#requests = 0;
-    this.#table = new TableWriter(this.#options);
+    this.#hasHeaps = false;
+    this.#table = newTable(this.#options);
+    this.#numbered &&= new LogParts(this.#options);
     this.#sum = this.#hasSums ? checksummer() : null;
   }
 

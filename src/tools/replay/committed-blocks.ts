@@ -23,7 +23,7 @@ export class CommittedBlocks {
   static *of(dataset: LogDataset): Io<CommittedBlocks> {
     dataset.log.mustHoldData();
     const { tables } = dataset.log;
-    const length = yield* tables.count(dataset, tables.committed.items);
+    const length = yield* tables.count(dataset, tables.committed);
     const whole = length === 0 ? null : yield* tables.whole(dataset, tables.committed);
     return new CommittedBlocks(dataset, length, whole);
   }

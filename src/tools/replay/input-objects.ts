@@ -3,7 +3,16 @@ import type { FileSession } from '../../connector/file-session.ts';
 import type { Attribute, ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { LinkTarget } from '../../hdf5/messages/link.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
-import { COUNTS_ATTRIBUTE, LOG_GROUP, PUBLISH, recordsGroup, TOKEN } from '../../log/format/log-group.ts';
+import {
+  COUNTS_ATTRIBUTE,
+  LAYOUT,
+  LOG_GROUP,
+  LOG_NUMBER,
+  LOGS_GROUP,
+  PUBLISH,
+  recordsGroup,
+  TOKEN,
+} from '../../log/format/log-group.ts';
 import { freedAttribute, isAlias } from '../../log/format/names.ts';
 import { NUMBER, NUMBERS } from '../../log/pointers.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
@@ -39,11 +48,12 @@ export function* inputObjects(session: FileSession): Io<InputObject[]> {
     found.set(node, made);
     return made;
   }
+  const own = log ? [LOG_GROUP, LOGS_GROUP, recordsGroup(log.main.counts)] : [];
   yield* visit(root, '/');
   for (const group of found.values()) {
     const names = shownNames(group.node.links.keys(), session.names.shownInside);
     for (const link of group.node.links.values()) {
-      if (log && group.node === root && [LOG_GROUP, recordsGroup(log.main.counts)].includes(link.name)) continue;
+      if (group.node === root && own.includes(link.name)) continue;
       const name = names.get(link.name) ?? link.name;
       const path = `${group.path === '/' ? '' : group.path}/${name}`;
       const node = link.target.kind === 'hard' ? yield* loader.follow(link) : null;
@@ -67,12 +77,15 @@ function shownNames(stored: Iterable<string>, shownOf: (name: string) => string)
   return shown;
 }
 
+/** Of the log itself. */
+const ROOT_ATTRIBUTES: readonly string[] = [COUNTS_ATTRIBUTE, TOKEN, NUMBERS, PUBLISH, LAYOUT];
+
 function attributesOf(session: FileSession, node: ObjectNode, isAnchor: boolean): ReadonlyMap<string, Attribute> {
   const { log, structure } = session;
   const isOwn = (name: string): boolean =>
     (isAnchor && ANCHOR_ATTRIBUTES.has(name)) ||
     (log !== null &&
-      (name === NUMBER || (node === structure.root && [COUNTS_ATTRIBUTE, TOKEN, NUMBERS, PUBLISH].includes(name))));
+      (name === NUMBER || name === LOG_NUMBER || (node === structure.root && ROOT_ATTRIBUTES.includes(name))));
   // Where others see the file, they know an attribute by the user's name, and may have changed it.
   const isDoubled = (name: string): boolean =>
     log !== null && name.startsWith('__') && isAlias(name.slice(1)) && node.attributes.has(name.slice(1));

@@ -242,7 +242,7 @@ class Sealing implements Destination {
     const index = yield* tables.index(dataset, null, tables.committed);
     const { points, dtype } = dataset.elements;
     // What elements point to stays where it is, unless it is in another file, or was moved by another program.
-    const isLocal = !hasSubfiles && !(points && this.#log.main.ranges.isMoved);
+    const isLocal = !hasSubfiles && !(points && this.#log.main.isMoved);
     const plan = planLayout(dataset, index, isLocal && !containsReference(dtype));
     const made = yield* layouts.make(dataset, index, plan, isLocal);
     sealAnchor(structure, node, dataset, made);
@@ -273,6 +273,8 @@ function* logIn(structure: Structure, name: string): Io<Log> {
   const store = new LogStore(0, solo());
   store.attach({ storage: null, structure, counts });
   yield* store.load();
+  // Before the structure changes.
+  yield* store.everyNumbered();
   return readingLog(structure, store, [store]);
 }
 

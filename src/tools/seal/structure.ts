@@ -6,7 +6,10 @@ import type { Structure } from '../../hdf5/write/structure.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
 import {
   COUNTS_ATTRIBUTE,
+  LAYOUT,
   LOG_GROUP,
+  LOG_NUMBER,
+  LOGS_GROUP,
   type LogCounts,
   PUBLISH,
   recordsGroup,
@@ -45,10 +48,12 @@ export function takeNumbers(structure: Structure): Map<number, ObjectNode> {
 /** Takes the log out of the file. */
 export function removeLog(structure: Structure, counts: LogCounts): void {
   const { root } = structure;
-  const own = new Set([LOG_GROUP, recordsGroup(counts)]);
+  const own = new Set([LOG_GROUP, LOGS_GROUP, recordsGroup(counts)]);
   for (const name of own) if (root.links.has(name)) structure.removeLink(root, name);
-  for (const name of [COUNTS_ATTRIBUTE, TOKEN, NUMBERS, PUBLISH])
+  for (const name of [COUNTS_ATTRIBUTE, TOKEN, NUMBERS, PUBLISH, LAYOUT])
     if (root.attributes.has(name)) deleteAttribute(structure, root, name);
+  for (const node of structure.loader.nodes.values())
+    if (node.attributes.has(LOG_NUMBER)) deleteAttribute(structure, node, LOG_NUMBER);
 }
 
 /** Gives every link and attribute the name that users know. */

@@ -263,9 +263,10 @@ class Count {
       this.#origins.meet(read);
       this.#tables++;
       this.#bytes += item.size;
-      this.#header += 8 * (table.sections + 1);
+      this.#header += item.size;
       for (const { id, flags, at, offset, size, section, count } of table.entries()) {
         const bytes = entrySize(read, at);
+        this.#header -= bytes;
         add(this.#forms[formOf(flags)], bytes);
         if (flags & ENTRY.record) add(this.#forms.record, bytes);
         this.#add(id, this.#origins.of(read, offset, section), { entries: 1, blocks: count, bytes: size });

@@ -6,7 +6,7 @@ import { attributeParts } from '../../hdf5/graph/attribute-value.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { readAnchor } from '../../log/format/anchor.ts';
-import { LOG_GROUP } from '../../log/format/log-group.ts';
+import { LOG_GROUP, LOGS_GROUP } from '../../log/format/log-group.ts';
 import { logNames } from '../../log/format/names.ts';
 import type { Io } from '../../storage/io.ts';
 import { checkData, overlaps, type Problem, type StoredRanges } from './checked-data.ts';
@@ -124,7 +124,7 @@ function* lookAt(
   let stored: StoredRanges | null = null;
   if (node.kind === 'dataset') {
     try {
-      const isOwn = isLog && path.startsWith(`/${LOG_GROUP}/`);
+      const isOwn = isLog && [LOG_GROUP, LOGS_GROUP].some((own) => path.startsWith(`/${own}/`));
       const data = yield* checkData(structure, node, structure.dataset(node), path, onChunk);
       problems.push(...data.problems);
       // The log's own data may be that of published datasets as well.

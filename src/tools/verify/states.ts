@@ -161,6 +161,16 @@ function* decodeAll(
     const log = readingLog(structure, main, stores);
     const datasets = yield* log.everyDataset();
     const { committed } = log.tables;
+    if (log.layout) {
+      for (const dataset of datasets.values()) {
+        try {
+          yield* log.tables.index(dataset, null, committed);
+        } catch (error) {
+          problems.push(problemOf(mustBeDamage(error), dataset.path, dataset.path));
+        }
+      }
+      return problems;
+    }
     for (const [g, store] of stores.entries()) {
       for (const item of store.committed.tables) {
         for (const id of yield* (within[g] as VerifiedStore).datasetsIn(store, item)) {

@@ -1,10 +1,10 @@
 import { H5LogError } from '../../base/errors.ts';
 import { solo } from '../../comm/solo.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
+import { openTable } from '../../log/format/classic.ts';
 import type { CommitRecord } from '../../log/format/commit-record.ts';
 import { type LogCounts, readCounts } from '../../log/format/log-group.ts';
-import { Table } from '../../log/format/table-read.ts';
-import { LogStore, type TierItem } from '../../log/store.ts';
+import { LogStore, type Series, type TierItem } from '../../log/store.ts';
 import type { Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
 import type { Problem } from './checked-data.ts';
@@ -185,6 +185,7 @@ export class VerifiedStore {
 
 function* load(store: LogStore): Io<void> {
   yield* store.load();
+  yield* store.everyNumbered();
   store.history();
 }
 
@@ -209,7 +210,20 @@ class CheckedTables {
 
   /** Every entry must lie inside the log, and in nothing that is known to be damaged. */
   *check(store: LogStore, datasets: ReadonlyMap<number, string>, damages: readonly Damage[]): Io<Problem[]> {
-    const { logs, tables } = store.committed;
+    const shared = store.committed;
+    const all = yield* this.#checkLog(store, shared, shared.logs, datasets, damages);
+    for (const series of (yield* store.everyNumbered()).values())
+      all.push(...(yield* this.#checkLog(store, series, [...shared.logs, ...series.logs], datasets, damages)));
+    return all;
+  }
+
+  *#checkLog(
+    store: LogStore,
+    { tables }: Series,
+    logs: readonly TierItem[],
+    datasets: ReadonlyMap<number, string>,
+    damages: readonly Damage[],
+  ): Io<Problem[]> {
     const inLog = joined(logs.map(({ address, size, written = address }) => ({ start: written, end: written + size })));
     const bad = damages.filter(({ in: where }) => where === 'data');
     const suspect = damages.filter(({ in: where }) => where === 'structure');
@@ -250,7 +264,7 @@ class CheckedTables {
     let trouble: Problem | null = null;
     try {
       const bytes = item.bytes ?? (yield* store.data.file.readCopy(item.address, item.size, 'metadata table'));
-      for (const { id, offset, size } of new Table(bytes, item.address).entries()) {
+      for (const { id, offset, size } of openTable(bytes, item.address).entries()) {
         const ranges = data.get(id);
         const last = ranges?.at(-1);
         if (!ranges) data.set(id, [{ start: offset, end: offset + size }]);

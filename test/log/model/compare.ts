@@ -3,7 +3,7 @@ import { compareValues, Difference, type ModelDataset, type ModelFile } from './
 import { shown } from './types.ts';
 
 /** Figures of a whole test run. */
-export const figures = { programs: 0, steps: 0, compared: 0, commits: 0, failures: 0, refused: 0 };
+export const figures = { programs: 0, steps: 0, compared: 0, commits: 0, failures: 0, refused: 0, numbered: 0 };
 
 function* datasetsOf(group: Group): Generator<Dataset> {
   for (const [, child] of group.children()) {
