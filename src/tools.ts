@@ -18,6 +18,7 @@ export {
   type DumpedConfiguration,
   type DumpedEntry,
   type DumpedSection,
+  type DumpedSeries,
   type DumpedStore,
   type DumpedTable,
   type DumpOptions,
@@ -34,6 +35,7 @@ export {
   type LoggedData,
   list,
 } from './tools/list/list.ts';
+export type { LogsShown } from './tools/log-tables.ts';
 export { publish } from './tools/publish/publish.ts';
 export type { ReplayOptions, ReplayProgress, ReplayResult } from './tools/replay/options.ts';
 export { replay } from './tools/replay/replay.ts';

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { WriteStream } from 'node:tty';
 import { inspect } from 'node:util';
+import type { LogsShown } from '../tools/log-tables.ts';
 
 /** A whole number with separators: 1,234,567. */
 export function counted(value: number): string {
@@ -177,4 +178,14 @@ function describe(error: unknown): { code?: string; message: string; name: strin
   if (!(error instanceof Error)) return { message: String(error), name: 'Error' };
   const { code } = error as { code?: unknown };
   return { message: error.message, name: error.name, ...(typeof code === 'string' && { code }) };
+}
+
+/** Whether a file has other logs or tables than the original knows. */
+export function isNumbered({ scope, format }: LogsShown): boolean {
+  return scope !== 'shared' || format !== 'original';
+}
+
+export function logsText({ scope, format, bigEndian }: LogsShown): string {
+  const tables = format === 'classic' ? `, classic tables, ${bigEndian ? 'big' : 'little'}-endian` : '';
+  return `${scope === 'shared' ? 'one for all datasets' : `one for each ${scope}`}${tables}`;
 }

@@ -7,6 +7,19 @@ import type { Log } from '../log/log.ts';
 import type { LogStore, TierItem } from '../log/store.ts';
 import { drive } from './inside.ts';
 
+/** Which datasets share a log, and the format of its tables. */
+export interface LogsShown {
+  readonly scope: 'shared' | 'group' | 'dataset';
+  readonly format: 'original' | 'classic';
+  /** Byte order of classic tables. */
+  readonly bigEndian?: boolean;
+}
+
+export function logsShown({ layout }: Log): LogsShown {
+  const { scope = 'shared', classic } = layout ?? {};
+  return { scope, format: classic ? 'classic' : 'original', ...(classic && { bigEndian: classic === 'big' }) };
+}
+
 /** A metadata table that was read. */
 export interface LogTable {
   readonly store: LogStore;

@@ -2,7 +2,7 @@ import { H5LogError } from '../../base/errors.ts';
 import type { Dump, DumpedEntry, DumpedSection, DumpedTable } from '../../tools/dump/dump.ts';
 import { command, json } from '../command.ts';
 import type { CommandContext } from '../context.ts';
-import { LinePrinter, several } from '../print.ts';
+import { isNumbered, LinePrinter, logsText, several } from '../print.ts';
 
 /** Blocks of an entry that are printed without -v. */
 const SHOWN_BLOCKS = 4;
@@ -133,7 +133,7 @@ async function printLog(path: string, header: boolean, blocks: number, context: 
   await printer.flush();
 }
 
-function* headerLines({ file, kind, sequence, configuration, stores }: Dump): Iterable<string> {
+function* headerLines({ file, kind, sequence, configuration, logs: shown, stores }: Dump): Iterable<string> {
   yield `${file}: ${kind}`;
   if (!configuration) {
     yield 'no log in this file';
@@ -144,11 +144,14 @@ function* headerLines({ file, kind, sequence, configuration, stores }: Dump): It
   yield `datasets created  ${datasets}`;
   yield `last commit       ${sequence}`;
   yield `subfiles          ${configuration.bits.includes('subfiling') ? subfiles : 'none'}`;
-  for (const { file: name, subfile, logs, tables, records } of stores) {
+  if (shown && isNumbered(shown)) yield `logs              ${logsText(shown)}`;
+  for (const { file: name, subfile, logs, tables, records, numbered } of stores) {
     if (subfile !== undefined) yield `subfile ${subfile}         ${name}`;
     yield `log data          ${sizes(logs)}`;
     yield `tables            ${sizes(tables)}`;
     yield `commit records    ${sizes(records)}`;
+    for (const log of numbered)
+      yield `log ${String(log.number).padEnd(14)}data ${sizes(log.logs)}; tables ${sizes(log.tables)}`;
   }
 }
 
@@ -157,10 +160,11 @@ function sizes(list: readonly { readonly bytes: number }[]): string {
   return list.length === 0 ? 'none' : `${several(list.length, 'dataset')}, ${several(total, 'byte')}`;
 }
 
-function tableLine({ subfile, number, offset, bytes, merged, sections }: DumpedTable): string {
+function tableLine({ subfile, log, number, offset, bytes, merged, sections }: DumpedTable): string {
   const where = subfile === undefined ? '' : ` of subfile ${subfile}`;
   const how = merged ? ', in merge mode' : '';
-  return `table ${number}${where} at ${offset}, ${several(bytes, 'byte')}, ${several(sections.length, 'section')}${how}`;
+  const of = log === undefined ? '' : ` of log ${log}`;
+  return `table ${number}${of}${where} at ${offset}, ${several(bytes, 'byte')}, ${several(sections.length, 'section')}${how}`;
 }
 
 function* entryLines(entry: DumpedEntry): Iterable<string> {

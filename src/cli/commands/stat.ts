@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { H5LogError } from '../../base/errors.ts';
 import type { FlushStat, Stat } from '../../tools/stat/stat.ts';
 import { command, json } from '../command.ts';
-import { columns, counted, LinePrinter, scaled, several } from '../print.ts';
+import { columns, counted, isNumbered, LinePrinter, logsText, scaled, several } from '../print.ts';
 
 /** Lines for flushes; if there are more flushes, consecutive ones share a line. */
 const FLUSH_LINES = 16;
@@ -108,10 +108,11 @@ function* lines(report: Stat, verbose: boolean): Iterable<string> {
 }
 
 function* logLines(report: Stat, verbose: boolean): Iterable<string> {
-  const { file, size, subfiles, requests, data, tables, structure, datasets, ranks, flushes } = report;
+  const { file, size, subfiles, requests, data, tables, structure, datasets, ranks, flushes, logs } = report;
   const files = subfiles === 0 ? '' : ` with ${several(subfiles, 'subfile')}`;
   yield `${file}: ${scaled(size, 'B')}${files}, ${several(flushes.length, 'flush', 'flushes')}, ${several(requests, 'request')} on record`;
   yield `data        ${scaled(data.bytes, 'B')}: ${scaled(data.live, 'B')} live, ${scaled(data.dead, 'B')} dead`;
+  if (logs && isNumbered(logs)) yield `logs        ${logsText(logs)}`;
   yield `structure   ${scaled(structure, 'B')}, tables included`;
   yield `tables      ${tables.count} of ${several(tables.bytes, 'byte')}, ${counted(tables.header)} of them headers`;
   const { record, ...forms } = tables.forms;

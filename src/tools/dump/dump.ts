@@ -5,9 +5,19 @@ import { CONFIG } from '../../log/format/log-group.ts';
 import type { RawEntry } from '../../log/format/table-read.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
-import type { LogStore } from '../../log/store.ts';
+import type { LogStore, Series } from '../../log/store.ts';
+import type { Io } from '../../storage/io.ts';
 import { drive, type FileKind, kindOf, logOf, nameOf, reading, type Source, sayingKind } from '../inside.ts';
-import { bitNames, entrySize, flagNames, type LogTable, referenceOf, tablesOf } from '../log-tables.ts';
+import {
+  bitNames,
+  entrySize,
+  flagNames,
+  type LogsShown,
+  type LogTable,
+  logsShown,
+  referenceOf,
+  tablesOf,
+} from '../log-tables.ts';
 
 export interface DumpOptions {
   /** Only what the log says of itself: no entries of tables. */
@@ -49,6 +59,8 @@ export interface DumpedSection {
 export interface DumpedTable {
   /** The number of the subfile that holds it; missing for the file itself. */
   readonly subfile?: number;
+  /** The number of its log; missing for the log that all datasets share. */
+  readonly log?: number;
   readonly number: number;
   readonly offset: number;
   readonly bytes: number;
@@ -57,13 +69,19 @@ export interface DumpedTable {
   readonly sections: DumpedSection[];
 }
 
+/** A log: offsets and sizes of its data and tables. */
+export interface DumpedSeries {
+  readonly logs: readonly { readonly offset: number; readonly bytes: number }[];
+  readonly tables: readonly { readonly offset: number; readonly bytes: number }[];
+}
+
 /** The series of a file: offsets and sizes. */
-export interface DumpedStore {
+export interface DumpedStore extends DumpedSeries {
   readonly file: string;
   readonly subfile?: number;
   readonly configuration: DumpedConfiguration;
-  readonly logs: readonly { readonly offset: number; readonly bytes: number }[];
-  readonly tables: readonly { readonly offset: number; readonly bytes: number }[];
+  /** Logs that have numbers. */
+  readonly numbered: readonly (DumpedSeries & { readonly number: number })[];
   readonly records: readonly { readonly offset: number; readonly bytes: number }[];
 }
 
@@ -85,6 +103,7 @@ export interface Dump {
   readonly sequence: number;
   /** null for a file without a log. */
   readonly configuration: DumpedConfiguration | null;
+  readonly logs: LogsShown | null;
   readonly stores: readonly DumpedStore[];
   readonly tables: readonly DumpedTable[];
 }
@@ -103,11 +122,12 @@ export async function dump(source: Source, options: DumpOptions = {}): Promise<D
 async function dumpFile(file: File, options: DumpOptions = {}): Promise<Dump> {
   const log = logOf(file);
   const head = { file: nameOf(file), kind: kindOf(file), sequence: file.sequence };
-  if (!log) return { ...head, configuration: null, stores: [], tables: [] };
+  if (!log) return { ...head, configuration: null, logs: null, stores: [], tables: [] };
   return {
     ...head,
     configuration: configurationOf(log.main),
-    stores: log.stores.map((store) => describeStore(store, log, head.file)),
+    logs: logsShown(log),
+    stores: await drive(file, describeStores(log, head.file)),
     tables: options.header ? [] : await dumpTables(file, log, options),
   };
 }
@@ -116,7 +136,13 @@ function configurationOf({ counts }: LogStore): DumpedConfiguration {
   return { ...counts, bits: bitNames(counts.config, CONFIG) };
 }
 
-function describeStore(store: LogStore, log: Log, file: string): DumpedStore {
+function* describeStores(log: Log, file: string): Io<DumpedStore[]> {
+  const stores: DumpedStore[] = [];
+  for (const store of log.stores) stores.push(describeStore(store, log, file, yield* store.everyNumbered()));
+  return stores;
+}
+
+function describeStore(store: LogStore, log: Log, file: string, numbered: ReadonlyMap<number, Series>): DumpedStore {
   const { logs, tables, records } = store.committed;
   const places = (list: typeof logs) => list.map(({ address, size }) => ({ offset: address, bytes: size }));
   return {
@@ -125,6 +151,11 @@ function describeStore(store: LogStore, log: Log, file: string): DumpedStore {
     configuration: configurationOf(store),
     logs: places(logs),
     tables: places(tables),
+    numbered: Array.from(numbered, ([number, series]) => ({
+      number,
+      logs: places(series.logs),
+      tables: places(series.tables),
+    })),
     records: places(records),
   };
 }
@@ -136,6 +167,7 @@ async function dumpTables(file: File, log: Log, options: DumpOptions): Promise<D
     const { item, number, store, table } = read;
     const dumped: DumpedTable = {
       ...(log.hasSubfiles && { subfile: store.index }),
+      ...(read.log !== undefined && { log: read.log }),
       number,
       offset: item.address,
       bytes: item.size,

@@ -21,7 +21,7 @@ import {
   type Source,
   sayingKind,
 } from '../inside.ts';
-import { tablesOf } from '../log-tables.ts';
+import { type LogsShown, logsShown, tablesOf } from '../log-tables.ts';
 import { type Plain, plainValue } from '../value-text.ts';
 
 export interface ListOptions {
@@ -84,6 +84,8 @@ export interface Listing {
   readonly sequence: number;
   /** 0: everything is in one file. */
   readonly subfiles: number;
+  /** null: there is no log. */
+  readonly logs: LogsShown | null;
   readonly objects: readonly ListedObject[];
 }
 
@@ -109,6 +111,7 @@ export async function list(source: Source, options: ListOptions = {}): Promise<L
         kind: kindOf(file),
         sequence: file.sequence,
         subfiles: log?.hasSubfiles ? log.main.counts.subfiles : 0,
+        logs: log ? logsShown(log) : null,
         objects: [...new Walk(await loggedData(file), options).from(object)],
       };
     }),

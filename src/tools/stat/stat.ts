@@ -28,7 +28,17 @@ import {
   sayingKind,
   storagesOf,
 } from '../inside.ts';
-import { entrySize, FORMS, type Form, formOf, type Origin, Origins, tablesOf } from '../log-tables.ts';
+import {
+  entrySize,
+  FORMS,
+  type Form,
+  formOf,
+  type LogsShown,
+  logsShown,
+  type Origin,
+  Origins,
+  tablesOf,
+} from '../log-tables.ts';
 import { inputObjects } from '../replay/input-objects.ts';
 
 export interface StatOptions {
@@ -93,6 +103,8 @@ export interface Stat {
   /** Bytes of the file and of its subfiles. */
   readonly size: number;
   readonly subfiles: number;
+  /** null: there is no log. */
+  readonly logs: LogsShown | null;
   /** Requests that are on record. */
   readonly requests: number;
   readonly datasets: readonly DatasetStat[];
@@ -147,6 +159,7 @@ async function statOf(file: File, options: StatOptions): Promise<Stat> {
     kind: kindOf(file),
     size,
     subfiles: 0,
+    logs: null,
     requests: 0,
     datasets: [],
     ordinary,
@@ -216,6 +229,7 @@ async function statOfLog(file: File, chosen: string | undefined, size: number): 
     kind: kindOf(file),
     size,
     subfiles: log.hasSubfiles ? log.stores.length : 0,
+    logs: logsShown(log),
     requests: log.main.history().reduce((sum, { requests }) => sum + requests, 0),
     datasets,
     ranks: ranksOf(count.ranks),

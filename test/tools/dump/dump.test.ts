@@ -247,6 +247,7 @@ withOracle(['python', 'h5dump'], 'values beside h5dump', () => {
       kind: 'HDF5',
       sequence: 0,
       configuration: null,
+      logs: null,
       stores: [],
       tables: [],
     });
