@@ -12,7 +12,6 @@ export const CLASSIC = { points: 0x100, bigEndian: 0x200, filtered: 0x400 } as c
 
 const ascii = (text: string): Uint8Array => Uint8Array.from(text, (letter) => letter.charCodeAt(0));
 const MAGIC = ascii('logvol_metadata1');
-const DATA_MAGIC = ascii('logvol_data1');
 const NUMBER_AT = MAGIC.length + 4;
 const HEADER = NUMBER_AT + 8;
 /** Bytes of an entry before its coordinates, behind them, and, where filters were applied, of the size of the data. */
@@ -27,14 +26,15 @@ type Order = NonNullable<TableOptions['classic']>;
 
 /** What data of a log begins with. */
 export function dataHeader(order: Order): Uint8Array {
-  const bytes = new Uint8Array(DATA_MAGIC.length + 4);
-  bytes.set(DATA_MAGIC);
-  viewOf(bytes).setInt32(DATA_MAGIC.length, 1, order === 'little');
+  const magic = ascii('logvol_data1');
+  const bytes = new Uint8Array(magic.length + 4);
+  bytes.set(magic);
+  viewOf(bytes).setInt32(magic.length, 1, order === 'little');
   return bytes;
 }
 
 /** Whether bytes are a table of the classic format. Another one begins with a number of sections, which is never that large. */
-export const isClassic = (bytes: Uint8Array): boolean => ascii('logvol_m').every((byte, i) => bytes[i] === byte);
+export const isClassic = (bytes: Uint8Array): boolean => MAGIC.every((byte, i) => i > 7 || bytes[i] === byte);
 
 /** A table, whatever its format is. `base` is its file offset, for messages. */
 export function openTable(bytes: Uint8Array, base: number): OpenedTable {
@@ -85,7 +85,7 @@ export class ClassicTable implements OpenedTable {
         number,
       ];
       if (rank > MAX_RANK || first < HEADER || first >= this.#end || this.#datasets.has(id))
-        throw this.#error(at, `directory of a table with dataset ${id} of ${rank} dimensions at ${first}`);
+        throw this.#error(at, `dataset ${id} of ${rank} dimensions in the directory of a table`);
       this.#datasets.set(id, { rank, element, first });
     }
   }
@@ -103,7 +103,7 @@ export class ClassicTable implements OpenedTable {
       at = entry.end;
     }
     if (at !== this.#end || [...next.values()].some((left) => left !== 0))
-      throw this.#error(at, `${this.#count} entries end at ${at}, the directory begins at ${this.#end}`);
+      throw this.#error(at, `${this.#count} entries of a table end at ${at}, not ${this.#end}`);
   }
 
   placesOf(id: number): readonly number[] {
