@@ -17,7 +17,7 @@ import { root } from './root.ts';
  *
  * A name stays as it is if it occurs in the public declarations, in the typings of JavaScript or of browsers, or as a string, and if
  * it may be looked up by a key that is computed: in `x[key]`, `key in x`, `Object.keys(x)` and their like all names of x stay. So do the
- * names of every type that code gives to a value of unknown type, since such a value can come from elsewhere.
+ * names of every type that code gives to a value of unknown type, since such a value can come from elsewhere, and of element types.
  *
  * @param files The modules of the bundles, as paths from the root of the project.
  * @param api The public declarations.
@@ -58,6 +58,9 @@ const SEEING =
 /** What gives objects from elsewhere a type that nobody has checked. */
 const FOREIGN = /^(import|JSON\.parse|.*\.json|.*postMessage|structuredClone|.*\.(onmessage|data))$/;
 
+/** Types of objects that users hold, although the public declarations do not tell what is in them. */
+const SHOWN = new Set(['FullType']);
+
 class Names {
   readonly #checker: Checker;
   readonly #declared = new Set<string>();
@@ -67,6 +70,7 @@ class Names {
   /** What types are given to, and these types. */
   readonly #claims: [value: Node, type: TypeNode][] = [];
   readonly #literals: ObjectLiteralExpression[] = [];
+  readonly #shown: TypeNode[] = [];
 
   constructor(checker: Checker) {
     this.#checker = checker;
@@ -80,6 +84,7 @@ class Names {
   take(node: Node): void {
     // The members of a namespace are exports, which keep their names.
     if (is.isNamespaceImport(node)) this.#looked.push([node.name, null]);
+    if (is.isTypeAliasDeclaration(node) && SHOWN.has(node.name.text)) this.#shown.push(node.type);
     if (is.isLiteralTypeNode(node)) return;
     if (isMember(node) && is.isIdentifier(node.name)) this.#declared.add(node.name.text);
     if (is.isStringLiteral(node) || is.isNoSubstitutionTemplateLiteral(node)) this.#kept.add(node.text);
@@ -117,6 +122,10 @@ class Names {
     for (const [value, claimed] of this.#claims) {
       if (((values.get(value)?.flags ?? TypeFlags.Any) & TypeFlags.AnyOrUnknown) === 0) continue;
       const type = this.#checker.getTypeFromTypeNode(claimed);
+      if (type) this.#keepNames(type, new Set(), true);
+    }
+    for (const shown of this.#shown) {
+      const type = this.#checker.getTypeFromTypeNode(shown);
       if (type) this.#keepNames(type, new Set(), true);
     }
     for (const literal of this.#literals) {
