@@ -28,6 +28,9 @@ export function checkSlab(slab: Slab): CheckedSlab {
   if (typeof slab !== 'object' || slab === null || Array.isArray(slab) || ArrayBuffer.isView(slab)) {
     throw selectionError(`a selection is an object with start and count, or made by select, not ${String(slab)}`);
   }
+  // A bundle may hold two copies of h5log. This one sees no start and count in a selection of the other, and would take everything.
+  if ((slab as { [Symbol.toStringTag]?: string })[Symbol.toStringTag] === 'Selection')
+    throw selectionError('a selection that another copy of h5log has made cannot be used');
   checkNames('a slab', slab, NAMES);
   const parts = PARTS.map((name) => (slab[name] === undefined ? null : checkCoordinates(slab[name], name)));
   const [start, count, stride, block] = parts as [

@@ -139,3 +139,13 @@ test.each(['log', 'native'] as const)('what it writes (%s), Node reads', async (
   expect(read.dataset('records').readSync()).toEqual([0, 1, 2, 3].map(row));
   expect(read.dataset('lists').readSync()).toEqual([[], [1], [2, 3]].map((list) => Uint8Array.from(list)));
 });
+
+test('a selection of another copy of h5log is refused: it would select everything', () => {
+  using file = node.File.createSync(memoryStorage());
+  const x = file.createDataset('x', { dtype: 'int8', shape: [3] });
+  const foreign = page.select.box([1], [1]);
+  const refused = /another copy of h5log/;
+  expect(() => x.write([1], foreign)).toThrow(refused);
+  expect(() => x.readSync(foreign)).toThrow(refused);
+  expect(() => node.select.all().and(foreign)).toThrow(refused);
+});
