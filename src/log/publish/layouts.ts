@@ -89,8 +89,16 @@ export class PublishedLayouts {
   *#refer(dataset: LogDataset, index: BlockIndex, survey: ChunkSurvey | null): Io<PublishedData> {
     const { structure, targets } = this.#to;
     const { shape } = dataset;
-    const how = { structure, targets, shape, survey };
-    const { layout, moved, pieces } = yield* referringLayout(dataset, this.#reader(dataset, index), how);
+    const { layout, moved, pieces } = yield* referringLayout(dataset, this.#reader(dataset, index), {
+      structure,
+      targets,
+      shape,
+      survey,
+      // biome-ignore lint/correctness/useYield: the other caller's layouts need more than the arguments.
+      *chunked(chunk, chunks) {
+        return chunked(chunk, chunks);
+      },
+    });
     this.#onMoved(moved);
     return { layout, way: 'copied', moved, pieces };
   }

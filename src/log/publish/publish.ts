@@ -180,7 +180,17 @@ export class Publisher {
     const chunk = ordinaryChunks({ shape, maxShape, chunks, elementSize: elements.size }, filters.length > 0);
     const reader = new BoxReader(this.#files, newer, newer.length, dataset.layout);
     const survey = chunk && surveyed(dataset, shape, newer, chunk);
-    const { layout, moved } = yield* referringLayout(dataset, reader, { structure, targets, shape, survey });
+    const filtered = filters.length > 0;
+    const { layout, moved } = yield* referringLayout(dataset, reader, {
+      structure,
+      targets,
+      shape,
+      survey,
+      *chunked(chunk, put, data) {
+        const empty = ChunkTree.empty({ maxShape, chunk, elementSize: elements.size, filtered });
+        return chunkedByTree(chunk, yield* empty.edit({ put }), data);
+      },
+    });
     return { dataset, shape, layout, tree: null, way: 'copied', moved };
   }
 

@@ -2,7 +2,7 @@ import { H5LogError } from '../../base/errors.ts';
 import { PENDING, PendingHeap, PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import { FileExtent, type ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
-import { chunked, contiguous, type NewLayout } from '../../hdf5/layouts/new-dataset.ts';
+import { contiguous, type NewLayout } from '../../hdf5/layouts/new-dataset.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { copyBox, fillWith } from '../../space/copy.ts';
 import { sizeOf } from '../../space/shape.ts';
@@ -22,6 +22,8 @@ interface Referring {
   readonly shape: readonly number[];
   /** Its chunks; null: contiguous. */
   readonly survey: ChunkSurvey | null;
+  /** Makes a layout of chunks, which are in extents that are appended with the dataset. */
+  chunked(chunk: readonly number[], chunks: readonly ChunkEntry[], data: readonly FileExtent[]): Io<NewLayout>;
 }
 
 /**
@@ -31,7 +33,7 @@ interface Referring {
 export function* referringLayout(
   { elements, filters, fill, log }: LogDataset,
   reader: BoxReader,
-  { structure, targets, shape, survey }: Referring,
+  { structure, targets, shape, survey, chunked }: Referring,
 ): Io<{ layout: NewLayout; moved: number; pieces: number }> {
   const { dtype, size } = elements;
   const nodes: ObjectNode[] = [];
@@ -74,7 +76,7 @@ export function* referringLayout(
   const chunks = parts.map(({ cell, bytes }, i): ChunkEntry => {
     return { cell, address: extents[i] as FileExtent, size: bytes.length, mask };
   });
-  const layout: NewLayout = survey ? chunked(survey.chunk, chunks) : contiguous(extents[0] as FileExtent);
+  const layout = survey ? yield* chunked(survey.chunk, chunks, extents) : contiguous(extents[0] as FileExtent);
   return { layout, moved: moved + heap.size, pieces: extents.length };
 }
 
