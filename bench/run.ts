@@ -21,6 +21,7 @@ import { parallel } from './parallel.ts';
 import { findPeers } from './peers/all.ts';
 import { external } from './peers/external.ts';
 import type { Peer } from './peers/peer.ts';
+import { publish } from './publish.ts';
 import { replay } from './replay.ts';
 import { figures, report } from './report.ts';
 import { structure } from './structure.ts';
@@ -38,6 +39,7 @@ const suites: Readonly<Record<string, () => void | Promise<void>>> = {
   log,
   memory,
   replay,
+  publish,
   parallel,
   ordinary,
 };
