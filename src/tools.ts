@@ -51,6 +51,7 @@ export {
   type DatasetStat,
   type FlushStat,
   type OrdinaryStat,
+  type PublishedStat,
   type Stat,
   type StatOptions,
   stat,

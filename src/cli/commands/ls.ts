@@ -14,7 +14,11 @@ export default command({
   positionals: [{ name: 'FILE[/object]', many: true, help: 'a file, or a group or dataset in it' }],
   options: {
     recursive: { type: 'flag', short: 'r', help: 'list groups recursively' },
-    verbose: { type: 'flag', short: 'v', help: 'print attributes, chunks, filters and fill value' },
+    verbose: {
+      type: 'flag',
+      short: 'v',
+      help: 'print attributes, chunks, filters, fill value and what other programs see',
+    },
     netcdf: { type: 'flag', help: 'print dimensions, variables and attributes of netCDF, as `ncdump -h` does' },
     json,
   },
@@ -146,7 +150,14 @@ function extent({ shape, maxShape = [] }: ListedObject): string {
 }
 
 function* rows({ chunks, filters = [], fill, log, attributes = [] }: ListedObject): Iterable<[string, string]> {
-  if (log) yield ['number', `${log.id}, in ${several(log.entries, 'entry', 'entries')} of the tables`];
+  if (log) {
+    yield ['number', `${log.id}, in ${several(log.entries, 'entry', 'entries')} of the tables`];
+    const { published } = log;
+    yield [
+      'published',
+      published ? `commit ${published.sequence}, ${published.way}` : 'never: other programs see no data',
+    ];
+  }
   if (chunks) yield ['chunks', `{${chunks.join(', ')}}`];
   if (filters.length > 0) yield ['filters', filters.map(filterText).join(', ')];
   if (fill !== undefined && fill !== null) yield ['fill', JSON.stringify(fill)];

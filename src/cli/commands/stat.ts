@@ -14,6 +14,7 @@ export default command({
   details: [
     'Overlap is data that newer writes hide. Dead is all data in the file that no read needs: overlap, data cut off by a smaller shape, deleted datasets. Requests are counted per commit; ' +
       'what a rank posts to a dataset for a flush becomes one entry or a few, so datasets show entries. In files of the original log VOL, ranks are the sections of tables and flushes are log datasets.',
+    'Of a published file: the commit that other programs see, how many bytes of its layouts are shared with the log, how many were copied, and how many copies have been replaced since.',
     'Of an ordinary dataset: how it is stored, how many chunks it has, the bytes of its data in the file, and the bytes of its elements.',
     '--plot draws the last two dimensions, or a single dimension with a lane for each rank or flush.',
   ],
@@ -108,11 +109,15 @@ function* lines(report: Stat, verbose: boolean): Iterable<string> {
 }
 
 function* logLines(report: Stat, verbose: boolean): Iterable<string> {
-  const { file, size, subfiles, requests, data, tables, structure, datasets, ranks, flushes, logs } = report;
+  const { file, size, subfiles, requests, data, tables, structure, datasets, ranks, flushes, logs, published } = report;
   const files = subfiles === 0 ? '' : ` with ${several(subfiles, 'subfile')}`;
   yield `${file}: ${scaled(size, 'B')}${files}, ${several(flushes.length, 'flush', 'flushes')}, ${several(requests, 'request')} on record`;
   yield `data        ${scaled(data.bytes, 'B')}: ${scaled(data.live, 'B')} live, ${scaled(data.dead, 'B')} dead`;
   if (logs && isNumbered(logs)) yield `logs        ${logsText(logs)}`;
+  if (published) {
+    const { sequence, shared, copied, dead } = published;
+    yield `published   commit ${sequence}: ${scaled(shared, 'B')} shared with the log, ${scaled(copied, 'B')} copied, ${scaled(dead, 'B')} of older copies dead`;
+  }
   yield `structure   ${scaled(structure, 'B')}, tables included`;
   yield `tables      ${tables.count} of ${several(tables.bytes, 'byte')}, ${counted(tables.header)} of them headers`;
   const { record, ...forms } = tables.forms;
@@ -124,23 +129,26 @@ function* logLines(report: Stat, verbose: boolean): Iterable<string> {
     yield `            of these, ${several(record.entries, 'entry', 'entries')} of one record, ${several(record.bytes, 'byte')}`;
   yield '';
   yield* columns([
-    ['dataset', 'shape', 'type', 'entries', 'blocks', 'bytes', 'overlap', 'dead'],
-    ...datasets.flatMap(({ path, shape, dtype, entries, blocks, bytes, overlap, dead, ranks: parts }) => [
-      [
-        path,
-        shape.length === 0 ? 'scalar' : shape.join(' x '),
-        brief(dtype),
-        ...[entries, blocks, bytes, overlap, dead].map(counted),
+    ['dataset', 'shape', 'type', 'entries', 'blocks', 'bytes', 'overlap', 'dead', ...(published ? ['published'] : [])],
+    ...datasets.flatMap(
+      ({ path, shape, dtype, entries, blocks, bytes, overlap, dead, ranks: parts, published: view }) => [
+        [
+          path,
+          shape.length === 0 ? 'scalar' : shape.join(' x '),
+          brief(dtype),
+          ...[entries, blocks, bytes, overlap, dead].map(counted),
+          ...(published ? [view ? `${view.sequence}, ${view.way}` : 'never'] : []),
+        ],
+        ...(verbose
+          ? parts.map((part) => [
+              `  ${rankName(part.rank)}`,
+              '',
+              '',
+              ...[part.entries, part.blocks, part.bytes].map(counted),
+            ])
+          : []),
       ],
-      ...(verbose
-        ? parts.map((part) => [
-            `  ${rankName(part.rank)}`,
-            '',
-            '',
-            ...[part.entries, part.blocks, part.bytes].map(counted),
-          ])
-        : []),
-    ]),
+    ),
   ]);
   yield '';
   yield* columns([

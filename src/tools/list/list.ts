@@ -47,6 +47,8 @@ export interface LoggedData {
   readonly blocks: number;
   /** Bytes in the file, older versions included. */
   readonly bytes: number;
+  /** Which commit every HDF5 program sees of it, and how its layout came about; null: it was never published. */
+  readonly published: Dataset['published'];
 }
 
 export interface ListedObject {
@@ -80,6 +82,8 @@ export interface ListedObject {
 export interface Listing {
   readonly file: string;
   readonly kind: FileKind;
+  /** The commit that every HDF5 program sees; null: nothing was ever published. */
+  readonly published: number | null;
   /** The last commit; 0 for a file without a log. */
   readonly sequence: number;
   /** 0: everything is in one file. */
@@ -110,6 +114,7 @@ export async function list(source: Source, options: ListOptions = {}): Promise<L
         file: nameOf(file),
         kind: kindOf(file),
         sequence: file.sequence,
+        published: file.published,
         subfiles: log?.hasSubfiles ? log.main.counts.subfiles : 0,
         logs: log ? logsShown(log) : null,
         objects: [...new Walk(await loggedData(file), options).from(object)],
@@ -118,9 +123,11 @@ export async function list(source: Source, options: ListOptions = {}): Promise<L
   );
 }
 
+type TableData = Omit<LoggedData, 'published'>;
+
 /** Entries, blocks and bytes of every dataset, by its number. Only the headers of entries are looked at. */
-async function loggedData(file: File): Promise<ReadonlyMap<number, LoggedData>> {
-  const found = new Map<number, LoggedData>();
+async function loggedData(file: File): Promise<ReadonlyMap<number, TableData>> {
+  const found = new Map<number, TableData>();
   const log = logOf(file);
   if (!log) return found;
   for await (const { table } of tablesOf(file, log)) {
@@ -133,11 +140,11 @@ async function loggedData(file: File): Promise<ReadonlyMap<number, LoggedData>> 
 }
 
 class Walk {
-  readonly #data: ReadonlyMap<number, LoggedData>;
+  readonly #data: ReadonlyMap<number, TableData>;
   readonly #options: ListOptions;
   readonly #seen = new Map<object, string>();
 
-  constructor(data: ReadonlyMap<number, LoggedData>, options: ListOptions) {
+  constructor(data: ReadonlyMap<number, TableData>, options: ListOptions) {
     this.#data = data;
     this.#options = options;
   }
@@ -205,7 +212,8 @@ class Walk {
     const logged = logDatasetOf(object);
     if (!logged) return { ...common, ...storedAs(object) };
     const { id } = logged;
-    const log = this.#data.get(id) ?? { id, entries: 0, blocks: 0, bytes: 0 };
+    const { published } = object;
+    const log = { ...(this.#data.get(id) ?? { id, entries: 0, blocks: 0, bytes: 0 }), published };
     return { ...common, log, bytes: log.bytes };
   }
 }

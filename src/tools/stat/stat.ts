@@ -5,11 +5,14 @@ import { ANY, checkOptions } from '../../base/options.ts';
 import type { FileSession } from '../../connector/file-session.ts';
 import { describeType } from '../../dtype/describe.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
+import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { readChunkIndex } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { elementCount } from '../../hdf5/messages/dataspace.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
+import type { Structure } from '../../hdf5/write/structure.ts';
 import { type Filter, namedFilter } from '../../log/format/properties.ts';
 import { ENTRY } from '../../log/format/table.ts';
+import type { PublishWay } from '../../log/format/view.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
@@ -66,7 +69,18 @@ export interface DatasetStat extends WrittenPart {
   readonly outside: number;
   /** Bytes in the file that nobody reads any more. */
   readonly dead: number;
+  /** What every HDF5 program sees of it; null: never published. */
+  readonly published: PublishedStat | null;
   readonly ranks: readonly (WrittenPart & { readonly rank: number })[];
+}
+
+/** An ordinary layout: of which commit, how it came about, and where its data is. */
+export interface PublishedStat {
+  readonly sequence: number;
+  readonly way: PublishWay;
+  /** Bytes in the log that the layout points at, and bytes that were copied for it. */
+  readonly shared: number;
+  readonly copied: number;
 }
 
 /** A dataset that is not in the log. */
@@ -121,7 +135,14 @@ export interface Stat {
     readonly forms: Readonly<Record<Form | 'record', { readonly entries: number; readonly bytes: number }>>;
   };
   readonly flushes: readonly FlushStat[];
-  /** Data of the log, and how much of it is read, or hidden, cut off, deleted. Of a file without a log, the data of its datasets. */
+  /** What every HDF5 program sees; `dead` are copies for layouts that have been replaced. null: nothing was ever published. */
+  readonly published: {
+    readonly sequence: number;
+    readonly shared: number;
+    readonly copied: number;
+    readonly dead: number;
+  } | null;
+  /** Data of the log, with copies for layouts, and how much of it is read, or hidden, cut off, deleted. Of a file without a log, the data of its datasets. */
   readonly data: { readonly bytes: number; readonly live: number; readonly dead: number };
   /** Everything else: headers, tables, records, older states of them. */
   readonly structure: number;
@@ -166,6 +187,7 @@ async function statOf(file: File, options: StatOptions): Promise<Stat> {
     ranks: [],
     tables: { count: 0, bytes: 0, header: 0, forms: emptyForms() },
     flushes: [],
+    published: null,
     data: { bytes, live: bytes, dead: 0 },
     structure: size - bytes,
   };
@@ -182,24 +204,48 @@ function* ordinaryStats(session: FileSession): Io<OrdinaryStat[]> {
   const found: OrdinaryStat[] = [];
   for (const { node, path, logged } of yield* inputObjects(session)) {
     if (node.kind !== 'dataset' || logged) continue;
-    const { file } = session.structure.loader;
     const { dtype, type, space, layout, filters } = session.structure.dataset(node);
     const shape = space.kind === 'null' ? null : space.kind === 'simple' ? space.shape : [];
     const facts = { path, dtype: describeType(dtype), shape, size: elementCount(space) * type.size };
     if (node.message(MESSAGE.externalFiles)) found.push({ ...facts, layout: 'external', bytes: 0 });
     else if (layout?.kind === 'compact') found.push({ ...facts, layout: 'compact', bytes: layout.data.length });
-    else if (layout?.kind === 'contiguous')
-      found.push({ ...facts, layout: 'contiguous', bytes: layout.address === UNDEFINED ? 0 : layout.size });
-    else if (layout?.kind === 'chunked' && space.kind === 'simple') {
-      const { chunk, elementSize, index } = layout;
-      const grid = { maxShape: space.maxShape, chunk, elementSize, filtered: filters.length > 0 };
-      const chunks = yield* inDataset(path, readChunkIndex(file, index, grid));
-      const bytes = chunks.reduce((sum, { size }) => sum + size, 0);
-      const named = filters.map(namedFilter);
-      found.push({ ...facts, layout: 'chunked', index: index.kind, chunks: chunks.length, filters: named, bytes });
+    else if (layout?.kind === 'contiguous' || (layout?.kind === 'chunked' && space.kind === 'simple')) {
+      const parts = yield* inDataset(path, storedParts(session.structure, node));
+      const bytes = parts.reduce((sum, { size }) => sum + size, 0);
+      const chunked =
+        layout.kind === 'chunked'
+          ? { index: layout.index.kind, chunks: parts.length, filters: filters.map(namedFilter) }
+          : {};
+      found.push({ ...facts, layout: layout.kind, ...chunked, bytes });
     } else found.push({ ...facts, layout: layout?.kind === 'virtual' ? 'virtual' : 'none', bytes: 0 });
   }
   return found;
+}
+
+/** The pieces of the file that contiguous or chunked data is in. */
+function* storedParts(structure: Structure, node: ObjectNode): Io<{ address: number; size: number }[]> {
+  const { space, layout, filters } = structure.dataset(node);
+  if (layout?.kind === 'contiguous')
+    return layout.address === UNDEFINED ? [] : [{ address: layout.address, size: layout.size }];
+  if (layout?.kind !== 'chunked' || space.kind !== 'simple') return [];
+  const { chunk, elementSize, index } = layout;
+  const grid = { maxShape: space.maxShape, chunk, elementSize, filtered: filters.length > 0 };
+  const chunks = yield* readChunkIndex(structure.loader.file, index, grid);
+  return chunks.map(({ address, size }) => ({ address: address as number, size }));
+}
+
+/** How the layout of a dataset is made up: of bytes in the log, and of others. */
+function* publishedStat({ published, log, node, path }: LogDataset): Io<PublishedStat | null> {
+  if (!published) return null;
+  const { sequence, way } = published.view;
+  const { base, committed } = log.main;
+  let [shared, copied] = [0, 0];
+  for (const { address, size } of yield* inDataset(path, storedParts(log.structure, node))) {
+    const at = base + address;
+    if (committed.logs.some((each) => at >= each.address && at + size <= each.address + each.size)) shared += size;
+    else copied += size;
+  }
+  return { sequence, way, shared, copied };
 }
 
 function* inDataset<T>(path: string, io: Io<T>): Io<T> {
@@ -216,13 +262,20 @@ async function statOfLog(file: File, chosen: string | undefined, size: number): 
   await count.tables(file);
   const known = await drive(file, log.everyDataset());
   const datasets: DatasetStat[] = [];
-  let live = 0;
+  let [live, shared, copied] = [0, 0, 0];
   for (const [id, dataset] of [...known].sort(([a], [b]) => a - b)) {
     const index = await drive(file, log.tables.index(dataset, null, log.tables.committed));
     const seen = countDataset(dataset, index);
+    const published = await drive(file, publishedStat(dataset));
     live += seen.live;
-    if (chosen === undefined || dataset.path === chosen) datasets.push(describe(dataset, seen, count.of(id)));
+    shared += published?.shared ?? 0;
+    copied += published?.copied ?? 0;
+    if (chosen === undefined || dataset.path === chosen)
+      datasets.push({ ...describe(dataset, seen, count.of(id)), published });
   }
+  const state = log.publishState;
+  // What another program has added is not on record.
+  const dead = Math.max(0, (state?.copied ?? 0) - copied);
   const bytes = count.data();
   return {
     file: nameOf(file),
@@ -235,7 +288,12 @@ async function statOfLog(file: File, chosen: string | undefined, size: number): 
     ranks: ranksOf(count.ranks),
     tables: count.summary(),
     flushes: count.flushes(),
-    data: { bytes, live, dead: bytes - live },
+    published: log.published === null ? null : { sequence: log.published, shared, copied, dead },
+    data: {
+      bytes,
+      live: live + Math.min(copied, state?.copied ?? 0),
+      dead: bytes - live - Math.min(copied, state?.copied ?? 0),
+    },
     structure: size - bytes,
   };
 }
@@ -418,7 +476,7 @@ function describe(
   { path, id, elements, shape }: LogDataset,
   { written, overlap, outside, live, isStream }: Seen,
   { all, ranks }: { all: Sum; ranks: Map<number, Sum> },
-): DatasetStat {
+): Omit<DatasetStat, 'published'> {
   const facts = { path, id, dtype: describeType(elements.dtype), shape, ...all, ranks: ranksOf(ranks) };
   const dead = all.bytes - live;
   if (isStream) return { ...facts, written, overlap, outside, dead };

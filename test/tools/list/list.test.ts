@@ -169,6 +169,7 @@ describe('h5log ls', () => {
       [
         'z                        Dataset {8} int64, 2 blocks, 64 B',
         '    number     3, in 2 entries of the tables',
+        '    published  never: other programs see no data',
         '    attribute  cmp compound {a: int32, b: float64, c: ascii string(4)} {2} = [{"a":4,"b":6,"c":"ex"},{"a":5,"b":7.5,"c":"fx"}]',
         '    attribute  en enum int16 {RED: 0, GREEN: 1, BLUE: 5} {4} = [1,5,0,1]',
         '',

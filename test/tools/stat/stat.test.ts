@@ -265,3 +265,58 @@ withOracle('python', 'h5log stat elsewhere', () => {
     expect(terminal.stdout.replaceAll('\r', '')).toBe(pipe.stdout);
   });
 });
+
+describe('stat of a published file', () => {
+  test('what is shared with the log, what was copied, and which copies are dead', slow, async () => {
+    const path = fresh('published.h5');
+    const file = File.createSync(path, { publish: 'flush' });
+    // Chunks as they were posted: the layout points into the log.
+    const whole = file.createDataset('whole', {
+      dtype: 'float64',
+      shape: [0, 100],
+      maxShape: [null, 100],
+      chunks: [10, 100],
+    });
+    // Half a chunk with each flush: copied, and copied again when the other half is there.
+    const halves = file.createDataset('halves', { dtype: 'int32', shape: [0], maxShape: [null], chunks: [100] });
+    for (let i = 0; i < 4; i++) {
+      whole.append(new Float64Array(1000).fill(i));
+      halves.append(new Int32Array(50).fill(i));
+      file.flushSync();
+    }
+    file.createDataset('later', { dtype: 'int8', shape: [3] });
+    file.closeSync();
+    const report = await stat(path);
+    checkSums(report);
+    const { sequence } = report.flushes.at(-1) as { sequence: number };
+    expect(report.published).toEqual({ sequence, shared: 32_000, copied: 800, dead: 800 });
+    const [first, second, third] = report.datasets;
+    expect(first?.published).toEqual({ sequence: sequence - 1, way: 'chunked', shared: 32_000, copied: 0 });
+    expect(second?.published).toEqual({ sequence: sequence - 1, way: 'copied', shared: 0, copied: 800 });
+    expect(third?.published).toMatchObject({ way: 'empty', shared: 0, copied: 0 });
+    expect(report.data).toEqual({ bytes: 32_000 + 800 + 1600, live: 32_000 + 800 + 800, dead: 800 });
+    const { stdout } = await h5log('stat', path);
+    expect(stdout).toMatch(
+      /^published +commit \d+: 32\.0 kB shared with the log, 800 B copied, 800 B of older copies dead$/m,
+    );
+    expect(stdout).toMatch(/^\/halves .* \d+, copied$/m);
+    const listed = await h5log('ls', '-v', path);
+    expect(listed.stdout).toMatch(/^ +published {2}commit \d+, chunked$/m);
+    const facts = JSON.parse((await h5log('ls', '--json', path)).stdout) as Record<string, unknown>;
+    expect(facts).toMatchObject({
+      published: sequence,
+      objects: [{ path: '/whole', log: { published: { way: 'chunked' } } }, {}, {}],
+    });
+  });
+
+  test('a log that was never published says so', slow, async () => {
+    const path = fresh('never.h5');
+    const file = File.createSync(path, { publish: 'never' });
+    file.createDataset('x', { dtype: 'int8', shape: [1] }).write([1]);
+    file.closeSync();
+    const report = await stat(path);
+    expect([report.published, report.datasets[0]?.published]).toEqual([null, null]);
+    expect((await h5log('stat', path)).stdout).not.toContain('published');
+    expect((await h5log('ls', '-v', path)).stdout).toContain('never: other programs see no data');
+  });
+});
