@@ -12,7 +12,7 @@ export default command({
   summary: 'write a field on several ranks, read it back, check every value',
   details: [
     'Each rank owns a tile of a square field. In every step it writes the tile and one row or column of each neighbour (the halo), row by row, and all ranks flush collectively. ' +
-      'Where writes overlap, the higher rank must win. Ranks are threads, or under mpiexec the ranks of the job.',
+      'Where writes overlap, the higher rank must win. Ranks are threads, or under mpiexec the ranks of the job. Without subfiles, the file is published in the end: every HDF5 program reads it.',
   ],
   options: {
     ranks: {
@@ -67,12 +67,31 @@ export default command({
           );
       },
     });
+    const isOneFile = check === undefined && subfiles === 0;
+    // Subfiles are nothing that other programs know.
+    if (isOneFile && comm.rank === 0) {
+      const { publish } = await import('../../tools/publish/publish.ts');
+      await publish(path);
+    }
     const total = (performance.now() - begun) / 1000;
     if (values.json) context.printJson({ ...report, seconds: total, ...(out !== undefined && { file: out }) });
-    else for (const line of lines(report, total, out)) context.print(line);
+    else {
+      for (const line of lines(report, total, out)) context.print(line);
+      if (isOneFile) for (const line of inPython(out)) context.print(line);
+    }
     return report.wrong === 0 ? 0 : 1;
   },
 });
+
+/** What to try next: the file is published. */
+function* inPython(out: string | undefined): Iterable<string> {
+  yield out === undefined
+    ? 'next      h5log demo --out field.h5 keeps the file; then in Python:'
+    : 'next      in Python:';
+  yield '            import h5py';
+  yield `            field = h5py.File(${JSON.stringify(out ?? 'field.h5')})['field']`;
+  yield '            print(field.shape, field[-1].max())';
+}
 
 const KINDS = { solo: 'rank', threads: 'thread', mpi: 'rank' };
 

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import type { DemoReport } from '../../../src/tools/demo/demo.ts';
 import { startNode } from '../../child.ts';
 import { runMpi, withEachMpi } from '../../comm/mpi/job.ts';
+import { oracle, pythonSync } from '../../oracles.ts';
 import { type Ended, runNode } from '../../process.ts';
 import { full } from '../../seed.ts';
 import { temporaryDirectory } from '../../temporary.ts';
@@ -49,6 +50,25 @@ describe('h5log demo', () => {
     // No progress where no terminal is.
     expect(stdout).not.toContain('\r');
     expect(code).toBe(0);
+  });
+
+  test('publishes what it keeps, and prints three lines of Python that read it', slow, async () => {
+    const path = join(temporaryDirectory(), 'field.h5');
+    const { code, stdout } = await demo('--ranks', '2', '--size', '16', '--steps', '3', '--out', path);
+    expect(code).toBe(0);
+    const [, lines = ''] = stdout.split(/^next {6}in Python:\n/m);
+    expect(lines.trim().split('\n')).toHaveLength(3);
+    const script = lines.replace(/^ +/gm, '');
+    expect(script).toContain(`h5py.File("${path}")`);
+    const file = File.openSync(path);
+    expect(file.published).toBe(file.sequence);
+    const last = await file.dataset('field', 'float64').read({ start: [2, 0, 0], count: [1, 16, 16] });
+    file.closeSync();
+    if (oracle('python')) expect(pythonSync(script).trim()).toBe(`(3, 16, 16) ${Math.max(...last).toFixed(1)}`);
+    const without = await demo('--ranks', '1', '--size', '8', '--steps', '1');
+    expect(without.stdout).toMatch(
+      /^next {6}h5log demo --out field\.h5 keeps the file; then in Python:\n +import h5py\n/m,
+    );
   });
 
   test('takes ranks that have nothing to write', slow, async () => {
