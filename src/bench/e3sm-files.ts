@@ -1,9 +1,11 @@
 import type { AttributeValue } from '../api/attributes.ts';
+import type { Dataset } from '../api/dataset.ts';
 import { File } from '../api/file.ts';
 import { sessionOf } from '../api/handle.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import type { NumberType, TypedArray } from '../dtype/model.ts';
+import { netcdf } from '../netcdf/group.ts';
 import { type Selection, select } from '../space/select.ts';
 import { sizeOf } from '../space/shape.ts';
 import { type Decomposition, type Runs, runsOf } from './decomposition.ts';
@@ -42,6 +44,8 @@ interface WriteOptions {
   readonly table: { readonly compress?: boolean };
   /** Whether posts copy the data; otherwise the buffers are lent until the flush. */
   readonly copy: boolean;
+  /** Whether dimensions and coordinates of netCDF are defined as well. */
+  readonly netcdf: boolean;
 }
 
 /** A communicator that counts its collectives. */
@@ -87,7 +91,7 @@ export class FileWriter {
   }
 
   /** Creates the file, writes all data and closes it. Adds to `times`; returns the size of the metadata tables. */
-  write(path: string, times: Phases, { table, copy }: WriteOptions): number {
+  write(path: string, times: Phases, { table, copy, netcdf: isNetcdf }: WriteOptions): number {
     let last = performance.now();
     let { count } = this.#comm;
     const took = (phase: keyof Phases): void => {
@@ -105,16 +109,7 @@ export class FileWriter {
       const made = file.createGroup(group.name);
       for (const { name, value } of group.attributes) made.attributes.set(name, value);
     }
-    const datasets = variables.map((variable, i) => {
-      const { path: where, shape, maxShape, fill } = variable;
-      return file.createDataset(where, {
-        dtype: dtypeOf(variable),
-        shape,
-        maxShape,
-        ...(fill !== undefined && { fill }),
-        attributes: this.#attributes[i] as Described,
-      });
-    });
+    const datasets = isNetcdf ? this.#defineNetcdf(file) : this.#define(file);
     took('define');
     for (const { variable: number, record, data } of this.#posts) {
       const variable = variables[number] as PlannedVariable;
@@ -127,6 +122,37 @@ export class FileWriter {
     file.closeSync();
     took('close');
     return log?.tables.committed.items.reduce((sum, { size }) => sum + size, 0) ?? 0;
+  }
+
+  #define(file: File): Dataset[] {
+    return this.#file.variables.map((variable, i) => {
+      const { path, shape, maxShape, fill } = variable;
+      return file.createDataset(path, {
+        dtype: dtypeOf(variable),
+        shape,
+        maxShape,
+        ...(fill !== undefined && { fill }),
+        attributes: this.#attributes[i] as Described,
+      });
+    });
+  }
+
+  /** The same variables with their dimensions, and those named like a dimension as its coordinates. */
+  #defineNetcdf(file: File): Dataset[] {
+    const { dimensions, variables } = this.#file;
+    const root = netcdf(file);
+    for (const { name, size } of dimensions) root.createDimension(name, size);
+    return variables.map((variable, i) => {
+      const { _FillValue, ...attributes } = this.#attributes[i] as Described;
+      const { dataset } = root.createVariable(variable.path, {
+        dtype: dtypeOf(variable),
+        dimensions: variable.dimensions,
+        ...(variable.fill !== undefined && { fill: variable.fill as never }),
+        attributes,
+      });
+      if (variable.isRecord) dataset.resize(variable.shape);
+      return dataset as Dataset;
+    });
   }
 
   #where({ decomposition, isRecord, shape }: PlannedVariable, record: number): Selection | undefined {

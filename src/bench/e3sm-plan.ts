@@ -15,6 +15,8 @@ export interface PlannedVariable {
   readonly type: NumberType | null;
   readonly shape: readonly number[];
   readonly maxShape: readonly (number | null)[];
+  /** Names of its dimensions. */
+  readonly dimensions: readonly string[];
   /** Whether the first dimension is unlimited; the variable is then written record by record. */
   readonly isRecord: boolean;
   /** Index of its decomposition in the map; -1 if the first rank writes the whole variable. */
@@ -27,6 +29,8 @@ export interface PlannedVariable {
 export interface PlannedFile {
   readonly name: string;
   readonly records: number;
+  /** null: unlimited. */
+  readonly dimensions: readonly { readonly name: string; readonly size: number | null }[];
   readonly variables: readonly PlannedVariable[];
   readonly attributes: readonly CdlAttribute[];
   readonly groups: CdlHeader['groups'];
@@ -55,6 +59,7 @@ export function planFiles(
   return headers.map((header, i) => {
     const asked = records[Math.min(i, records.length - 1)];
     const dimensions = header.dimensions.map(({ name, size, unlimited }) => ({
+      name,
       unlimited,
       size: sizes[name] ?? (unlimited ? (asked ?? size) : size),
     }));
@@ -69,6 +74,7 @@ export function planFiles(
         type,
         shape,
         maxShape: dims.map(({ size, unlimited }) => (unlimited ? null : size)),
+        dimensions: dims.map((dimension) => dimension.name),
         isRecord,
         decomposition: decompositionOf(isRecord ? shape.slice(1) : shape, isRecord, map),
         attributes: type === null ? variable.attributes : variable.attributes.map((one) => fitted(one, type)),
@@ -77,7 +83,14 @@ export function planFiles(
     });
     const [counted] = dimensions.filter(({ unlimited }) => unlimited);
     const { name, attributes, groups } = header;
-    return { name, records: counted?.size ?? 0, variables, attributes, groups };
+    return {
+      name,
+      records: counted?.size ?? 0,
+      dimensions: dimensions.map((each) => ({ name: each.name, size: each.unlimited ? null : each.size })),
+      variables,
+      attributes,
+      groups,
+    };
   });
 }
 

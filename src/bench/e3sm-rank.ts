@@ -15,6 +15,8 @@ export interface E3smTask {
   readonly read: boolean;
   readonly copy: boolean;
   readonly compress: boolean | undefined;
+  /** Define the dimensions and coordinates of netCDF as well. */
+  readonly netcdf: boolean;
 }
 
 /** Seconds to write all files once: of each phase, the time of the slowest rank. */
@@ -74,7 +76,8 @@ export default function e3smRank(comm: Communicator, task: E3smTask): E3smReport
   const reader = task.read ? new FileReader(comm, map) : null;
   const prepareSeconds = slowest(comm, [(performance.now() - begun) / 1000])[0] as number;
   const checked: Checked = { verified: 0, wrong: 0, first: undefined };
-  const options = { copy: task.copy, table: task.compress === undefined ? {} : { compress: task.compress } };
+  const { copy, netcdf } = task;
+  const options = { copy, netcdf, table: task.compress === undefined ? {} : { compress: task.compress } };
   const times: E3smTimes[] = [];
   let tables: number[] = [];
   for (let k = 0; k < repeat; k++) {

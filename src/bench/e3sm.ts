@@ -26,6 +26,8 @@ export interface E3smOptions extends Partial<PlanOptions> {
   read?: boolean;
   /** false: lend the buffers instead of copying the data. */
   copy?: boolean;
+  /** Define the dimensions and coordinates of netCDF as well. */
+  netcdf?: boolean;
   /** Whether metadata tables are compressed; default as in File.create. */
   compress?: boolean;
 }
@@ -45,7 +47,7 @@ export async function e3sm(paths: readonly string[], options: E3smOptions = {}):
 }
 
 async function taskOf(paths: readonly string[], options: E3smOptions): Promise<E3smTask> {
-  const { repeat = 1, read = false, copy = true, compress } = options;
+  const { repeat = 1, read = false, copy = true, netcdf = false, compress } = options;
   const { records = [], sizes = {}, double = false } = options;
   const texts = options.headers ?? [generateHeader()];
   if (texts.length !== paths.length || paths.length === 0)
@@ -56,7 +58,7 @@ async function taskOf(paths: readonly string[], options: E3smOptions): Promise<E
     throw new H5LogError('OPTION', `records are whole numbers, not ${records.join()}`);
   const map = typeof options.map === 'string' ? await readMap(options.map) : (options.map ?? generateMap());
   const files = planFiles(texts.map(parseCdl), map, { records, sizes, double });
-  return { files, paths, map, repeat, read, copy, compress };
+  return { files, paths, map, repeat, read, copy, netcdf, compress };
 }
 
 /** Sizes of the generated map and header: those of a small case of each model. */

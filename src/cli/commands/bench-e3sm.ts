@@ -25,6 +25,7 @@ export const e3smOptions = {
   ranks: { type: 'count', value: 'N', least: 1, otherwise: '1', help: 'e3sm: number of threads that write' },
   read: { type: 'flag', help: 'e3sm: read everything back and check every value' },
   lend: { type: 'flag', help: 'e3sm: lend the buffers until the flush instead of copying the data' },
+  netcdf: { type: 'flag', help: 'e3sm: define the dimensions and coordinates of netCDF, too' },
   'no-compress': { type: 'flag', help: 'e3sm: leave the metadata tables uncompressed' },
 } as const satisfies Options;
 
@@ -69,7 +70,7 @@ export async function benchE3sm(
     ...(map !== undefined && { map }),
     ...(comm.size > 1 ? { comm } : { ranks: ranks ?? 1 }),
     ...(values['no-compress'] && { compress: false }),
-    ...{ records, sizes, double, read, repeat, copy: !values.lend },
+    ...{ records, sizes, double, read, repeat, copy: !values.lend, netcdf: values.netcdf },
   });
   // The maximum over all processes.
   const [memory] = comm.allreduce(Float64Array.of(peakMemory()), 'max');

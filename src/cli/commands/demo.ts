@@ -12,7 +12,7 @@ export default command({
   summary: 'write a field on several ranks, read it back, check every value',
   details: [
     'Each rank owns a tile of a square field. In every step it writes the tile and one row or column of each neighbour (the halo), row by row, and all ranks flush collectively. ' +
-      'Where writes overlap, the higher rank must win. Ranks are threads, or under mpiexec the ranks of the job. Without subfiles, the file is published in the end: every HDF5 program reads it.',
+      'Where writes overlap, the higher rank must win. Ranks are threads, or under mpiexec the ranks of the job. The file of threads without subfiles is published in the end: every HDF5 program reads it.',
   ],
   options: {
     ranks: {
@@ -67,9 +67,9 @@ export default command({
           );
       },
     });
-    const isOneFile = check === undefined && subfiles === 0;
-    // Subfiles are nothing that other programs know.
-    if (isOneFile && comm.rank === 0) {
+    // Other programs know nothing of subfiles; processes of MPI may not have closed the file yet.
+    const isShown = check === undefined && subfiles === 0 && comm.size === 1;
+    if (isShown) {
       const { publish } = await import('../../tools/publish/publish.ts');
       await publish(path);
     }
@@ -77,7 +77,7 @@ export default command({
     if (values.json) context.printJson({ ...report, seconds: total, ...(out !== undefined && { file: out }) });
     else {
       for (const line of lines(report, total, out)) context.print(line);
-      if (isOneFile) for (const line of inPython(out)) context.print(line);
+      if (isShown) for (const line of inPython(out)) context.print(line);
     }
     return report.wrong === 0 ? 0 : 1;
   },

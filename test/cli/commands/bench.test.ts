@@ -1,5 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { File } from 'h5log';
+import { netcdf } from 'h5log/netcdf';
 import { describe, expect, test } from 'vitest';
 import type { Figure } from '../../../src/bench/workload.ts';
 import { workloads } from '../../../src/bench/workloads.ts';
@@ -49,6 +51,22 @@ describe('h5log bench', () => {
     expect(value('open/external/ratio')).toBeCloseTo(0.001 / value('open/first'), 9);
     expect(value('seal/external/ratio')).toBeCloseTo(0.001 / value('seal/tiles'), 9);
     expect(fine.code).toBe(0);
+  });
+
+  test('defines dimensions and coordinates of netCDF for e3sm, and every value is right', slow, async () => {
+    const out = temporaryDirectory();
+    const args = ['e3sm', '--generate', '--netcdf', '--read', '--ranks', '2', '--repeat', '1', '--out', out, '--json'];
+    const ended = await bench(...args);
+    expect(ended.stderr).toBe('');
+    expect(ended.code).toBe(0);
+    expect(JSON.parse(ended.stdout)).toMatchObject({ wrong: 0 });
+    const [name = ''] = readdirSync(out, { recursive: true, encoding: 'utf8' }).filter((each) => each.endsWith('.h5'));
+    const file = File.openSync(join(out, name));
+    const { dimensions, variables } = netcdf(file);
+    expect([dimensions.get('time')?.unlimited, dimensions.get('time')?.size]).toEqual([true, 1]);
+    expect(variables.get('lat')?.dimensions).toEqual(['ncol']);
+    expect(variables.size).toBe(462);
+    file.closeSync();
   });
 
   test('compares e3sm with an external program by its warm total', slow, async () => {
