@@ -21,6 +21,8 @@ interface Report {
 }
 
 type Publish = NonNullable<CreateOptions['publish']>;
+/** Where logs live, and how tables are written. */
+type Layout = Pick<CreateOptions, 'logs' | 'table'>;
 
 /** Bytes that others made, to be appended to; none: a file is created. */
 type Given = Uint8Array | undefined;
@@ -32,6 +34,7 @@ async function workload(
   commits: number,
   given?: Given,
   publish: Publish = 'auto',
+  layout: Layout = {},
 ): Promise<Report[]> {
   const reports: Report[] = [];
   const report = (n: number): void => void reports.push({ after: disk.log.length, n });
@@ -41,7 +44,7 @@ async function workload(
     applyCommit(file, ++n);
     return n;
   };
-  const created = given ? null : await File.create(disk, { durability, publish });
+  const created = given ? null : await File.create(disk, { durability, publish, ...layout });
   report(0);
   for (const file of [created, null, null]) {
     disk.reopen();
@@ -128,9 +131,15 @@ describe('a crash after every single operation', () => {
   const commits = full ? 27 : 11;
 
   /** Every image of every moment. */
-  async function powerLoss(name: string, commits: number, given?: Given, publish?: Publish): Promise<void> {
+  async function powerLoss(
+    name: string,
+    commits: number,
+    given?: Given,
+    publish?: Publish,
+    layout?: Layout,
+  ): Promise<void> {
     const disk = faultyStorage({ seed: chosen, delays: true, ...(given ? { bytes: given } : {}) });
-    const reports = await workload(disk, 'power', commits, given, publish);
+    const reports = await workload(disk, 'power', commits, given, publish, layout);
     const last = Math.max(...reports.map(({ n }) => n));
     let [images, ahead] = [0, 0];
     known.clear();
@@ -179,6 +188,16 @@ describe('a crash after every single operation', () => {
     },
   );
 
+  const layouts: readonly (readonly [string, Layout, Publish])[] = [
+    ['logs of groups', { logs: 'group' }, 'never'],
+    ['logs of datasets, classic tables', { logs: 'dataset', table: { format: 'classic' } }, 'flush'],
+    ['classic tables', { table: { format: 'classic', bigEndian: true } }, 'close'],
+    ['logs of datasets', { logs: 'dataset' }, 'never'],
+  ];
+  test.each(layouts)('power loss, %s: every image opens', { timeout: 600_000 }, async (name, layout, publish) => {
+    await powerLoss(`power loss, ${name}`, full ? commits : 4, undefined, publish, layout);
+  });
+
   withOracle('python', 'power loss while appending to a file of h5py', () => {
     const kinds = [
       ['with an old superblock', "libver='earliest'"],
@@ -202,29 +221,43 @@ with h5py.File(sys.argv[1], 'w', ${options}) as f:
     );
   });
 
-  test('kill -9: also without syncs, and in the middle of a write', { timeout: 600_000 }, async () => {
-    const disk = faultyStorage({ seed: chosen, delays: true });
-    const reports = await workload(disk, 'process', commits);
-    expect(disk.counts.sync).toBe(0);
-    let images = 0;
-    for (let k = 0; k <= disk.log.length; k++) {
-      const reported = reportedAt(reports, k);
-      for (const middle of [undefined, chosen + k]) {
-        // Never in the middle of a flip: 48 bytes inside one page are copied in one go.
-        if (middle !== undefined && isFlip(disk, k)) continue;
-        const image = disk.processImageAfter(k, middle);
-        images++;
-        try {
-          expect(open(image)).toBeGreaterThanOrEqual(reported);
-        } catch (error) {
-          if (reported < 0) continue;
-          keepInput(`after-${k}.h5`, image);
-          throw new Error(`after operation ${k} (${describeOperation(disk, k)})`, { cause: error });
+  test.each([
+    ['one log', {}],
+    ['logs of datasets', { logs: 'dataset', table: { format: 'classic' } }],
+  ] as const)(
+    'kill -9, %s: also without syncs, and in the middle of a write',
+    { timeout: 600_000 },
+    async (name, layout) => {
+      const disk = faultyStorage({ seed: chosen, delays: true });
+      const reports = await workload(
+        disk,
+        'process',
+        name === 'one log' || full ? commits : 5,
+        undefined,
+        'auto',
+        layout,
+      );
+      expect(disk.counts.sync).toBe(0);
+      let images = 0;
+      for (let k = 0; k <= disk.log.length; k++) {
+        const reported = reportedAt(reports, k);
+        for (const middle of [undefined, chosen + k]) {
+          // Never in the middle of a flip: 48 bytes inside one page are copied in one go.
+          if (middle !== undefined && isFlip(disk, k)) continue;
+          const image = disk.processImageAfter(k, middle);
+          images++;
+          try {
+            expect(open(image)).toBeGreaterThanOrEqual(reported);
+          } catch (error) {
+            if (reported < 0) continue;
+            keepInput(`after-${k}.h5`, image);
+            throw new Error(`after operation ${k} (${describeOperation(disk, k)})`, { cause: error });
+          }
         }
       }
-    }
-    count('kill -9 after every operation', { operations: disk.log.length, failed: disk.injected, images });
-  });
+      count(`kill -9 after every operation, ${name}`, { operations: disk.log.length, failed: disk.injected, images });
+    },
+  );
 });
 
 const isFlip = (disk: Disk, k: number): boolean => {

@@ -14,6 +14,14 @@ const [path, task, durability, seed, commits, rate, publish] = process.argv.slic
 ];
 const publishing =
   publish === undefined ? {} : { publish: JSON.parse(publish) as NonNullable<CreateOptions['publish']> };
+/** Half of the files have logs or tables that the original does not know. */
+const layout: Pick<CreateOptions, 'logs' | 'table'> =
+  Number(seed) % 2 === 0
+    ? {}
+    : {
+        logs: (['shared', 'group', 'dataset'] as const)[Math.floor(Number(seed) / 2) % 3] as 'group',
+        ...(Math.floor(Number(seed) / 6) % 2 === 0 && { table: { format: 'classic' as const } }),
+      };
 const say = (line: string): void => void writeSync(1, `${line}\n`);
 
 let state = Number(seed) | 0;
@@ -29,7 +37,7 @@ async function start(): Promise<File> {
     const options = { mode: 'r+', durability, ...publishing } as const;
     return sync ? File.openSync(path, options) : File.open(path, options);
   }
-  const options = { durability, exclusive: task === 'exclusive', ...publishing };
+  const options = { durability, exclusive: task === 'exclusive', ...publishing, ...layout };
   return sync ? File.createSync(path, options) : File.create(path, options);
 }
 

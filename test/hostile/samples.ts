@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { File } from '../../src/api/file.ts';
 import { sessionOf } from '../../src/api/handle.ts';
+import type { CreateOptions } from '../../src/connector/options.ts';
 import { T } from '../../src/dtype/construct.ts';
 import { FileExtent } from '../../src/hdf5/graph/object-node.ts';
 import { chunked, compact, contiguous, unallocated, virtual } from '../../src/hdf5/layouts/new-dataset.ts';
 import { simpleSpace } from '../../src/hdf5/messages/dataspace.ts';
+import { select } from '../../src/space/select.ts';
 import { memoryStorage } from '../../src/storage/memory.ts';
 import { full } from '../seed.ts';
 
@@ -42,6 +44,9 @@ export function samples(): Sample[] {
     { name: 'ours', bytes: ours() },
     { name: 'ours, after many commits', bytes: oursInBlocks() },
     { name: 'ours, appended to earliest', bytes: appended() },
+    { name: 'ours, logs of datasets', bytes: numbered({ logs: 'dataset' }) },
+    { name: 'ours, classic tables', bytes: numbered({ logs: 'group', table: { format: 'classic' } }) },
+    { name: 'ours, classic tables, big-endian', bytes: numbered({ table: { format: 'classic', bigEndian: true } }) },
     ...STORED.map((name) => ({ name, bytes: stored(name) })),
   ];
 }
@@ -140,6 +145,28 @@ function oursInBlocks(): Uint8Array {
       file.attributes.set(`attribute ${i} ${n}`, 'some text of a fixed length'.slice(n), {
         dtype: T.string({ length: 40 }),
       });
+    file.flushSync();
+  }
+  file.closeSync();
+  return storage.bytes();
+}
+
+/** Logs with numbers, and tables of the classic format: blocks, points, filtered data, texts. */
+function numbered(options: CreateOptions): Uint8Array {
+  const storage = memoryStorage();
+  const file = File.createSync(storage, { publish: 'never', ...options });
+  const plain = file.createDataset('g/plain', { dtype: 'int16', shape: [4, 5] });
+  const packed = file.createDataset('g/packed', { dtype: 'int8', shape: [64], filters: [{ deflate: 9 }] });
+  const texts = file.createDataset('texts', { dtype: T.string(), shape: [3] });
+  for (let i = 0; i < 3; i++) {
+    plain.write(new Int16Array(4).fill(i), { start: [i, 1], count: [1, 4] });
+    const at = [
+      [0, 0],
+      [3, i],
+    ];
+    plain.write(Int16Array.of(7, 8), select.points(at));
+    packed.write(new Int8Array(64).fill(i));
+    texts.write([`text ${i}`], { start: [i], count: [1] });
     file.flushSync();
   }
   file.closeSync();
