@@ -168,16 +168,20 @@ export class Dataset<D extends DType = DType> {
     const session = this.#session;
     session.writable();
     const dataset = this.#posted;
+    if (dataset && !dataset.deleted) return dataset;
+    throw this.#unwritable(dataset !== undefined);
+  }
+
+  /** Why it cannot be changed. Not made in `#writable`, which every post calls. */
+  #unwritable(wasDeleted: boolean): H5LogError {
+    const session = this.#session;
     const details = { file: session.storage.name, object: this.path };
-    if (!dataset) {
-      const why =
-        !import.meta.page && (session.comm.size > 1 || session.log?.hasSubfiles)
-          ? 'several ranks, or one of a file with subfiles, can only read ordinary data'
-          : 'the data of a virtual dataset is in others';
-      throw new H5LogError('UNSUPPORTED', `${this.path} cannot be changed: ${why}`, details);
-    }
-    if (!dataset.deleted) return dataset;
-    throw new H5LogError('NOT_FOUND', `${this.path} was deleted`, details);
+    if (wasDeleted) return new H5LogError('NOT_FOUND', `${this.path} was deleted`, details);
+    const why =
+      !import.meta.page && (session.comm.size > 1 || session.log?.hasSubfiles)
+        ? 'several ranks, or one of a file with subfiles, can only read ordinary data'
+        : 'the data of a virtual dataset is in others';
+    return new H5LogError('UNSUPPORTED', `${this.path} cannot be changed: ${why}`, details);
   }
 
   get dtype(): D {

@@ -209,6 +209,7 @@ export class Session implements LinkedSession {
   }
 
   writable(): void {
+    if (!this.closed && this.target) return;
     const { name } = this.storage;
     if (this.closed) throw new H5LogError('CLOSED', `${name} is closed`, { file: name });
     const how = this.#isLinked

@@ -249,19 +249,28 @@ export class Table {
       steps[d] = step;
       bias += step;
     }
-    steps[dims - 1] = 1;
+    const last = dims - 1;
+    steps[last] = 1;
     const { starts, counts, rank } = sink;
     for (let i = 0, k = sink.at + first; i < entry.count; i++, at += 8, k += rank) {
       let value = u64(view, at);
-      for (let d = 0; d < dims; d++) {
+      for (let d = 0; d < last; d++) {
         const digit = Math.floor(value / (steps[d] as number));
         starts[k + d] = digit;
         value -= digit * (steps[d] as number);
       }
+      starts[k + last] = value; // its step is 1
     }
     // Counts are at least 1. Taking one of each step away first makes a count that spans its whole dimension decode right.
+    let before = NaN;
     for (let i = 0, k = sink.at + first; i < entry.count; i++, at += 8, k += rank) {
       let value = u64(view, at) - bias;
+      if (value === before) {
+        // Most blocks are as large as the one before.
+        for (let d = 0; d < dims; d++) counts[k + d] = counts[k - rank + d] as number;
+        continue;
+      }
+      before = value;
       for (let d = 0; d < dims; d++) {
         const digit = Math.floor(value / (steps[d] as number));
         counts[k + d] = digit + 1;

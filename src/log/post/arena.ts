@@ -74,6 +74,8 @@ interface Part {
 export class Arena {
   readonly #pool: ArenaPool;
   readonly #parts: Part[] = [];
+  /** The part that grows. */
+  #last: Part | null = null;
   readonly #chunks: Uint8Array[] = [];
   /** The chunk being filled and how far. */
   chunk: Uint8Array = new Uint8Array(0);
@@ -98,15 +100,19 @@ export class Arena {
   }
 
   advance(count: number): void {
-    const last = this.#parts.length > 0 ? (this.#parts[this.#parts.length - 1] as Part) : null;
+    const last = this.#last;
     if (last && last.chunk === this.chunk && last.to === this.used) last.to += count;
-    else this.#parts.push({ chunk: this.chunk, from: this.used, to: this.used + count, lent: null });
+    else {
+      this.#last = { chunk: this.chunk, from: this.used, to: this.used + count, lent: null };
+      this.#parts.push(this.#last);
+    }
     this.used += count;
     this.size += count;
     this.held += count;
   }
 
   lend(lent: LentPart): void {
+    this.#last = null;
     this.#parts.push({ chunk: null, from: 0, to: lent.size, lent });
     this.size += lent.size;
   }
@@ -177,6 +183,7 @@ export class Arena {
     for (const chunk of this.#chunks) this.#pool.give(chunk, reuse);
     this.#chunks.length = 0;
     if (reuse) this.#parts.length = 0;
+    if (reuse) this.#last = null;
   }
 }
 

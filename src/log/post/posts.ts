@@ -84,6 +84,7 @@ export abstract class Posts<D extends PostedDataset> {
   /** Checks the buffer limit for `bytes` more, flushing if the options say so. They count once they are {@link posted}. */
   claim(bytes: number, dataset: D): void {
     const { bufferLimit, flushWhenFull } = this.options;
+    if (this.#held + bytes <= bufferLimit) return;
     const makeRoom = flushWhenFull ? this.makeRoom : null;
     if (this.#held + bytes > bufferLimit && this.#held > 0 && makeRoom) makeRoom();
     if (this.#held + bytes > bufferLimit && !(makeRoom && this.#held === 0)) {

@@ -46,7 +46,10 @@ export class DatasetStage<D extends PostedDataset = LogDataset> {
   /** Makes room in the lists for `blocks` more. */
   reserve(blocks: number): void {
     const needed = (this.length + blocks) * this.dataset.shape.length;
-    if (needed <= this.starts.length) return;
+    if (needed > this.starts.length) this.#grow(needed);
+  }
+
+  #grow(needed: number): void {
     const size = Math.max(needed, this.starts.length * 2);
     const starts = new Float64Array(size);
     const counts = new Float64Array(size);

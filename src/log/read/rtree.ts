@@ -29,7 +29,7 @@ export class PackedTree {
   readonly to: number;
   readonly #list: BlockList;
   /** Block numbers, those of a node one after the other. */
-  readonly #order: Uint32Array;
+  #order: Uint32Array;
   // Nodes: the places of their blocks in the order, the first of their sixteen children (0: none), how often a leaf was scanned.
   #first = new Uint32Array(FANOUT);
   #end = new Uint32Array(FANOUT);
@@ -103,7 +103,10 @@ export class PackedTree {
     if (!grid) return 0;
     const keys = grid.keys(this.#order, first, end);
     const ends = new Uint32Array(cells);
-    for (const key of keys) ends[key] = (ends[key] as number) + 1;
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i] as number;
+      ends[key] = (ends[key] as number) + 1;
+    }
     for (let i = 0, sum = first; i < cells; i++) {
       sum += ends[i] as number;
       ends[i] = sum;
@@ -111,14 +114,16 @@ export class PackedTree {
     const child = this.#add(node, levels, first, ends);
     this.#bound(child, cells, keys, first);
     // From the last to the first, so that blocks keep their order in a cell.
+    const order = this.#order;
     const sorted = new Uint32Array(end - first);
     for (let i = keys.length - 1; i >= 0; i--) {
       const key = keys[i] as number;
       const place = (ends[key] as number) - 1;
       ends[key] = place;
-      sorted[place - first] = this.#order[first + i] as number;
+      sorted[place - first] = order[first + i] as number;
     }
-    this.#order.set(sorted, first);
+    if (sorted.length === order.length) this.#order = sorted;
+    else order.set(sorted, first);
     return child;
   }
 
