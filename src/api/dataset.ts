@@ -165,22 +165,19 @@ export class Dataset<D extends DType = DType> {
 
   /** The same for changes: the file must be writable, the dataset still there. */
   #writable(): LogDataset | WritableDataset {
-    const session = this.#session;
-    session.writable();
+    this.#session.writable();
     const dataset = this.#posted;
     if (dataset && !dataset.deleted) return dataset;
-    throw this.#unwritable(dataset !== undefined);
+    throw this.#unwritable(dataset !== undefined); // not made here, where every post comes along
   }
 
-  /** Why it cannot be changed. Not made in `#writable`, which every post calls. */
   #unwritable(wasDeleted: boolean): H5LogError {
-    const session = this.#session;
-    const details = { file: session.storage.name, object: this.path };
+    const { comm, log, storage } = this.#session;
+    const details = { file: storage.name, object: this.path };
     if (wasDeleted) return new H5LogError('NOT_FOUND', `${this.path} was deleted`, details);
-    const why =
-      !import.meta.page && (session.comm.size > 1 || session.log?.hasSubfiles)
-        ? 'several ranks, or one of a file with subfiles, can only read ordinary data'
-        : 'the data of a virtual dataset is in others';
+    let why = 'the data of a virtual dataset is in others';
+    if (!import.meta.page && (comm.size > 1 || log?.hasSubfiles))
+      why = 'several ranks, or one of a file with subfiles, can only read ordinary data';
     return new H5LogError('UNSUPPORTED', `${this.path} cannot be changed: ${why}`, details);
   }
 
