@@ -83,13 +83,17 @@ function closings(folder: string): void {
 const TILE = 1024;
 const SIDE = 16_384;
 
-/** 1 GiB in tiles, flushed row by row of tiles. The system writes the same bytes with and without: its time is left out. */
+/** 1 GiB in tiles, flushed row by row of tiles. By the clock: how long the system takes to write decides, and differs from run to run. */
 function tiles(folder: string): void {
   const data = new Float32Array(TILE * TILE).fill(1.5);
   let bytes = 0;
+  const users = { never: [] as number[], ours: [] as number[] };
   const write = (way: Publish): number => {
     const path = join(folder, 'tiles.h5');
-    const start = process.cpuUsage();
+    // Freeing the blocks of the file before must not count.
+    rmSync(path, { force: true });
+    const start = performance.now();
+    const before = process.cpuUsage();
     const file = File.createSync(path, { publish: way });
     const field = file.createDataset('field', { dtype: 'float32', shape: [SIDE, SIDE], chunks: [TILE, TILE] });
     for (let y = 0; y < SIDE; y += TILE) {
@@ -98,10 +102,14 @@ function tiles(folder: string): void {
     }
     file.closeSync();
     bytes = statSync(path).size;
-    return process.cpuUsage(start).user / 1000;
+    const ended = performance.now() - start;
+    users[way === 'never' ? 'never' : 'ours'].push(process.cpuUsage(before).user);
+    return ended;
   };
   const { never, ours } = beside(write, 'flush', 4);
   report("1 GiB in tiles, 'flush': time beside 'never'", ours / never, 'x', { limit: 1.15 });
+  const own = Math.min(...users.ours) / Math.min(...users.never);
+  report("1 GiB in tiles, 'flush': time of the processor outside of the system", own, 'x');
   report("1 GiB in tiles, 'flush': bytes of the file, of those posted", bytes / (4 * SIDE * SIDE), 'x', {
     limit: 1.01,
   });
