@@ -268,8 +268,11 @@ export class File extends Group {
     this.#session.writable();
     this.#jobs.finishSync();
     if (kind !== 'close') this.#beforeCommit(publish);
-    const job = this.#session.commit(kind, publish);
-    return job ? this.#jobs.runSync(job) : this.#session.last;
+    const job = this.#session.commit(kind, this.#isShared ? null : publish);
+    const commit = job ? this.#jobs.runSync(job) : this.#session.last;
+    if (!publish || !this.#isShared) return commit;
+    this.#session.publishTogether(publish);
+    return this.#session.last;
   }
 
   /** What others are to see fits together. */

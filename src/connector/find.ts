@@ -1,10 +1,11 @@
 import { linkedFile, openSource, realFile } from '#platform';
-import { H5LogError, inFile } from '../base/errors.ts';
+import { formatError, H5LogError, inFile } from '../base/errors.ts';
 import { solo } from '../comm/solo.ts';
 import { NotLoaded } from '../hdf5/format/file-bytes.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
 import type { Names } from '../log/format/names.ts';
 import type { OrdinaryDataset } from '../log/read/ordinary.ts';
+import type { VirtualSource } from '../log/read/virtual.ts';
 import { driveSync, type Io } from '../storage/io.ts';
 import type { FileSession, Found } from './file-session.ts';
 import { OneRank } from './ranks.ts';
@@ -21,6 +22,8 @@ interface Place extends Found {
   readonly session: LinkedSession;
 }
 
+/** Virtual datasets whose shapes depend on one another. */
+const MAX_NESTED = 16;
 /** Soft and external links that are followed on the way to an object, as in libhdf5. */
 const MAX_LINKS = 16;
 
@@ -103,14 +106,34 @@ export function storedPath(names: Names, path: string): string {
     .join('/');
 }
 
+/** What a virtual dataset of a file shows; null if it is missing. */
+export function virtualSource(session: LinkedSession, file: string, name: string): VirtualSource | null {
+  const other = file === '.' ? session : session.linked(file);
+  const found = other && findIn(other, other.structure.root, name);
+  if (found?.node.kind !== 'dataset') return null;
+  const { session: owner, node, path } = found;
+  const dataset = owner.logDataset(node, path) ?? owner.ordinary(node, path);
+  return { dataset, storage: owner === session ? null : owner.storage };
+}
+
 // ---------------------------------------------------------------- other files
 
 /** A file and those that its links and virtual datasets name, each open once, whichever of them names it. */
 export class LinkedFiles {
   /** By their real paths. */
   readonly #sessions = new Map<string, LinkedSession>();
-  /** Virtual datasets whose shapes are being found, one for the other. */
-  nested = 0;
+  #nested = 0;
+
+  /** Opens a virtual dataset, whose shape may depend on others. */
+  nested<T>(open: () => T): T {
+    if (this.#nested >= MAX_NESTED) throw formatError('virtual datasets lead to one another without end');
+    this.#nested++;
+    try {
+      return open();
+    } finally {
+      this.#nested--;
+    }
+  }
 
   /** Every file but the first. */
   get others(): LinkedSession[] {

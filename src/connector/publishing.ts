@@ -1,5 +1,4 @@
 import { H5LogError } from '../base/errors.ts';
-import type { Communicator } from '../comm/communicator.ts';
 import type { PublishRequest } from '../log/flush/publish.ts';
 import { type Publish, writePublish } from '../log/format/log-group.ts';
 import type { Log } from '../log/log.ts';
@@ -33,7 +32,7 @@ export class Publishing {
 
   /** What the last commit of the session is to publish, if others do not see everything. */
   closing(): PublishRequest | null {
-    return this.#policy === 'never' || !this.#isAlone ? null : { auto: this.#policy === 'auto' };
+    return this.#policy === 'never' ? null : { auto: this.#policy === 'auto' };
   }
 
   /** Milliseconds until others must see what they do not; null: no time is set. */
@@ -53,8 +52,10 @@ export class Publishing {
 }
 
 /** Throws if other programs cannot be made to see a log. */
-export function mustPublish(log: Log, comm: Communicator): void {
-  const refuse = (why: string): H5LogError => new H5LogError('UNSUPPORTED', why);
-  if (log.hasSubfiles) throw refuse('the data is in subfiles, which other programs cannot see; replay makes one file');
-  if (comm.size > 1) throw refuse('several ranks do not publish: open the file on one rank and call file.publish()');
+export function mustPublish(log: Log): void {
+  if (!log.hasSubfiles) return;
+  throw new H5LogError(
+    'UNSUPPORTED',
+    'the data is in subfiles, which other programs cannot see; replay makes one file',
+  );
 }

@@ -2,6 +2,8 @@ import { formatError } from '../base/errors.ts';
 import { extended } from '../comm/calls.ts';
 import { openStructure, prepareWriting } from '../hdf5/open.ts';
 import { Committer } from '../hdf5/write/commit.ts';
+import type { PublishRequest } from '../log/flush/publish.ts';
+import { publishTogether } from '../log/flush/publish-ranks.ts';
 import { readCounts } from '../log/format/log-group.ts';
 import { movePosts } from '../log/post/restore.ts';
 import type { Io } from '../storage/io.ts';
@@ -10,7 +12,7 @@ import { mainStore } from './state.ts';
 
 /*
  * Ranks whose calls differ have different structures in memory. All of them read that of the last commit again, and keep what
- * they have posted to its datasets.
+ * they have posted to its datasets. Before they publish they do so as well: they must plan the same.
  */
 
 /** Collective: the state of the last commit, and the error for all ranks, which says what became of their posts. */
@@ -31,6 +33,20 @@ export function* restore(
     state,
     error: extended(error, '', `; the structure is again that of commit ${state.last.sequence}${posts}`),
   };
+}
+
+/** Collective, when nothing is pending: makes other programs see the last commit. Every rank has the new state then. */
+export function* publishOnRanks(options: SessionOptions, known: FileState, request: PublishRequest): Io<FileState> {
+  const { ranks, power } = options;
+  const state = yield* ranks.collectiveIo(restoredState(options, known));
+  if (!state.log) throw formatError('the log is missing');
+  state.log.log.committed(false);
+  const { next: sequence } = known;
+  const flushed = yield* publishTogether(state.log.log, ranks.comm, request, { sequence, power });
+  if (!flushed) return state;
+  const { time, bytes } = flushed;
+  const last = { sequence, time: new Date(time), bytes, requests: 0 };
+  return yield* ranks.collectiveIo(restoredState(options, { ...state, last, next: sequence + 1 }));
 }
 
 /** Reads the structure of the last commit. The stores of subfiles stay: calls of users change the main file alone. */

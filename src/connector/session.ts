@@ -1,5 +1,5 @@
 import { openBeside } from '#platform';
-import { atOffset, formatError, H5LogError, inObject } from '../base/errors.ts';
+import { atOffset, H5LogError, inObject } from '../base/errors.ts';
 import type { CollectiveKind } from '../comm/calls.ts';
 import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
 import type { Codecs } from '../filter/pipeline.ts';
@@ -15,20 +15,27 @@ import type { Log } from '../log/log.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
 import { OrdinaryPosts, WritableDataset } from '../log/post/writable.ts';
 import { OrdinaryDataset, type OrdinaryOptions } from '../log/read/ordinary.ts';
-import { VirtualDataset, type VirtualSource } from '../log/read/virtual.ts';
+import { VirtualDataset } from '../log/read/virtual.ts';
 import { driveSync, type Io, onStorage } from '../storage/io.ts';
 import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage, WriteTarget } from '../storage/storage.ts';
 import { addPending, FlushJob, lateJob, type Milestones, ordinaryJob, quietly } from './commit-jobs.ts';
 import type { Commit, Found } from './file-session.ts';
-import { behind, findIn, LinkedFiles, type LinkedSession, reach, refuse, storedIn, storedPath } from './find.ts';
+import {
+  behind,
+  findIn,
+  LinkedFiles,
+  type LinkedSession,
+  reach,
+  refuse,
+  storedIn,
+  storedPath,
+  virtualSource,
+} from './find.ts';
 import { mustPublish, Publishing } from './publishing.ts';
 import type { Ranks } from './ranks.ts';
-import { restore } from './restore.ts';
+import { publishOnRanks, restore } from './restore.ts';
 import { commitsOf, createState, type FileState, newestState, openState, type SessionOptions } from './state.ts';
-
-/** Virtual datasets whose shapes depend on one another. */
-const MAX_NESTED = 16;
 
 /**
  * An open file: its present state, the commits made to it, and what its objects share. Users hold {@link File}, {@link Group}
@@ -270,7 +277,9 @@ export class Session implements LinkedSession {
     const known = this.#ordinary.get(node);
     if (known) return known;
     const isVirtual = this.#isVirtual(node);
-    const dataset = isVirtual ? this.#virtual(node, path) : this.#openOrdinary(node, path);
+    const dataset = isVirtual
+      ? this.#virtual(node, path)
+      : new OrdinaryDataset(this.structure, node, path, this.#readOptions);
     // A source in this file may grow.
     if (!isVirtual || !this.target) this.#ordinary.set(node, dataset);
     return dataset;
@@ -284,41 +293,24 @@ export class Session implements LinkedSession {
     return { codecs: this.codecs, open: (name: string) => this.#open(name) };
   }
 
-  #openOrdinary(node: ObjectNode, path: string): OrdinaryDataset {
-    return new OrdinaryDataset(this.structure, node, path, this.#readOptions);
-  }
-
   changed(node: ObjectNode, path: string): WritableDataset | undefined {
     if (!this.target || this.comm.size > 1 || this.log?.hasSubfiles) return undefined;
     const { posts, structure } = this;
     const known = posts.dataset(node);
     if (known || this.#isVirtual(node)) return known;
-    return posts.add(new WritableDataset(posts, structure, () => this.#openOrdinary(node, path)));
+    return posts.add(
+      new WritableDataset(posts, structure, () => new OrdinaryDataset(structure, node, path, this.#readOptions)),
+    );
   }
 
   #virtual(node: ObjectNode, path: string): VirtualDataset {
-    const files = this.#linked;
-    // Their shapes may depend on one another.
-    if (files.nested >= MAX_NESTED) throw formatError('virtual datasets lead to one another without end');
-    files.nested++;
+    const source = (file: string, name: string) => virtualSource(this, file, name);
+    const open = VirtualDataset.open(this.structure, node, path, { ...this.#readOptions, source });
     try {
-      const source = (file: string, name: string) => this.#source(file, name);
-      return this.now(VirtualDataset.open(this.structure, node, path, { ...this.#readOptions, source }));
+      return this.#linked.nested(() => this.now(open));
     } catch (error) {
       throw inObject(atOffset(error, this.structure.loader.file.base + node.address), path);
-    } finally {
-      files.nested--;
     }
-  }
-
-  /** What a virtual dataset shows; null if it is missing. */
-  #source(file: string, name: string): VirtualSource | null {
-    const other = file === '.' ? this : this.linked(file);
-    const found = other && findIn(other, other.structure.root, name);
-    if (found?.node.kind !== 'dataset') return null;
-    const { session, node, path } = found;
-    const dataset = session.logDataset(node, path) ?? session.ordinary(node, path);
-    return { dataset, storage: session === this ? null : session.storage };
   }
 
   /** A file that this one names; null if there is none. */
@@ -342,7 +334,7 @@ export class Session implements LinkedSession {
     this.writable();
     const { log, comm } = this;
     if (!log) return this.#ordinaryJob();
-    if (publish) mustPublish(log, comm);
+    if (publish) mustPublish(log);
     const request = publish ?? this.publishing.now();
     // A commit is planned behind those that wait to be planned.
     if (request || !this.posts.isEmpty || this.#unplanned > 0) return this.#lateJob(log, request);
@@ -358,21 +350,33 @@ export class Session implements LinkedSession {
     return undefined;
   }
 
+  publishTogether(request: PublishRequest): void {
+    const { log } = this;
+    if (!log) return;
+    mustPublish(log);
+    const known = { ...this.#state, last: this.last, next: this.#next };
+    if (!import.meta.page) this.#use(this.now(publishOnRanks(this.#options, known, request)));
+    this.generation++;
+  }
+
   closing(): PublishRequest | null {
-    return this.isPublished && !this.#state.committer?.pending ? null : this.publishing.closing();
+    // Several ranks find out together whether anything is to be published.
+    const isDone = this.comm.size === 1 && this.isPublished && !this.#state.committer?.pending;
+    return isDone ? null : this.publishing.closing();
   }
 
   /** Whether everything that is committed is what others see. */
   get isPublished(): boolean {
     const { log } = this;
-    return !log || (log.touched?.size === 0 && log.published === this.last.sequence && log.isEmpty);
+    return !log || (log.touched?.size === 0 && log.published === this.last.sequence && !log.hasRequests);
   }
 
   /** The flush of a log that publishes, or in whose file ordinary datasets change as well. */
   #lateJob(log: Log, publish: PublishRequest | null): Job<Commit> | undefined {
     const { posts } = this;
     const { committer } = this.#state;
-    const isChanged = !log.isEmpty || !posts.isEmpty || log.grown.size > 0 || committer?.pending || this.#unplanned > 0;
+    const isChanged =
+      log.hasRequests || !posts.isEmpty || log.grown.size > 0 || committer?.pending || this.#unplanned > 0;
     if (!isChanged && !(publish && !this.isPublished)) return undefined;
     const taken = takeFlush(log, posts.isEmpty ? null : takePosts(posts), publish);
     const sequence = this.#next++;
@@ -479,14 +483,7 @@ export class Session implements LinkedSession {
   get storages(): ByteStorage[] {
     const subfiles = (this.log?.stores ?? []).flatMap(({ storage }) => (storage ? [storage] : []));
     const linked = this.#isLinked ? [] : this.#linked.others.flatMap(({ storages }) => storages);
-    return [
-      ...new Set([
-        this.storage,
-        ...subfiles,
-        ...this.#options.openSubfiles.values(),
-        ...this.#others.values(),
-        ...linked,
-      ]),
-    ];
+    const { openSubfiles } = this.#options;
+    return [...new Set([this.storage, ...subfiles, ...openSubfiles.values(), ...this.#others.values(), ...linked])];
   }
 }

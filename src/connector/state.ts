@@ -128,8 +128,8 @@ function mustBePublishable({ publish, ranks, ordinary }: SessionOptions, isSplit
   if (publish === 'never') return;
   if (isSplit)
     throw new H5LogError('OPTION', "the data is in subfiles, which other programs cannot see: publish: 'never'");
-  if (ranks.comm.size > 1)
-    throw new H5LogError('OPTION', `several ranks do not publish: open the file on one rank and call file.publish()`);
+  if (ranks.comm.size > 1 && publish !== 'close')
+    throw new H5LogError('OPTION', "several ranks publish when they close the file, or never: publish: 'close'");
 }
 
 /** A new file without a log. */
@@ -168,8 +168,8 @@ function* firstState(options: SessionOptions, made: NewSubfiles | null): Io<File
   const counts = { ...NO_LOG, config: made ? CONFIG.subfiling : 0, subfiles: made?.count ?? 1 };
   beginLog(structure, counts, made?.token ?? newToken());
   if (!import.meta.page && options.newLogs) writeLayout(structure, options.newLogs);
-  const { publish: policy = 'never' } = options;
   // A file that remembers nothing never publishes.
+  const policy = options.publish ?? (made || options.ranks.comm.size > 1 ? 'never' : 'auto');
   if (policy !== 'never') writePublish(structure, { policy, sequence: null, copied: 0 });
   const log = newLog(options, structure, mainStore(options, structure, committer, counts), made);
   const { power, ranks, target } = options;

@@ -11,6 +11,7 @@ import { simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { setPlainAttribute } from '../hdf5/write/attributes.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import type { Io } from '../storage/io.ts';
+import type { LogData } from './read/boxes.ts';
 import type { LogStore } from './store.ts';
 
 /** The number by which logged data refers to an object, and on the root how many were ever given. Objects move, and keep their numbers. */
@@ -118,27 +119,33 @@ export class Pointers {
     bytes: Uint8Array,
     reference = (number: number): number => number,
     heap = new PendingHeap(0, () => 0),
+    source = this.heap,
   ): Io<PendingHeap> {
     const count = bytes.length / size;
-    takeContents(dtype, bytes, count, yield* this.heap.lookup(dtype, bytes, count), heap, reference);
+    takeContents(dtype, bytes, count, yield* source.lookup(dtype, bytes, count), heap, reference);
     return heap;
   }
 
   /** The heaps of the stores. */
   get heap(): GlobalHeap {
+    this.#heap ??= this.heapIn();
+    return this.#heap;
+  }
+
+  /** The heaps of the stores, in these files: they may have more than is committed. */
+  heapIn(files?: readonly LogData[]): GlobalHeap {
     const { stores, main } = this.#log;
-    this.#heap ??= new GlobalHeap(
+    return new GlobalHeap(
       main.data.file,
-      stores.map((store) => ({
+      stores.map((store, i) => ({
         get file() {
-          return store.data.file;
+          return (files?.[i] ?? store.data).file;
         },
         // Heaps lie in the log, and move with it. Where it has not moved, another program may have added heaps of its own.
         locate: (address, size) =>
           store.ranges.isMoved ? store.ranges.locate(store.base + address, size) : store.base + address,
       })),
     );
-    return this.#heap;
   }
 
   /** What some elements point to. `heaps` are those of posts. */

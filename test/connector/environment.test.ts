@@ -76,7 +76,7 @@ describe('the environment', () => {
 
   test('a limit for the index is kept, and a malformed one refused', async () => {
     const storage = memoryStorage();
-    const file = File.createSync(storage);
+    const file = File.createSync(storage, { publish: 'never' });
     const dataset = file.createDataset('x', { dtype: 'int32', shape: [1000] });
     for (let i = 0; i < 1000; i += 2) dataset.write([i], { start: [i], count: [1] });
     file.closeSync();

@@ -161,7 +161,7 @@ describe('a registered filter', () => {
 
   test('reaches the threads of runThreads and of replay by filterModules', { timeout: 60_000 }, async () => {
     const rank = new URL('./filter-rank.ts', import.meta.url);
-    await expect(runThreads(2, rank, path)).rejects.toThrow('filter 32008 is not known');
+    await expect(runThreads(2, rank, path)).rejects.toThrow(/filter 32008.* is not known/);
     const sums = await runThreads(2, rank, path, { filterModules: [module, pathToFileURL(module)] });
     const sum = values.reduce((a, b) => a + b, 0);
     expect(sums).toEqual([sum, sum]);
@@ -176,7 +176,7 @@ describe('a registered filter', () => {
   test('reaches commands by --filter', { timeout: 120_000 }, async () => {
     const without = await h5log('dump', '-d', '/x', path);
     expect(without).toMatchObject({ code: 1 });
-    expect(without.stdout + without.stderr).toContain('filter 32008 is not known');
+    expect(without.stdout + without.stderr).toMatch(/filter 32008.* is not known/);
     const shown = await h5log('dump', '-d', '/x', '--filter', module, path);
     expect(shown).toMatchObject({ code: 0, stderr: '' });
     expect(shown.stdout).toContain('14997');

@@ -1,6 +1,7 @@
 import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CreateOptions, File, T } from 'h5log';
+import { compact, replay, seal } from 'h5log/tools';
 import h5wasm, { type Dataset as WasmDataset } from 'h5wasm/node';
 import { expect } from 'vitest';
 import { keepInput } from '../failures.ts';
@@ -39,6 +40,13 @@ type Publish = NonNullable<CreateOptions['publish']>;
 
 /** When a log publishes: every way, the last two at every flush or at some. */
 const WAYS: readonly Publish[] = ['never', 'close', 'auto', 'flush', { interval: 0 }, { interval: 20 }];
+
+/** The tools that make a file of a log. */
+const WRITERS: Record<string, (from: string, to: string) => Promise<unknown>> = {
+  replay,
+  compact,
+  seal: (path, to) => seal(path, { to }),
+};
 
 /** A random program that changes a file, ordinary or a log that publishes, beside a model of what is in it. */
 export class Program {
@@ -238,9 +246,9 @@ export class Program {
     }
   }
 
-  #read(): void {
+  #read(file = this.#file): void {
     for (const [path, { shape, values }] of this.#model) {
-      const dataset = this.#file.dataset(path);
+      const dataset = file.dataset(path);
       expect([...dataset.shape], `${path}, shape`).toEqual(shape);
       expect(valuesOf(dataset), path).toEqual(values);
     }
@@ -329,11 +337,33 @@ export class Program {
     this.#open();
   }
 
+  /** Closes the file, lets every tool that writes a file make another one of it, and opens it again. */
+  async copy(): Promise<void> {
+    this.#file.closeSync();
+    for (const [name, write] of Object.entries(WRITERS)) {
+      if (!this.#isLog && name === 'seal') continue;
+      const to = `${this.path}.${name}`;
+      this.steps.push(name);
+      await write(this.path, to);
+      const made = File.openSync(to);
+      expect(made.connector).toBe(this.#isLog && name === 'compact' ? 'log' : 'native');
+      this.#read(made);
+      const isSeen = made.connector === 'native' || made.published === made.sequence;
+      made.closeSync();
+      if (isSeen) this.#show(to);
+      rmSync(to);
+    }
+    this.#open();
+  }
+
   /** For h5py, which looks at all of them together, if it is to see what the model has. */
   #snapshot(): void {
-    if (this.#file.published !== this.#file.sequence) return;
+    if (this.#file.published === this.#file.sequence) this.#show(this.path);
+  }
+
+  #show(path: string): void {
     const file = `${this.path}.${this.flushes++}`;
-    copyFileSync(this.path, file);
+    copyFileSync(path, file);
     addToList(this.#list, file, this.#model);
   }
 }
@@ -376,12 +406,13 @@ export async function runPrograms(
   return { programs, steps, references, 'states compared with h5py': states };
 }
 
-/** Lets libhdf5 1.10 and 2.0 change the files of programs between their steps; h5py looks at all of them in the end. */
+/** Lets libhdf5 1.10 and 2.0 change the files of programs between their steps, and tools copy them; h5py looks at all of them in the end. */
 export async function takeTurns(programs: readonly Program[], turns: number, list: string): Promise<void> {
   for (const program of programs) {
     try {
       for (let turn = 0; turn < turns / 2; turn++) {
         for (let step = 0; step < 6; step++) program.step();
+        await program.copy();
         await program.exchange(turn % 2 === 0 ? byH5py : byH5wasm);
       }
       program.end();

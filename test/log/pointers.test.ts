@@ -208,11 +208,11 @@ describe('posts that point elsewhere', () => {
       return found;
     };
     const plain = memoryStorage();
-    const file = File.createSync(plain);
+    const file = File.createSync(plain, { publish: 'never' });
     file.createDataset('n', { dtype: 'int8', shape: [1] });
     file.closeSync();
     expect(Math.max(...versionsIn(plain.bytes()))).toBe(1);
-    const { storage, file: pointing } = scene(T.string());
+    const { storage, file: pointing } = scene(T.string(), {}, { publish: 'never' });
     pointing.closeSync();
     expect(Math.max(...versionsIn(storage.bytes()))).toBe(2);
     const again = File.openSync(storage, { mode: 'r+' });

@@ -328,7 +328,7 @@ withOracle('python', 'the bytes of a table', () => {
     mkdirSync(folder, { recursive: true });
     const paths = Object.entries(FORMS).map(([, { table, write }], i) => {
       const path = join(folder, `${i}.h5`);
-      const file = File.createSync(path, table ? { table } : {});
+      const file = File.createSync(path, { publish: 'never', ...(table && { table }) });
       write(file);
       file.closeSync();
       return path;

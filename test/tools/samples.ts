@@ -34,7 +34,7 @@ export function regularFile(): string {
 /** A log file whose table has a byte changed, so that it says nonsense. */
 export async function damagedTable(): Promise<string> {
   const path = join(temporaryDirectory(), 'damaged.h5');
-  const file = await File.create(path);
+  const file = await File.create(path, { publish: 'never' });
   file.createDataset('/d', { dtype: 'int32', shape: [10] }).write(new Int32Array(10));
   await file.close();
   const reader = await File.open(path);

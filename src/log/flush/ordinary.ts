@@ -44,7 +44,7 @@ export function takePosts(posts: OrdinaryPosts): TakenPosts | null {
 export type UpdatedLayouts = readonly (UpdatedLayout & { readonly change: DatasetChange })[];
 
 /** `objectOf` finds the objects that references in data stand for. */
-export function* updateLayouts({ stages, changes }: TakenPosts, to: Sink, objectOf: ObjectOf): Io<UpdatedLayouts> {
+export function* updateLayouts({ stages, changes }: TakenPosts, to: EndOfFile, objectOf: ObjectOf): Io<UpdatedLayouts> {
   const heaps = stages.flatMap(({ heap }) => heap ?? []);
   const room = heaps.length > 0 ? to.reserve(heaps.reduce((sum, { size }) => sum + size, 0)) : null;
   const heap = room && new PlacedHeap(heaps, room.address, { reference: (number) => number });
@@ -196,7 +196,8 @@ export class EndOfFile implements Sink {
     return address;
   }
 
-  reserve(size: number): ReturnType<Sink['reserve']> {
+  /** Keeps room, and fills it once the bytes are known. */
+  reserve(size: number): { readonly address: number; fill(parts: readonly Uint8Array[]): Io<void> } {
     const address = this.position;
     if (this.#hasData || this.#room) throw new TypeError('room behind other data');
     this.position += size;

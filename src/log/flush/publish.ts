@@ -6,9 +6,9 @@ import { H5LogError } from '../../base/errors.ts';
 import { T } from '../../dtype/construct.ts';
 import { containsReference } from '../../dtype/describe.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { SCALAR_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { SCALAR_SPACE } from '../../hdf5/messages/dataspace.ts';
 import { copyAttribute, deleteAttribute, setPlainAttribute } from '../../hdf5/write/attributes.ts';
-import { changeData, renameAttribute, rewriteDataset } from '../../hdf5/write/rewrite.ts';
+import { renameAttribute } from '../../hdf5/write/rewrite.ts';
 import type { Io } from '../../storage/io.ts';
 import { resizeAnchor, writeReach } from '../format/anchor.ts';
 import { POINTER_VERSION, type RankPart } from '../format/commit-record.ts';
@@ -27,6 +27,7 @@ import {
   Publisher,
   type PublishPlan,
   planPublishing,
+  putLayout,
 } from '../publish/publish.ts';
 import { LogData } from '../read/boxes.ts';
 import { BlockIndex } from '../read/index.ts';
@@ -170,12 +171,39 @@ export function* planLate(
     parts.push({ rank: 0, end: offset + size, checksum });
   }
   const updated = taken.ordinary ? yield* updateLayouts(taken.ordinary, end, () => undefined) : [];
-  const show = taken.publish && (yield* publishAll(log, taken, contribution, taken.publish, end));
+  const plans = taken.publish && (yield* planAll(log, taken, contribution, taken.publish));
+  const files = [new LogData(0, nextOffset(main) + contribution.size, null)];
+  const show = plans && (yield* makeAll(log, plans, new Publisher(end, main.base, files)));
   yield* end.finish();
   for (const { end: stop, checksum } of end.parts) parts.push({ rank: 0, end: stop, checksum: checksum ?? NO_SUM });
   if (parts.length === 0)
     parts.push({ rank: 0, end: nextOffset(main), checksum: sum ? checksummer().digest() : NO_SUM });
   onPlan();
+  const copied = end.position - committer.appender.position - addition.dataSize;
+  return planCommit(log, taken, { contribution, addition, copied, parts, updated, show, sequence, time });
+}
+
+/** What a commit consists of, when everything but its table, its record and its structure is in the file. */
+interface LateParts {
+  readonly contribution: Contribution;
+  readonly addition: Addition;
+  /** Bytes that were copied for layouts, behind the data. */
+  readonly copied: number;
+  readonly parts: readonly RankPart[];
+  readonly updated: UpdatedLayouts;
+  /** What is published; null: nothing. */
+  readonly show: NewlyPublished | null;
+  readonly sequence: number;
+  readonly time: number;
+}
+
+/** Puts everything into the structure, and plans the commit. */
+export function planCommit(
+  log: Log,
+  taken: TakenFlush,
+  { contribution, addition, copied, parts, updated, show, sequence, time }: LateParts,
+): LatePlan {
+  const { main, structure } = log;
   return structure.withoutNotice(() => {
     const undo: (() => void)[] = [];
     const { version } = log;
@@ -193,7 +221,6 @@ export function* planLate(
         if (taken.grown.has(dataset) && !dataset.deleted) dataset.writeShape(shape);
       log.touched = touched;
       undo.push(applyLayouts(structure, updated));
-      const copied = end.position - committer.appender.position - addition.dataSize;
       // Everything of this commit lies below, its table included.
       const behind = nextOffset(main) + addition.dataSize + copied + addition.tableSize;
       // Only the first time: from then on attributes get both names when they are set.
@@ -274,15 +301,25 @@ export function lateDone(log: Log, posts: OrdinaryPosts, taken: TakenFlush, plan
 
 // ---------------------------------------------------------------- layouts
 
-/** Makes the layouts of everything that differs from what others see; null if that would cost more than it may. */
-function* publishAll(
+/** What a commit publishes. */
+export interface NewlyPublished {
+  readonly made: readonly MadeLayout[];
+  readonly without: readonly NotPublished[];
+}
+
+/** How everything that differs from what others see is published. */
+export interface PublishPlans {
+  readonly planned: readonly { readonly candidate: Candidate; readonly plan: PublishPlan }[];
+  readonly without: readonly NotPublished[];
+}
+
+/** null if it would cost more than it may. */
+export function* planAll(
   log: Log,
   taken: TakenFlush,
   contribution: Contribution,
   { auto }: PublishRequest,
-  to: EndOfFile,
-): Io<{ made: MadeLayout[]; without: NotPublished[] } | null> {
-  const { main } = log;
+): Io<PublishPlans | null> {
   if (auto && (yield* isTooMuch(log, taken, contribution))) return null;
   const datasets = new Set(taken.touched ?? (yield* log.everyDataset()).values());
   // Objects that data refers to may have moved with any commit.
@@ -305,8 +342,16 @@ function* publishAll(
     }
     if (auto && (without.length > 0 || copied > Math.max(AUTO_COPIED, log.written.bytes / AUTO_PART))) return null;
   }
-  const files = [new LogData(0, nextOffset(main) + contribution.size, null)];
-  const publisher = new Publisher(to, main.base, files);
+  return { planned, without };
+}
+
+/** Makes the layouts. Those of data with references belong to the rank that writes the structure. */
+export function* makeAll(
+  log: Log,
+  { planned, without }: PublishPlans,
+  publisher: Publisher,
+  leads = true,
+): Io<NewlyPublished> {
   const made: MadeLayout[] = [];
   let numbers: Map<number, ObjectNode> | null = null;
   for (const { candidate, plan } of planned) {
@@ -315,6 +360,7 @@ function* publishAll(
       made.push(yield* publisher.make(candidate, plan));
       continue;
     }
+    if (!leads) continue;
     if (!numbers) {
       // Loads all objects.
       yield* log.everyDataset();
@@ -395,17 +441,8 @@ function showLayout(
   { sequence, end }: Pick<View, 'sequence' | 'end'>,
 ): (() => void)[] {
   const { structure } = log;
-  const { node, published, maxShape, filters, id } = dataset;
-  const space = shape.length === 0 ? SCALAR_SPACE : simpleSpace(shape, maxShape);
-  const isFirst = published?.data.parts.layout?.kind !== layout?.kind;
-  const undoLayout =
-    isFirst && layout
-      ? rewriteDataset(structure, node, {
-          space,
-          layout,
-          ...(layout.kind === 'chunked' ? { filters } : {}),
-        })
-      : changeData(structure, node, { space, layout });
+  const { node, published, id } = dataset;
+  const undoLayout = putLayout(structure, node, dataset, shape, layout);
   // Another program has changed the shape: the log learns it now.
   if (dataset.hasForeignShape) {
     const reach = structure.now(reachOf(dataset));

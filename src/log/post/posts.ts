@@ -44,6 +44,11 @@ export abstract class Posts<D extends PostedDataset> {
     return this.returned.length === 0 && this.current.isUntouched;
   }
 
+  /** Whether data waits for the next flush: posts without elements touch a dataset, and change nothing. */
+  get hasRequests(): boolean {
+    return this.returned.length > 0 || !this.current.isEmpty;
+  }
+
   isCurrent(stage: DatasetStage<D>): boolean {
     return stage.owner === this.current;
   }

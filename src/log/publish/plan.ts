@@ -1,26 +1,9 @@
-import { H5LogError } from '../../base/errors.ts';
 import { isContiguous, positionIn } from '../../space/box.ts';
-import {
-  checkChunkBytes,
-  defaultChunks,
-  fittingChunks,
-  MOST_CHUNK_BYTES,
-  ordinaryChunks,
-} from '../../space/chunk-shape.ts';
+import { fittingChunks, MOST_CHUNK_BYTES } from '../../space/chunk-shape.ts';
 import { sizeOf } from '../../space/shape.ts';
-import { isNetcdf } from '../format/scales.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import type { BlockIndex } from '../read/index.ts';
 import { ChunkSurvey, commonGrid, meetsShape, newestGrid, type SurveyedExtent } from './chunk-survey.ts';
-import { type MappedPiece, mappedPieces } from './mapped-pieces.ts';
-
-/** The way that a dataset becomes ordinary. */
-export type LayoutPlan =
-  | { readonly kind: 'empty'; readonly chunk: readonly number[] | null }
-  | { readonly kind: 'contiguous'; readonly offset: number }
-  | { readonly kind: 'chunks'; readonly survey: ChunkSurvey }
-  | { readonly kind: 'virtual'; readonly pieces: readonly MappedPiece[] }
-  | { readonly kind: 'copy' };
 
 /** Chunks are cut to about this many bytes. */
 const CHUNK = 2 ** 20;
@@ -31,40 +14,8 @@ const LEAST_CHUNK = 512;
 const FEW_CHUNKS = 4096;
 const MOST_CHUNKS = 2 ** 21;
 /** Steps that looking at a grid may take: one that the user chose, and one that was only found. */
-const CHOSEN_VISITS = 2 ** 30;
+export const CHOSEN_VISITS = 2 ** 30;
 const FOUND_VISITS = 2 ** 24;
-
-/** Chooses the way. `isLocal`: the data is in the file that is sealed, so that it can be pointed to. */
-export function planLayout(dataset: LogDataset, index: BlockIndex, isLocal: boolean): LayoutPlan {
-  const { shape, maxShape, filters, elements } = dataset;
-  const rank = shape.length;
-  const elementSize = elements.size;
-  const filtered = filters.length > 0;
-  const mayGrow = maxShape.some((size, d) => size !== shape[d]);
-  const chunk = ordinaryChunks({ shape, maxShape, chunks: dataset.chunks, elementSize }, filtered);
-  const newest = newestBlock(index, shape);
-  if (newest < 0) return { kind: 'empty', chunk };
-  if (isLocal && !mayGrow) {
-    const offset = wholeBlock(index, newest, shape, elementSize);
-    if (offset !== null) return { kind: 'contiguous', offset };
-  }
-  if (rank === 0) return { kind: 'copy' };
-  const extent: SurveyedExtent = { shape, elementSize, filtered, isLocal };
-  const survey = isLocal ? bestGrid(index, extent, dataset, chunk) : null;
-  if (survey) return { kind: 'chunks', survey };
-  // The pieces of virtual datasets are datasets without dimensions, for which h5netcdf refuses a netCDF file.
-  const mayMap = isLocal && !elements.points && !isNetcdf(dataset.log.structure.root);
-  const pieces = mayMap ? mappedPieces(index, shape, elementSize) : null;
-  if (pieces) return { kind: 'virtual', pieces };
-  if (!chunk) return { kind: 'copy' };
-  checkChunkBytes(chunk, elementSize);
-  const copied =
-    ChunkSurvey.of(index, extent, chunk, CHOSEN_VISITS) ??
-    ChunkSurvey.of(index, extent, defaultChunks({ shape, maxShape, elementSize }), CHOSEN_VISITS);
-  if (copied) return { kind: 'chunks', survey: copied };
-  if (!mayGrow && !filtered) return { kind: 'copy' };
-  throw new H5LogError('UNSUPPORTED', `[${shape.join(', ')}] has more chunks than can be listed`);
-}
 
 /** The newest block that lies in the dataset at all, or -1. */
 export function newestBlock(index: BlockIndex, shape: readonly number[]): number {

@@ -6,7 +6,7 @@ import { containsReference } from '../../dtype/describe.ts';
 import { hasPlainReferences } from '../../dtype/heap-ids.ts';
 import { applyFilters, PendingBytes } from '../../filter/pipeline.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
-import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import type { FileExtent, ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { ChunkTree } from '../../hdf5/layouts/chunks/chunk-tree.ts';
 import {
@@ -16,6 +16,8 @@ import {
   type NewLayout,
   unallocated,
 } from '../../hdf5/layouts/new-dataset.ts';
+import { SCALAR_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { changeData, rewriteDataset } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { positionIn, rowBoxes } from '../../space/box.ts';
 import { checkChunkBytes, defaultChunks, ordinaryChunks } from '../../space/chunk-shape.ts';
@@ -41,6 +43,8 @@ const LEAST_FOUND = 64 * 1024;
 const VISITS = 2 ** 30;
 /** Chunks that are put together at a time, in bytes. */
 const BATCH = 16 * 2 ** 20;
+/** Bytes that are copied at a time where nothing else sets a size. */
+const WINDOW = 4 * 2 ** 20;
 
 /** A dataset that is to be published. */
 export interface Candidate {
@@ -71,6 +75,16 @@ export interface MadeLayout {
   readonly way: PublishWay;
   /** Bytes that were copied. */
   readonly moved: number;
+  /** Chunks or blocks that the layout consists of. */
+  readonly pieces: number;
+}
+
+/** For layouts that no later commit will change. */
+interface FinalLayouts {
+  /** Takes what elements point to along, if that is not in the file: gives them other ids. */
+  readonly take: ((dataset: LogDataset, bytes: Uint8Array) => Io<void>) | null;
+  /** Makes a layout of chunks with an index that is small, but cannot be changed by what is appended. */
+  readonly chunked: (chunk: readonly number[], chunks: readonly ChunkEntry[]) => NewLayout;
 }
 
 /** Chooses how a dataset becomes current. Throws UNSUPPORTED if it cannot. */
@@ -163,11 +177,13 @@ export class Publisher {
   readonly #base: number;
   /** The files of the log, with the data of the commit. */
   readonly #files: readonly LogData[];
+  readonly #final: FinalLayouts | null;
 
-  constructor(to: Sink, base: number, files: readonly LogData[]) {
+  constructor(to: Sink, base: number, files: readonly LogData[], final: FinalLayouts | null = null) {
     this.#to = to;
     this.#base = base;
     this.#files = files;
+    this.#final = final;
   }
 
   /** Data with references: written anew as a whole, with the addresses that objects get in this commit. */
@@ -181,17 +197,18 @@ export class Publisher {
     const reader = new BoxReader(this.#files, newer, newer.length, dataset.layout);
     const survey = chunk && surveyed(dataset, shape, newer, chunk);
     const filtered = filters.length > 0;
-    const { layout, moved } = yield* referringLayout(dataset, reader, {
+    const { layout, moved, pieces } = yield* referringLayout(dataset, reader, {
       structure,
       targets,
       shape,
+      files: this.#files,
       survey,
       *chunked(chunk, put, data) {
         const empty = ChunkTree.empty({ maxShape, chunk, elementSize: elements.size, filtered });
         return chunkedByTree(chunk, yield* empty.edit({ put }), data);
       },
     });
-    return { dataset, shape, layout, tree: null, way: 'copied', moved };
+    return { dataset, shape, layout, tree: null, way: 'copied', moved, pieces };
   }
 
   *make(candidate: Candidate, plan: Exclude<PublishPlan, { kind: 'same' | 'references' }>): Io<MadeLayout> {
@@ -200,17 +217,12 @@ export class Publisher {
     switch (plan.kind) {
       case 'empty': {
         const layout = plan.chunk ? chunkedLater(plan.chunk) : unallocated;
-        return { ...same, layout, way: 'empty', moved: 0 };
+        return { ...same, layout, way: 'empty', moved: 0, pieces: 0 };
       }
       case 'contiguous':
-        return { ...same, layout: contiguous(plan.offset - this.#base), way: 'contiguous', moved: 0 };
-      case 'whole': {
-        const bytes = new Uint8Array(dataset.elements.size * sizeOf(shape));
-        const limit = Math.max(1, bytes.length);
-        for (const { start, count } of rowBoxes(shape, 0, sizeOf(shape), limit))
-          yield* this.#read(candidate, Float64Array.from(start), Float64Array.from(count), 1, bytes, true);
-        return { ...same, layout: contiguous(yield* this.#to.append(bytes)), way: 'copied', moved: bytes.length };
-      }
+        return { ...same, layout: contiguous(plan.offset - this.#base), way: 'contiguous', moved: 0, pieces: 1 };
+      case 'whole':
+        return { ...same, ...(yield* this.#whole(candidate)), way: 'copied', pieces: 1 };
       case 'chunks':
         return yield* this.#chunks(candidate, plan.survey, plan.over);
     }
@@ -242,6 +254,32 @@ export class Publisher {
       yield* reader.read(starts.slice(i * rank, (i + 1) * rank), count, packed, at);
       at += elements.size * sizeOf(count);
     }
+    if (elements.points) yield* this.#final?.take?.(dataset, packed) ?? [];
+  }
+
+  /** All of the dataset, in row-major order. */
+  *#whole(candidate: Candidate): Io<Pick<MadeLayout, 'layout' | 'moved'>> {
+    const { dataset, shape } = candidate;
+    const { size } = dataset.elements;
+    const waiting: Uint8Array[] = [];
+    let first: number | FileExtent | null = null;
+    let moved = 0;
+    const limit = Math.max(1, Math.floor(WINDOW / size));
+    for (const { start, count, size: length } of rowBoxes(shape, 0, sizeOf(shape), limit)) {
+      const bytes = new Uint8Array(length * size);
+      yield* this.#read(candidate, Float64Array.from(start), Float64Array.from(count), 1, bytes, true);
+      moved += bytes.length;
+      waiting.push(bytes);
+      // The elements must lie together: they wait until all that they point to is written.
+      if (this.#final?.take && dataset.elements.points) continue;
+      const at = yield* this.#to.append(waiting.pop() as Uint8Array);
+      first ??= at;
+    }
+    for (const bytes of waiting) {
+      const at = yield* this.#to.append(bytes);
+      first ??= at;
+    }
+    return { layout: first === null ? unallocated : contiguous(first), moved };
   }
 
   *#chunks(candidate: Candidate, survey: ChunkSurvey, over: boolean): Io<MadeLayout> {
@@ -288,25 +326,40 @@ export class Publisher {
       }
     }
     let moved = 0;
+    const to = this.#to;
     const batch = Math.max(1, Math.floor(BATCH / survey.chunkBytes));
     for (let from = 0; from < copied.length; from += batch) {
-      for (const entry of yield* this.#copy(candidate, survey, copied.slice(from, from + batch))) {
-        put.push(entry);
-        moved += entry.size;
-      }
+      const some = copied.slice(from, from + batch);
+      const make = (numbers: readonly number[]): Io<Uint8Array[]> =>
+        this.#bytesOf(
+          candidate,
+          survey,
+          numbers.map((i) => some[i] as SurveyedChunk),
+        );
+      const placed = to.share
+        ? yield* to.share(some.length, make)
+        : yield* appendAll(to, yield* make([...some.keys()]));
+      placed.forEach(({ address, size }, i) => {
+        put.push({ cell: (some[i] as SurveyedChunk).cell, address, size, mask: 0 });
+        moved += size;
+      });
+    }
+    const way = put.length > copied.length || (over && put.length === 0) ? 'chunked' : 'copied';
+    if (this.#final && tree === first) {
+      put.sort((a, b) => positionIn(grid, a.cell) - positionIn(grid, b.cell));
+      return { dataset, shape, layout: this.#final.chunked(chunk, put), tree: null, way, moved, pieces: put.length };
     }
     const next = yield* tree.edit({ put, remove });
-    const way = put.length > copied.length || (over && put.length === 0) ? 'chunked' : 'copied';
-    return { dataset, shape, layout: chunkedByTree(chunk, next), tree: next, way, moved };
+    return { dataset, shape, layout: chunkedByTree(chunk, next), tree: next, way, moved, pieces: next.count };
   }
 
-  /** Writes chunks: the newest values, fill where nothing was written and beyond the edge of the dataset, filtered. */
-  *#copy(candidate: Candidate, survey: ChunkSurvey, chunks: readonly SurveyedChunk[]): Io<ChunkEntry[]> {
+  /** The bytes of chunks: the newest values, fill where nothing was written and beyond the edge of the dataset, filtered. */
+  *#bytesOf(candidate: Candidate, survey: ChunkSurvey, chunks: readonly SurveyedChunk[]): Io<Uint8Array[]> {
     const { dataset } = candidate;
     const { elements, filters, fill, layout } = dataset;
     const { size } = elements;
     const rank = survey.chunk.length;
-    const entries: ChunkEntry[] = [];
+    const made = new Map<SurveyedChunk, Uint8Array>();
     for (const below of [false, true]) {
       const some = chunks.filter(({ owner }) => owner < 0 === below);
       const starts = new Float64Array(some.length * rank);
@@ -319,9 +372,9 @@ export class Publisher {
       const packed = new Uint8Array(total * size);
       yield* this.#read(candidate, starts, counts, some.length, packed, below);
       let at = 0;
-      for (const { cell, count } of some) {
-        const bytes = size * sizeOf(count);
-        const whole = wholeChunk(packed.slice(at, at + bytes), count, survey, size, fill);
+      for (const each of some) {
+        const bytes = size * sizeOf(each.count);
+        const whole = wholeChunk(packed.slice(at, at + bytes), each.count, survey, size, fill);
         at += bytes;
         const filtered = applyFilters(
           whole,
@@ -329,12 +382,17 @@ export class Publisher {
           { size: survey.chunkBytes, elementSize: size, shape: survey.chunk },
           layout.codecs,
         );
-        const stored = filtered instanceof PendingBytes ? yield* settle(filtered) : filtered;
-        entries.push({ cell, address: yield* this.#to.append(stored), size: stored.length, mask: 0 });
+        made.set(each, filtered instanceof PendingBytes ? yield* settle(filtered) : filtered);
       }
     }
-    return entries;
+    return chunks.map((each) => made.get(each) as Uint8Array);
   }
+}
+
+function* appendAll(to: Sink, pieces: readonly Uint8Array[]): Io<Pick<ChunkEntry, 'address' | 'size'>[]> {
+  const placed: Pick<ChunkEntry, 'address' | 'size'>[] = [];
+  for (const bytes of pieces) placed.push({ address: yield* to.append(bytes), size: bytes.length });
+  return placed;
 }
 
 /** The published layout, for changes to its chunks. */
@@ -347,4 +405,19 @@ function chunkedDataset(dataset: LogDataset): ChunkedDataset | null {
 function hasLayout({ committed }: ChunkedDataset): boolean {
   const { layout } = committed.parts;
   return layout?.kind === 'chunked' || (layout?.kind === 'contiguous' && layout.address !== UNDEFINED);
+}
+
+/** Puts a shape and a layout, unless that stays as it is, into the header of a dataset; the returned function takes both out again. */
+export function putLayout(
+  structure: Structure,
+  node: ObjectNode,
+  { published, maxShape, filters }: LogDataset,
+  shape: readonly number[],
+  layout: NewLayout | null,
+): () => void {
+  const space = shape.length === 0 ? SCALAR_SPACE : simpleSpace(shape, maxShape);
+  if (!layout || published?.data.parts.layout?.kind === layout.kind)
+    return changeData(structure, node, { space, layout });
+  // Nothing but chunks can be filtered.
+  return rewriteDataset(structure, node, { space, layout, ...(layout.kind === 'chunked' ? { filters } : {}) });
 }

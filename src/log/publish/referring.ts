@@ -8,7 +8,7 @@ import { copyBox, fillWith } from '../../space/copy.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import type { LogDataset } from '../post/dataset.ts';
-import type { BoxReader } from '../read/boxes.ts';
+import type { BoxReader, LogData } from '../read/boxes.ts';
 import type { ChunkSurvey } from './chunk-survey.ts';
 
 /** The most bytes of data with references that wait in memory for the addresses of objects. */
@@ -20,6 +20,8 @@ interface Referring {
   /** Objects by the numbers by which logged data refers to them. */
   readonly targets: ReadonlyMap<number, ObjectNode>;
   readonly shape: readonly number[];
+  /** The files of the log, with the data of the commit. */
+  readonly files: readonly LogData[];
   /** Its chunks; null: contiguous. */
   readonly survey: ChunkSurvey | null;
   /** Makes a layout of chunks, which are in extents that are appended with the dataset. */
@@ -33,11 +35,12 @@ interface Referring {
 export function* referringLayout(
   { elements, filters, fill, log }: LogDataset,
   reader: BoxReader,
-  { structure, targets, shape, survey, chunked }: Referring,
+  { structure, targets, shape, files, survey, chunked }: Referring,
 ): Io<{ layout: NewLayout; moved: number; pieces: number }> {
   const { dtype, size } = elements;
   const nodes: ObjectNode[] = [];
   const heap = new PendingHeap(0, () => 0);
+  const source = log.pointers.heapIn(files);
   const parts: { readonly cell: number[]; readonly bytes: Uint8Array }[] = [];
   const number = (given: number): number => {
     const node = targets.get(given);
@@ -53,7 +56,7 @@ export function* referringLayout(
     if (moved + heap.size > MOST_REFERENCES)
       throw new H5LogError('UNSUPPORTED', `more than ${MOST_REFERENCES} bytes of references; replay can copy them`);
     yield* reader.read(start, count, inside, 0);
-    yield* log.pointers.contents(elements, inside, number, heap);
+    yield* log.pointers.contents(elements, inside, number, heap, source);
     parts.push({ cell, bytes: survey ? wholeChunk(inside, count, survey, size, fill) : inside });
   }
   let placed: PlacedHeap | null = null;

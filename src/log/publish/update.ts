@@ -41,8 +41,16 @@ export interface ChunkedDataset {
 export interface Sink {
   /** Adds bytes, which must stay as they are, behind those before; gives where they are, or will be. */
   append(bytes: Uint8Array): Io<number | FileExtent>;
-  /** Keeps room, and fills it once the bytes are known. */
-  reserve(size: number): { readonly address: number; fill(parts: readonly Uint8Array[]): Io<void> };
+  /**
+   * Of several ranks, which all call it: adds so many pieces, each made by one of them. `make` is given the numbers of those that this
+   * rank makes. All ranks get the places of all pieces.
+   */
+  share?(count: number, make: (numbers: readonly number[]) => Io<Uint8Array[]>): Io<PlacedPiece[]>;
+}
+
+interface PlacedPiece {
+  readonly address: number | FileExtent;
+  readonly size: number;
 }
 
 /** The layout of a dataset with the posts in it; null: as it was. */

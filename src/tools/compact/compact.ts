@@ -9,7 +9,7 @@ import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { deleteAttribute, setAttribute } from '../../hdf5/write/attributes.ts';
 import { emptyDataset, renameAttribute } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
-import { REACH } from '../../log/format/anchor.ts';
+import { REACH, resizeAnchor } from '../../log/format/anchor.ts';
 import { PLAIN_VERSION, POINTER_VERSION } from '../../log/format/commit-record.ts';
 import {
   COMMITS_GROUP,
@@ -136,9 +136,10 @@ async function published(storage: ByteStorage): Promise<number> {
   }
 }
 
-/** Makes a dataset one that was never published. */
-function hide(structure: Structure, node: ObjectNode): void {
+/** Makes a dataset one that was never published. Its shape is in the dataspace, if another program has changed it. */
+function hide(structure: Structure, node: ObjectNode, { shape }: LogDataset): void {
   emptyDataset(structure, node);
+  resizeAnchor(structure, node, shape);
   deleteAttribute(structure, node, VIEW);
   for (const name of HIDDEN_ATTRIBUTES)
     if (node.attributes.has(name.slice(1))) renameAttribute(structure, node, name.slice(1), name);
@@ -198,10 +199,10 @@ class Compaction {
     }
     // A dataset with a number that is not in the log is a copy that another program made: without the number it stays ordinary.
     for (const { node } of ordinary) if (node.attributes.has(ID)) deleteAttribute(moved.structure, node, ID);
-    for (const [i, { node }] of logged.entries()) {
+    for (const [i, { node, dataset }] of logged.entries()) {
       runInMemory(setAttribute(moved.structure, node, ID, 'int32', simpleSpace([1]), Int32Array.of(i)));
       for (const name of [REACH, NOTE]) if (node.attributes.has(name)) deleteAttribute(moved.structure, node, name);
-      if (node.attributes.has(VIEW)) hide(moved.structure, node);
+      if (node.attributes.has(VIEW)) hide(moved.structure, node, dataset);
     }
     const numbers = this.#renumber(moved, logged);
     const { publishState } = this.#log;

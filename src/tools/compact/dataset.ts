@@ -1,10 +1,11 @@
 import { BlockFilter } from '../../log/flush/filtered-pieces.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
-import { BoxReader, type LogData } from '../../log/read/boxes.ts';
+import type { LogData } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
-import { boxAt, halves } from '../../space/box.ts';
+import { boxAt, countOf, halves } from '../../space/box.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
+import { CommittedBlocks, type ReadableBlocks } from '../committed-blocks.ts';
 import { TwoBuffers } from '../output.ts';
 import { type LivePieces, liveCells, liveFiltered, livePlain, type Window } from './live-pieces.ts';
 import type { CompactOutput, OutputDataset } from './output.ts';
@@ -28,21 +29,16 @@ export function* copyDataset(
   memory: number,
   done: (bytes: number) => void,
 ): Io<CopiedDataset> {
+  const committed = yield* CommittedBlocks.of(dataset);
   const { tables } = dataset.log;
-  const { committed } = tables;
-  const blocksBefore = yield* tables.count(dataset, committed);
-  if (blocksBefore === 0 || dataset.shape.includes(0)) return { blocksBefore, blocks: 0, kept: 0 };
+  const blocksBefore = dataset.base ? yield* tables.count(dataset, tables.committed) : committed.length;
+  if (committed.length === 0 || dataset.shape.includes(0)) return { blocksBefore, blocks: 0, kept: 0 };
   const copy = new DatasetCopy(dataset, target, output, memory, done);
-  const whole = yield* tables.whole(dataset, committed);
-  if (whole) yield* copy.window(whole, everything(dataset));
-  else {
-    // Too many blocks for the memory: one slab after the other, each with the blocks that reach into it.
-    const needed = blocksBefore * bytesPerBlock(dataset.shape.length);
-    for (const window of slabs(dataset, Math.ceil(needed / (memory / 4)))) {
-      const index = yield* tables.index(dataset, { low: window.lo, high: window.hi }, committed);
-      yield* copy.window(index, window);
-    }
-  }
+  // Too many blocks for the memory: one slab after the other, each with the blocks that reach into it.
+  const needed = committed.length * bytesPerBlock(dataset.shape.length);
+  const windows = committed.isWhole ? [everything(dataset)] : slabs(dataset, Math.ceil(needed / (memory / 4)));
+  for (const window of windows)
+    yield* copy.window(yield* committed.intersecting(window.lo, countOf(window.lo, window.hi)), window);
   dataset.index = null;
   return { blocksBefore, blocks: copy.blocks, kept: copy.kept };
 }
@@ -97,10 +93,10 @@ class DatasetCopy {
     this.#limit = Math.min(MOST_BYTES, Math.floor(memory / 8));
   }
 
-  *window(index: BlockIndex, window: Window): Io<void> {
+  *window(blocks: ReadableBlocks, window: Window): Io<void> {
+    const { index } = blocks;
     if (index.length === 0) return;
-    const { log, elements, filters, chunks, layout } = this.#dataset;
-    const reader = new BoxReader(log.files, index, index.length, layout);
+    const { elements, filters, chunks } = this.#dataset;
     // A stream whose elements point elsewhere cannot be kept: what they point to moves.
     const mayKeep = filters.length > 0 && !elements.points;
     for (const pieces of livePieces(index, window, mayKeep, chunks, elements.size)) {
@@ -108,7 +104,7 @@ class DatasetCopy {
       const boxes = pieces.boxes.toBoxes();
       for (let i = 0; i < boxes.length; i++) {
         const { start, count } = boxAt(boxes, i);
-        yield* this.#box(reader, start, count);
+        yield* this.#box(blocks, start, count);
       }
     }
   }
@@ -126,17 +122,17 @@ class DatasetCopy {
   }
 
   /** A box is read, newest values first, and written as one block; a large one in parts. */
-  *#box(reader: BoxReader, start: Float64Array, count: Float64Array): Io<void> {
+  *#box(blocks: ReadableBlocks, start: Float64Array, count: Float64Array): Io<void> {
     const { elements, filters, chunks } = this.#dataset;
     const size = elements.size * sizeOf(count);
     if (size > this.#limit && size > elements.size && !(chunks && filters.length > 0)) {
       const { first, later, second } = halves(start, count);
-      yield* this.#box(reader, start, first);
-      yield* this.#box(reader, later, second);
+      yield* this.#box(blocks, start, first);
+      yield* this.#box(blocks, later, second);
       return;
     }
     const bytes = this.#buffers.next(size);
-    yield* reader.read(start, count, bytes, 0);
+    yield* blocks.read(start, count, bytes, 0);
     if (elements.points) {
       const heap = yield* this.#dataset.log.pointers.contents(elements, bytes);
       yield* this.#output.contents(heap, elements, bytes);

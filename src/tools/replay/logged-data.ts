@@ -10,7 +10,7 @@ import { copyBox, fillWith } from '../../space/copy.ts';
 import { cellOf, gridOf, TouchedChunks } from '../../space/grid.ts';
 import { sizeOf } from '../../space/shape.ts';
 import { type Io, settle } from '../../storage/io.ts';
-import { CommittedBlocks, lastNotAbove } from './committed-blocks.ts';
+import { CommittedBlocks, lastNotAbove } from '../committed-blocks.ts';
 import type { Buffers, Made, Piece, RawData, Space } from './raw-data.ts';
 
 /** A piece, and each buffer that it goes through, may take this fraction of the memory that the index leaves. */
@@ -311,7 +311,7 @@ export class LoggedData implements RawData {
     const chunk = Float64Array.from(this.#chunk);
     const start = Float64Array.from(cellOf(this.#numbers[i] as number, this.#grid), (c, d) => c * (chunk[d] as number));
     const high = endOf(start, chunk);
-    const index = yield* this.#blocks.intersecting(start, chunk);
+    const { index } = yield* this.#blocks.intersecting(start, chunk);
     const block = index.query(start, high).at(-1);
     if (block === undefined || !index.stored || (index.whole?.[block] ?? 0) > 0) return null;
     const { rank } = index;
@@ -354,7 +354,7 @@ export function* writtenChunks(
   for (const cells of rowBoxes(grid, 0, total, limit)) {
     const start = Float64Array.from(cells.start, (c, d) => c * (chunk[d] as number));
     const count = Float64Array.from(cells.count, (n, d) => n * (chunk[d] as number));
-    touched.add(yield* blocks.intersecting(start, count));
+    touched.add((yield* blocks.intersecting(start, count)).index);
   }
   return touched.numbers();
 }

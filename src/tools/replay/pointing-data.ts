@@ -26,9 +26,9 @@ import { copyBox } from '../../space/copy.ts';
 import { cellOf, gridOf } from '../../space/grid.ts';
 import { sizeOf } from '../../space/shape.ts';
 import { type Io, settle } from '../../storage/io.ts';
+import { CommittedBlocks } from '../committed-blocks.ts';
 import type { Output } from '../output.ts';
 import type { Runner } from '../run.ts';
-import { CommittedBlocks } from './committed-blocks.ts';
 import type { InputObject } from './input-objects.ts';
 import { writtenChunks } from './logged-data.ts';
 

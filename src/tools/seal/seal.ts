@@ -5,7 +5,7 @@ import { H5LogError, inFile, inObject } from '../../base/errors.ts';
 import { ANY, CALLBACK, checkOptions, FLAG, PATH } from '../../base/options.ts';
 import { solo } from '../../comm/solo.ts';
 import { hasSubfiles } from '../../connector/open-log.ts';
-import { containsReference } from '../../dtype/describe.ts';
+import { PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import { readSuperblock } from '../../hdf5/format/superblock.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { openStructure, prepareWriting } from '../../hdf5/open.ts';
@@ -17,15 +17,17 @@ import { settleScales } from '../../log/format/scales.ts';
 import type { PublishWay } from '../../log/format/view.ts';
 import type { Log } from '../../log/log.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
-import { type Destination, type PublishedData, PublishedLayouts } from '../../log/publish/layouts.ts';
-import { planLayout } from '../../log/publish/plan.ts';
+import { type Candidate, type MadeLayout, Publisher } from '../../log/publish/publish.ts';
 import { LogStore } from '../../log/store.ts';
 import { type Io, onStorage } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
+import { storedBlocks } from '../committed-blocks.ts';
 import { logOf, readingLog } from '../inside.ts';
 import { copyBytes, Output } from '../output.ts';
 import { Runner } from '../run.ts';
+import { planSealing } from './plan.ts';
 import { removeLog, sealAnchor, showNames, takeNumbers } from './structure.ts';
+import { VirtualLayouts } from './virtual-layouts.ts';
 
 /** How a dataset became ordinary. */
 export type SealWay = PublishWay;
@@ -159,14 +161,18 @@ export async function sealFile(
 }
 
 /** A log that becomes ordinary: what is copied goes to the end of its file. */
-class Sealing implements Destination {
+class Sealing {
   readonly structure: Structure;
   readonly #log: Log;
   /** null: the file that is sealed. */
   readonly #logStorage: ByteStorage | null;
   readonly #committer: Committer;
   readonly #output: Output;
-  targets: ReadonlyMap<number, ObjectNode> = new Map();
+  readonly #virtual: VirtualLayouts;
+  #targets: ReadonlyMap<number, ObjectNode> = new Map();
+  #onAppend: () => void = () => {};
+  /** Bytes that were appended. */
+  #moved = 0;
 
   private constructor(log: Log, logStorage: ByteStorage | null, committer: Committer) {
     const { structure, appender } = committer;
@@ -175,6 +181,7 @@ class Sealing implements Destination {
     this.#logStorage = logStorage;
     this.#committer = committer;
     this.#output = new Output(appender.base + appender.position, { appender });
+    this.#virtual = new VirtualLayouts(structure, appender.base);
   }
 
   static *open(name: string, elsewhere: Elsewhere | null): Io<Sealing> {
@@ -189,37 +196,33 @@ class Sealing implements Destination {
     return new Sealing(log, elsewhere?.storage ?? null, new Committer(structure, appender, extension));
   }
 
-  get base(): number {
-    return this.#committer.appender.base;
-  }
-
-  get end(): number {
-    return this.#output.end - this.base;
-  }
-
+  /** Copied data goes to the end of the file; gives its address. */
   *append(bytes: Uint8Array): Io<number> {
-    return (yield* this.#output.append(bytes)) - this.base;
+    const at = yield* this.#output.append(bytes);
+    this.#moved += bytes.length;
+    this.#onAppend();
+    return at - this.#base;
+  }
+
+  get #base(): number {
+    return this.#committer.appender.base;
   }
 
   /** Everything but the commit: data is copied, and the structure is changed. */
   *prepare(progress: SealOptions['progress']): Io<SealedDataset[]> {
     const datasets = [...(yield* this.#datasets()).values()];
     const sealed: SealedDataset[] = [];
-    let moved = 0;
     let path = '';
-    const report = (): void => progress?.({ done: sealed.length, total: datasets.length, dataset: path, moved });
-    const layouts = new PublishedLayouts(this, (bytes) => {
-      moved += bytes;
-      report();
-    });
-    this.targets = takeNumbers(this.structure);
+    const report = (): void =>
+      progress?.({ done: sealed.length, total: datasets.length, dataset: path, moved: this.#moved });
+    this.#onAppend = report;
+    this.#targets = takeNumbers(this.structure);
     removeLog(this.structure, this.#log.main.counts);
     showNames(this.structure);
     for (const dataset of datasets) {
       path = dataset.path;
       try {
-        const { way, moved: own, pieces } = yield* this.#seal(dataset, layouts);
-        sealed.push({ path, way, moved: own, pieces });
+        sealed.push({ path, ...(yield* this.#seal(dataset)) });
       } catch (error) {
         throw inObject(error, path);
       }
@@ -234,25 +237,51 @@ class Sealing implements Destination {
     return yield* this.#logStorage ? onStorage(this.#logStorage, all) : all;
   }
 
-  *#seal(dataset: LogDataset, layouts: PublishedLayouts): Io<PublishedData> {
+  *#seal(dataset: LogDataset): Io<Omit<SealedDataset, 'path'>> {
     const { structure } = this;
-    const { tables, hasSubfiles } = this.#log;
+    const { tables, hasSubfiles, main, files } = this.#log;
     const node = structure.loader.nodes.get(dataset.node.address);
     if (!node) throw new H5LogError('FORMAT', 'the dataset is not where it was');
-    const index = yield* tables.index(dataset, null, tables.committed);
-    const { points, dtype } = dataset.elements;
+    const { elements, shape, base } = dataset;
+    const newer = yield* tables.index(dataset, null, tables.committed, base?.floor);
+    const candidate: Candidate = { dataset, shape, newer };
     // What elements point to stays where it is, unless it is in another file, or was moved by another program.
-    const isLocal = !hasSubfiles && !(points && this.#log.main.isMoved);
-    const plan = planLayout(dataset, index, isLocal && !containsReference(dtype));
-    const made = yield* layouts.make(dataset, index, plan, isLocal);
-    sealAnchor(structure, node, dataset, made);
-    return made;
+    const isLocal = !hasSubfiles && !(elements.points && main.isMoved);
+    const publisher = new Publisher(this, this.#base, files, {
+      take: isLocal ? null : (...of) => this.#take(...of),
+    });
+    const plan = planSealing(candidate, isLocal);
+    if (plan.kind === 'same') {
+      const pieces = base ? (yield* storedBlocks(dataset, base)).length : 0;
+      sealAnchor(structure, node, dataset, null);
+      return { way: base?.view.way ?? 'empty', moved: 0, pieces };
+    }
+    if (plan.kind === 'virtual') {
+      const { layout, pieces } = this.#virtual.layout(dataset, plan.pieces);
+      sealAnchor(structure, node, dataset, layout);
+      return { way: 'virtual', moved: 0, pieces };
+    }
+    const isReferring = plan.kind === 'references';
+    const made = yield* isReferring
+      ? publisher.refer(candidate, structure, this.#targets)
+      : publisher.make(candidate, plan);
+    if (isReferring) this.#moved += made.moved;
+    sealAnchor(structure, node, dataset, made.layout);
+    return madeBy(made);
+  }
+
+  /** Copies what elements point to, where it is not in the file, and gives them their ids. */
+  *#take({ elements, log }: LogDataset, bytes: Uint8Array): Io<void> {
+    const heap = yield* log.pointers.contents(elements, bytes);
+    const placed = new PlacedHeap([heap], this.#output.end - this.#base, { reference: (number) => number });
+    placed.patch(elements.dtype, bytes, bytes.length / elements.size);
+    for (const image of placed.images) yield* this.append(image);
   }
 
   /** From here on the file is what the structure says. */
   *commit(): Io<void> {
     yield* this.#output.flush();
-    this.#committer.appender.position = this.#output.end - this.base;
+    this.#committer.appender.position = this.#output.end - this.#base;
     yield* this.#committer.write(this.#committer.plan());
   }
 
@@ -261,6 +290,8 @@ class Sealing implements Destination {
     yield* this.#committer.appender.close();
   }
 }
+
+const madeBy = ({ way, moved, pieces }: MadeLayout): Omit<SealedDataset, 'path'> => ({ way, moved, pieces });
 
 /** The log of a file that has all of it in itself. */
 function* logIn(structure: Structure, name: string): Io<Log> {

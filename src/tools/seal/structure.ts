@@ -1,7 +1,7 @@
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { SCALAR_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
-import { deleteAttribute } from '../../hdf5/write/attributes.ts';
-import { renameAttribute, renameLink, rewriteDataset } from '../../hdf5/write/rewrite.ts';
+import type { NewLayout } from '../../hdf5/layouts/new-dataset.ts';
+import { copyAttribute, deleteAttribute } from '../../hdf5/write/attributes.ts';
+import { renameAttribute, renameLink } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
 import {
@@ -18,22 +18,16 @@ import {
 import { freedAttribute, isAlias, logNames } from '../../log/format/names.ts';
 import { NUMBER, NUMBERS, numbersOf } from '../../log/pointers.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
-import type { PublishedData } from '../../log/publish/layouts.ts';
+import { putLayout } from '../../log/publish/publish.ts';
 
-/** Makes an ordinary dataset of an anchor. */
+/** Makes an ordinary dataset of an anchor. `layout` is null if it stays as it is. */
 export function sealAnchor(
   structure: Structure,
   node: ObjectNode,
   dataset: LogDataset,
-  { layout }: Pick<PublishedData, 'layout'>,
+  layout: NewLayout | null,
 ): void {
-  const { shape, maxShape, filters } = dataset;
-  rewriteDataset(structure, node, {
-    space: shape.length === 0 ? SCALAR_SPACE : simpleSpace(shape, maxShape),
-    layout,
-    // Nothing but chunks can be filtered.
-    ...(layout.kind === 'chunked' ? { filters } : {}),
-  });
+  putLayout(structure, node, dataset, dataset.shape, layout);
   for (const name of ANCHOR_ATTRIBUTES) if (node.attributes.has(name)) deleteAttribute(structure, node, name);
 }
 
@@ -70,9 +64,13 @@ export function showNames(structure: Structure): void {
     for (const stored of [...node.attributes.keys()]) {
       const name = freedAttribute(stored);
       if (name === stored) continue;
-      if (!node.attributes.has(name)) renameAttribute(structure, node, stored, name);
-      // Others know it by that name already, and may have changed it.
-      else if (isAlias(name)) deleteAttribute(structure, node, stored);
+      if (node.attributes.has(name)) {
+        if (!isAlias(name)) continue;
+        // Others know it by that name already, and may have changed it.
+        copyAttribute(structure, node, name, stored);
+        deleteAttribute(structure, node, name);
+      }
+      renameAttribute(structure, node, stored, name);
     }
   }
 }

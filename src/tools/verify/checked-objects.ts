@@ -1,5 +1,6 @@
 import { formatError, type H5LogError } from '../../base/errors.ts';
 import { decodeValues } from '../../dtype/decode.ts';
+import { containsReference } from '../../dtype/describe.ts';
 import { visitHeapIds } from '../../dtype/heap-ids.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import { attributeParts } from '../../hdf5/graph/attribute-value.ts';
@@ -19,9 +20,10 @@ interface Look {
   readonly heaps: readonly number[];
   /** Where its links lead, with their names. */
   readonly links: readonly (readonly [string, number])[];
-  /** The number of a dataset of the log. */
+  /** The number of a dataset of the log, and the file offset from which on its blocks count: older ones are in its ordinary layout. */
   readonly id: number;
-  /** Where the data of an ordinary dataset lies. */
+  readonly floor: number;
+  /** Where the data of an ordinary layout lies. */
   readonly stored: StoredRanges | null;
 }
 
@@ -30,8 +32,16 @@ export interface Walked {
   readonly problems: Problem[];
   readonly heaps: ReadonlySet<number>;
   /** The datasets of the log, by their numbers. */
-  readonly datasets: ReadonlyMap<number, string>;
+  readonly datasets: ReadonlyMap<number, LoggedObject>;
+  /** Where the layouts of datasets of the log, which were published, have their data. */
+  readonly published: readonly StoredRanges[];
   readonly objects: number;
+}
+
+export interface LoggedObject {
+  readonly path: string;
+  /** Blocks below this file offset are not read. */
+  readonly floor: number;
 }
 
 /** Looks at every object of one state after the other; what states share is looked at once. */
@@ -45,7 +55,8 @@ export class CheckedObjects {
   *walk(structure: Structure, isLog: boolean): Io<Walked> {
     const problems: Problem[] = [];
     const heaps = new Set<number>();
-    const datasets = new Map<number, string>();
+    const datasets = new Map<number, LoggedObject>();
+    const published: StoredRanges[] = [];
     const stored: StoredRanges[] = [];
     const paths = new Map<number, string>([[structure.root.address, '/']]);
     for (const [address, path] of paths) {
@@ -60,8 +71,9 @@ export class CheckedObjects {
       if (look.id >= 0) {
         const other = datasets.get(look.id);
         if (other !== undefined)
-          problems.push({ object: path, what: `${path} and ${other} have the same number ${look.id} in the log` });
-        datasets.set(look.id, path);
+          problems.push({ object: path, what: `${path} and ${other.path} have the same number ${look.id} in the log` });
+        datasets.set(look.id, { path, floor: look.floor });
+        if (look.stored) published.push(look.stored);
       }
       for (const [name, target] of look.links) {
         const shown = isLog ? logNames.shownInside(name) : name;
@@ -69,7 +81,7 @@ export class CheckedObjects {
       }
     }
     problems.push(...overlaps(stored, structure.loader.file.base));
-    return { problems, heaps, datasets, objects: paths.size };
+    return { problems, heaps, datasets, published, objects: paths.size };
   }
 
   #summed(bytes: number): void {
@@ -96,7 +108,7 @@ function* lookAt(
     node = yield* loader.node(address);
   } catch (error) {
     note(error, path);
-    return { problems, heaps, links: [], id: -1, stored: null };
+    return { problems, heaps, links: [], id: -1, floor: 0, stored: null };
   }
   for (const attribute of node.attributes.values()) {
     try {
@@ -121,6 +133,7 @@ function* lookAt(
     else links.push([name, target.address]);
   }
   let id = -1;
+  let floor = 0;
   let stored: StoredRanges | null = null;
   if (node.kind === 'dataset') {
     try {
@@ -129,12 +142,15 @@ function* lookAt(
       problems.push(...data.problems);
       // The log's own data may be that of published datasets as well.
       if (!isOwn) stored = data.stored;
-      if (isLog && !isOwn) id = (yield* readAnchor(structure, node))?.id ?? -1;
+      const anchor = isLog && !isOwn ? yield* readAnchor(structure, node) : undefined;
+      if (anchor) id = anchor.id;
+      // References in a log are not what they are in a layout: they are always read from the log.
+      if (anchor?.view && !containsReference(structure.dataset(node).dtype)) floor = anchor.view.end;
     } catch (error) {
       note(error, path);
     }
   }
-  return { problems, heaps, links, id, stored };
+  return { problems, heaps, links, id, floor, stored };
 }
 
 export function problemOf(error: H5LogError, what: string, object: string, offset?: number): Problem {

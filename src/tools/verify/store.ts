@@ -7,9 +7,9 @@ import { type LogCounts, readCounts } from '../../log/format/log-group.ts';
 import { LogStore, type Series, type TierItem } from '../../log/store.ts';
 import type { Io } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
-import type { Problem } from './checked-data.ts';
+import type { Problem, StoredRanges } from './checked-data.ts';
 import { CheckedFile } from './checked-file.ts';
-import { CheckedObjects, problemOf, type Walked } from './checked-objects.ts';
+import { CheckedObjects, type LoggedObject, problemOf, type Walked } from './checked-objects.ts';
 import { type History, historyOf, mustBeDamage, type State, States } from './commit-history.ts';
 import { CommitSums, type Damage, type Range } from './commit-sums.ts';
 
@@ -150,7 +150,24 @@ export class VerifiedStore {
       if (hit)
         walked.problems.push({ offset: at, what: `a heap of attributes lies in the ${hit.what}`, mismatch: true });
     }
+    const bad = this.damages.filter(({ in: where }) => where === 'data');
+    if (bad.length > 0) for (const each of walked.published) walked.problems.push(...this.#changed(each, bad));
     return walked;
+  }
+
+  /** What other programs see, and may have changed: nothing tells that from damage. */
+  #changed({ ranges, what, path }: StoredRanges, bad: readonly Damage[]): Problem[] {
+    for (let i = 0; i < ranges.length; i += 2) {
+      const here = {
+        start: this.file.base + (ranges[i] as number),
+        end: this.file.base + (ranges[i + 1] as number),
+      };
+      const hit = bad.find((damage) => overlap(damage, here));
+      if (!hit) continue;
+      const text = `${what(i / 2)} was changed or damaged since commit ${hit.sequence}`;
+      return [{ offset: Math.max(hit.start, here.start), what: text, object: path, mismatch: true }];
+    }
+    return [];
   }
 
   /** Logs, tables and records of a state. */
@@ -178,7 +195,7 @@ export class VerifiedStore {
     return yield* this.#tables.datasetsIn(store, item);
   }
 
-  async tables(store: LogStore, datasets: ReadonlyMap<number, string>): Promise<Problem[]> {
+  async tables(store: LogStore, datasets: ReadonlyMap<number, LoggedObject>): Promise<Problem[]> {
     return this.file.run(this.#tables.check(store, datasets, this.damages));
   }
 }
@@ -209,7 +226,7 @@ class CheckedTables {
   readonly #looks = new Map<number, Look>();
 
   /** Every entry must lie inside the log, and in nothing that is known to be damaged. */
-  *check(store: LogStore, datasets: ReadonlyMap<number, string>, damages: readonly Damage[]): Io<Problem[]> {
+  *check(store: LogStore, datasets: ReadonlyMap<number, LoggedObject>, damages: readonly Damage[]): Io<Problem[]> {
     const shared = store.committed;
     const all = yield* this.#checkLog(store, shared, shared.logs, datasets, damages);
     for (const series of (yield* store.everyNumbered()).values())
@@ -221,7 +238,7 @@ class CheckedTables {
     store: LogStore,
     { tables }: Series,
     logs: readonly TierItem[],
-    datasets: ReadonlyMap<number, string>,
+    datasets: ReadonlyMap<number, LoggedObject>,
     damages: readonly Damage[],
   ): Io<Problem[]> {
     const inLog = joined(logs.map(({ address, size, written = address }) => ({ start: written, end: written + size })));
@@ -235,9 +252,10 @@ class CheckedTables {
       const look = yield* this.#look(store, item);
       if (look.trouble) problems.push(look.trouble);
       for (const [id, ranges] of look.data) {
-        const object = datasets.get(id);
+        const dataset = datasets.get(id);
         // Entries of datasets that were deleted stay in their tables.
-        if (object === undefined) continue;
+        if (dataset === undefined) continue;
+        const { path: object, floor } = dataset;
         const outside = ranges.find(
           (range) => !inLog.some(({ start, end }) => range.start >= start && range.end <= end),
         );
@@ -245,7 +263,8 @@ class CheckedTables {
           const what = `${object}: bytes ${outside.start} to ${outside.end}, which a table names, are not inside the log`;
           problems.push({ offset: outside.start, what, object });
         }
-        const damage = bad.find((candidate) => ranges.some((range) => overlap(candidate, range)));
+        const read = ranges.filter(({ end }) => end > floor);
+        const damage = bad.find((candidate) => read.some((range) => overlap(candidate, range)));
         if (damage) problems.push({ offset: damage.start, what: `${object} uses ${damage.what}`, object });
       }
     }

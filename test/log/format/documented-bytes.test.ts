@@ -20,7 +20,7 @@ describe('docs/format.md', () => {
       return bytes;
     });
     const storage = memoryStorage();
-    const file = File.createSync(storage);
+    const file = File.createSync(storage, { publish: 'never' });
     file.createDataset('x', { dtype: 'int8', shape: [3] }).write(Int8Array.of(1, 2, 3));
     file.closeSync();
     vi.restoreAllMocks();

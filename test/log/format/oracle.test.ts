@@ -149,7 +149,7 @@ withOracle(['h5dump', 'python'], 'the file at every commit', () => {
     }).slice(-1);
     const seen = (await checkImages('names', [image as Uint8Array]))[0] as SeenFile;
     expect([...seen.links].sort()).toEqual(['_LOG', '___z', '__x', 'g']);
-    expect(seen.root.map(({ name }) => name).sort()).toEqual(['_int_att', '_token']);
+    expect(seen.root.map(({ name }) => name).sort()).toEqual(['_int_att', '_publish', '_token']);
     expect(seen.root.find(({ name }) => name === '_int_att')?.value).toEqual([3, 1, 1, 14, 1]);
     const anchors = seen.datasets.filter(({ path }) => !path.startsWith('/_LOG/'));
     expect(anchors.map(({ path }) => path)).toEqual(['/___z', '/__x', '/g/__y']);

@@ -351,7 +351,7 @@ with h5py.File(sys.argv[1], 'w') as f:
 describe('compact', () => {
   const path = fresh('small');
   beforeAll(() => {
-    const file = File.createSync(path);
+    const file = File.createSync(path, { publish: 'never' });
     file.createDataset('d', { dtype: 'int32', shape: [1000] }).write(new Int32Array(1000).fill(3));
     file.closeSync();
   });
@@ -388,7 +388,7 @@ describe('compact', () => {
 
   test.each([null, [10, 20]])('copies streams that are wholly visible as they are, with chunks %j', async (chunks) => {
     const packed = fresh('packed');
-    const file = File.createSync(packed);
+    const file = File.createSync(packed, { publish: 'never' });
     const options = {
       dtype: 'float64',
       shape: [400, 100],

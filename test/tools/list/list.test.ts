@@ -63,7 +63,7 @@ describe('list', () => {
 
   test('blocks and bytes are those that were written, older versions included', async () => {
     const path = join(temporaryDirectory(), 'fresh.h5');
-    const file = await File.create(path);
+    const file = await File.create(path, { publish: 'never' });
     const d = file.createDataset('/d', { dtype: 'float32', shape: [10, 10], maxShape: [null, 10] });
     for (let i = 0; i < 3; i++) {
       d.write(new Float32Array(20), { start: [i, 0], count: [2, 10] });

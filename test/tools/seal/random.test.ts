@@ -122,7 +122,7 @@ withOracle('python', 'whatever was written', () => {
     for (let run = 0; run < repeats(200); run++) {
       const program = new Program(chosen + run);
       const path = join(folder, `${run}.h5`);
-      const file = await File.create(path);
+      const file = await File.create(path, { publish: 'never' });
       const steps = Array.from({ length: 1 + program.pick(20) }, (_, i) =>
         program.create(file, program.chance(0.2) ? `_g/d${i}` : `d${i}`),
       );

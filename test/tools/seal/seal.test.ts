@@ -16,7 +16,7 @@ const newPath = (): string => join(folder, `${files++}.h5`);
 /** Writes a file; `write` gets it open. */
 async function make(write: (file: File) => void | Promise<void>): Promise<string> {
   const path = newPath();
-  const file = await File.create(path);
+  const file = await File.create(path, { publish: 'never' });
   await write(file);
   await file.close();
   return path;

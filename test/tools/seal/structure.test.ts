@@ -14,7 +14,7 @@ let files = 0;
 const newPath = (): string => join(folder, `${files++}.h5`);
 
 async function makeTiles(path: string): Promise<void> {
-  const file = await File.create(path);
+  const file = await File.create(path, { publish: 'never' });
   const t = file.createDataset('t', { dtype: 'int32', shape: [20, 20] });
   for (let k = 0; k < 4; k++) {
     t.write(counting(new Int32Array(100), k * 100), { start: [(k >> 1) * 10, (k & 1) * 10], count: [10, 10] });

@@ -83,7 +83,7 @@ describe('stat', () => {
 
   test('dead bytes: overwritten, cut off, deleted', async () => {
     const path = fresh('dead.h5');
-    const file = await File.create(path);
+    const file = await File.create(path, { publish: 'never' });
     const a = file.createDataset('/a', { dtype: 'int32', shape: [100], maxShape: [null] });
     file.createDataset('/b', { dtype: 'int8', shape: [1000] }).write(new Int8Array(1000));
     const packed = file.createDataset('/packed', {
@@ -207,7 +207,7 @@ describe('h5log stat', () => {
 
   test('flushes over time: at most sixteen lines, all of them with -v', slow, async () => {
     const path = fresh('flushes.h5');
-    const file = await File.create(path);
+    const file = await File.create(path, { publish: 'never' });
     const d = file.createDataset('/d', { dtype: 'int8' as DType, shape: [100] });
     for (let i = 0; i < 99; i++) {
       d.write([i], { start: [i], count: [1] });

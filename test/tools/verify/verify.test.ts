@@ -32,9 +32,9 @@ function flipInFile(path: string, at: number, bit = 3): void {
 }
 
 /** A file of many commits, with everything that commits can hold. */
-function makeFile(size: number, flushes: number, checksum = true): Uint8Array {
+function makeFile(size: number, flushes: number, checksum = true, publish: 'never' | 'flush' = 'never'): Uint8Array {
   const storage = memoryStorage();
-  const file = File.createSync(storage, { checksum });
+  const file = File.createSync(storage, { checksum, publish });
   const numbers = random(size);
   const rows = Math.ceil(size / flushes / 800);
   const a = file.createDataset('g/a', { dtype: 'float64', shape: [rows * 4, 100], maxShape: [null, 100] });
@@ -83,10 +83,13 @@ describe('a single flipped bit', () => {
     count('verify: flipped bits', { found: trials });
   });
 
-  test('in any byte of a small file is found, and the commits that are called good read as they did', {
+  test.each([
+    'never',
+    'flush',
+  ] as const)('in any byte of a small file that publishes %s is found, and the commits that are called good read as they did', {
     timeout: 600_000,
-  }, async () => {
-    const bytes = makeFile(10_000, 20);
+  }, async (publish) => {
+    const bytes = makeFile(10_000, 20, true, publish);
     const step = full ? 7 : 331;
     const truth = new Map<number, string>();
     for (let asOf = 0; asOf <= 20; asOf++) truth.set(asOf, contents(bytes, asOf));
@@ -106,7 +109,7 @@ describe('a single flipped bit', () => {
         compared++;
       }
     }
-    count('verify: every byte', { 'bytes flipped': looked, 'good commits compared': compared });
+    count(`verify: every byte, publish ${publish}`, { 'bytes flipped': looked, 'good commits compared': compared });
   });
 
   function contents(bytes: Uint8Array, asOf: number): string {
