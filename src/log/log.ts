@@ -181,10 +181,12 @@ export class Log extends Posts<LogDataset> {
   committed(indexed: boolean): void {
     const { stores } = this;
     const ends = stores.map(({ end }) => end);
+    // A list that is not copied: a commit of one file costs no more with many tables. The one store may be a subfile.
+    const only = stores.length === 1 ? stores[0] : undefined;
     const { coverage } = this.tables.committed;
     if (indexed) coverage.ends = ends;
     this.tables.committed = {
-      items: stores.length === 1 ? this.main.committed.tables : stores.flatMap(({ committed }) => committed.tables),
+      items: only ? only.committed.tables : stores.flatMap(({ committed }) => committed.tables),
       ends,
       // In one file the order of offsets is the order of writing; between files the commit records tell.
       order:

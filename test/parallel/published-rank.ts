@@ -37,7 +37,7 @@ export default (comm: Communicator, { path, sessions, midway = false, failing = 
     if (rank === failing && isPublishing) throw new Error('no encoder today');
     return bytes;
   };
-  const options = { comm, ...(failing < 0 ? {} : { codecs: { 32_000: { name: 'none', encode, decode } } }) };
+  const options = { comm, ...(failing < 0 ? {} : { codecs: { 32000: { name: 'none', encode, decode } } }) };
   for (let session = 0; session < sessions; session++) {
     const file =
       session === 0

@@ -62,13 +62,16 @@ withOracle('python', 'several ranks publish when they close', () => {
   });
 });
 
-test.each([0, 1, 2])('what rank %i of 3 cannot make is an error on all of them, and the file goes on', async (failing) => {
-  const path = join(temporaryDirectory(), 'a.h5');
-  const data: Options = { path, sessions: 1, failing };
-  const outcomes = await runRanks<{ message: string; sequence: number }>(3, program, data, 60_000);
-  for (const { message, sequence } of outcomes) {
-    expect(message).toMatch(new RegExp(`rank ${failing}.*no encoder today`));
-    expect(sequence).toBe(2);
-  }
-  expect((await verify(path)).problems).toEqual([]);
-});
+test.each([0, 1, 2])(
+  'what rank %i of 3 cannot make is an error on all of them, and the file goes on',
+  async (failing) => {
+    const path = join(temporaryDirectory(), 'a.h5');
+    const data: Options = { path, sessions: 1, failing };
+    const outcomes = await runRanks<{ message: string; sequence: number }>(3, program, data, 60_000);
+    for (const { message, sequence } of outcomes) {
+      expect(message).toMatch(new RegExp(`rank ${failing}.*no encoder today`));
+      expect(sequence).toBe(2);
+    }
+    expect((await verify(path)).problems).toEqual([]);
+  },
+);

@@ -132,7 +132,7 @@ describe('what is in a file', () => {
     const file2 = File.openSync(out);
     expect(file2.dataset('_a').readSync()).toEqual(Float32Array.of(1, 0, 0, 0, 0, 0));
     expect(file2.dataset('new').readSync()).toEqual(Int8Array.of(1, 2));
-    expect(file2.commits()).toHaveLength(2);
+    expect(file2.commits()).toHaveLength(3);
     file2.closeSync();
     expect((await verify(out)).problems).toEqual([]);
   });

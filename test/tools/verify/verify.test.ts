@@ -83,34 +83,35 @@ describe('a single flipped bit', () => {
     count('verify: flipped bits', { found: trials });
   });
 
-  test.each([
-    'never',
-    'flush',
-  ] as const)('in any byte of a small file that publishes %s is found, and the commits that are called good read as they did', {
-    timeout: 600_000,
-  }, async (publish) => {
-    const bytes = makeFile(10_000, 20, true, publish);
-    const step = full ? 7 : 331;
-    const truth = new Map<number, string>();
-    for (let asOf = 0; asOf <= 20; asOf++) truth.set(asOf, contents(bytes, asOf));
-    let [looked, compared] = [0, 0];
-    for (let at = seed('verify: every byte') % step; at < bytes.length; at += step) {
-      const damaged = flipped(bytes, at, at % 8);
-      const { sound, newestSound, commits } = await verify(memoryStorage(damaged));
-      expect(sound, `byte ${at}`).toBe(false);
-      looked++;
-      const good = commits.filter(({ good: isGood }) => isGood).map(({ sequence }) => sequence);
-      expect(newestSound).toBe(good.at(-1) ?? null);
-      if (at < 48) expect(newestSound, `superblock, byte ${at}`).toBe(20);
-      // Through the superblock, if that is whole and so is what it names.
-      if (at < 48 || !commits.at(-1)?.good) continue;
-      for (const asOf of good) {
-        expect(contents(damaged, asOf), `byte ${at}, commit ${asOf}`).toBe(truth.get(asOf));
-        compared++;
+  test.each(['never', 'flush'] as const)(
+    'in any byte of a small file that publishes %s is found, and the commits that are called good read as they did',
+    {
+      timeout: 600_000,
+    },
+    async (publish) => {
+      const bytes = makeFile(10_000, 20, true, publish);
+      const step = full ? 7 : 331;
+      const truth = new Map<number, string>();
+      for (let asOf = 0; asOf <= 20; asOf++) truth.set(asOf, contents(bytes, asOf));
+      let [looked, compared] = [0, 0];
+      for (let at = seed('verify: every byte') % step; at < bytes.length; at += step) {
+        const damaged = flipped(bytes, at, at % 8);
+        const { sound, newestSound, commits } = await verify(memoryStorage(damaged));
+        expect(sound, `byte ${at}`).toBe(false);
+        looked++;
+        const good = commits.filter(({ good: isGood }) => isGood).map(({ sequence }) => sequence);
+        expect(newestSound).toBe(good.at(-1) ?? null);
+        if (at < 48) expect(newestSound, `superblock, byte ${at}`).toBe(20);
+        // Through the superblock, if that is whole and so is what it names.
+        if (at < 48 || !commits.at(-1)?.good) continue;
+        for (const asOf of good) {
+          expect(contents(damaged, asOf), `byte ${at}, commit ${asOf}`).toBe(truth.get(asOf));
+          compared++;
+        }
       }
-    }
-    count(`verify: every byte, publish ${publish}`, { 'bytes flipped': looked, 'good commits compared': compared });
-  });
+      count(`verify: every byte, publish ${publish}`, { 'bytes flipped': looked, 'good commits compared': compared });
+    },
+  );
 
   function contents(bytes: Uint8Array, asOf: number): string {
     const file = File.openSync(memoryStorage(bytes), { asOf });
