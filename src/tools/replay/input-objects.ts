@@ -86,10 +86,14 @@ function attributesOf(session: FileSession, node: ObjectNode, isAnchor: boolean)
     (isAnchor && ANCHOR_ATTRIBUTES.has(name)) ||
     (log !== null &&
       (name === NUMBER || name === LOG_NUMBER || (node === structure.root && ROOT_ATTRIBUTES.includes(name))));
-  // Where others see the file, they know an attribute by the user's name, and may have changed it.
-  const isDoubled = (name: string): boolean =>
-    log !== null && name.startsWith('__') && isAlias(name.slice(1)) && node.attributes.has(name.slice(1));
-  const stored = [...node.attributes.values()].filter(({ name }) => !isOwn(name) && !isDoubled(name));
+  // Where others see the file, they know an attribute by the user's name, and may have changed it. It keeps its place.
+  const aliasOf = (name: string): Attribute | undefined =>
+    log !== null && name.startsWith('__') && isAlias(name.slice(1)) ? node.attributes.get(name.slice(1)) : undefined;
+  const all = [...node.attributes.values()].filter(({ name }) => !isOwn(name));
+  const aliases = new Set(all.flatMap(({ name }) => aliasOf(name) ?? []));
+  const stored = all
+    .filter((attribute) => !aliases.has(attribute))
+    .map((attribute) => aliasOf(attribute.name) ?? attribute);
   const names = stored.map(({ name }) => name);
   const shown = shownNames(names, log ? freedAttribute : (name) => name);
   return new Map(stored.map((attribute) => [shown.get(attribute.name) ?? attribute.name, attribute]));
