@@ -8,6 +8,7 @@ import { hasSubfiles } from '../../connector/open-log.ts';
 import { PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import { readSuperblock } from '../../hdf5/format/superblock.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { chunked } from '../../hdf5/layouts/new-dataset.ts';
 import { openStructure, prepareWriting } from '../../hdf5/open.ts';
 import { Appender } from '../../hdf5/write/appender.ts';
 import { Committer } from '../../hdf5/write/commit.ts';
@@ -249,6 +250,7 @@ class Sealing {
     const isLocal = !hasSubfiles && !(elements.points && main.isMoved);
     const publisher = new Publisher(this, this.#base, files, {
       take: isLocal ? null : (...of) => this.#take(...of),
+      chunked,
     });
     const plan = planSealing(candidate, isLocal);
     if (plan.kind === 'same') {
