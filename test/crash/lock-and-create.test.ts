@@ -98,6 +98,26 @@ test('two writers, because somebody removed the lock: the one that comes second 
   expect(statSync(path).size).toBe(endInSuperblock(path));
 });
 
+test('two writers of an ordinary file: the one that comes second writes nothing over what the first has committed', () => {
+  const path = fresh();
+  const values = (length: number, value: number): Float64Array => new Float64Array(length).fill(value);
+  const made = File.createSync(path, { connector: 'native' });
+  made.createDataset('d', { dtype: 'float64', shape: [40_000], chunks: [10_000] }).write(values(40_000, 1));
+  made.closeSync();
+  const first = File.openSync(path, { mode: 'r+' });
+  rmSync(`${path}.lock`);
+  const second = File.openSync(path, { mode: 'r+' });
+  second.dataset('d').write(values(20_000, 2), { start: [0], count: [20_000] });
+  second.closeSync();
+  first.dataset('d').write(values(40_000, 3));
+  expect(() => first.closeSync()).toThrow(expect.objectContaining({ code: 'STORAGE' }));
+  first.discard();
+  const file = File.openSync(path);
+  const read = file.dataset('d').readSync() as Float64Array;
+  expect([read[0], read[19_999], read[20_000], read[39_999]]).toEqual([2, 2, 1, 1]);
+  file.closeSync();
+});
+
 test.each(['removed', 'replaced'])(
   'a file that was %s under its writer: STORAGE, not commits that nobody will see',
   async (how) => {
@@ -280,7 +300,7 @@ describe('the order of a commit', () => {
 
   test.each(['flush', 'flushSync'] as const)('with power, %s writes, syncs, flips, syncs', async (flush) => {
     const disk = faultyStorage({ delays: true });
-    const file = await File.create(disk, { durability: 'power' });
+    const file = await File.create(disk, { durability: 'power', publish: 'never' });
     expect(steps(disk.log)).toEqual(['write', 'sync', 'flip', 'sync']);
     for (let n = 1; n <= 10; n++) {
       const before = disk.log.length;

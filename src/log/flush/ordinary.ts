@@ -115,6 +115,8 @@ export function* planOrdinary(
   const at = appender.position;
   const end = new EndOfFile(committer, at, null);
   const all = withHolders(structure, posts, taken);
+  // Before anything is written behind the end of the file.
+  if (all) yield* appender.check();
   const updated = all ? yield* updateLayouts(all, end, referredObjects(structure, posts)) : [];
   yield* end.finish();
   onPlan();

@@ -30,7 +30,7 @@ export function* publishTogether(
   if (log.touched?.size === 0) return null;
   const taken = takeFlush(log, null, request);
   const contribution = new Contribution(log, 0);
-  const plans = agreeOn(comm, yield* attemptIo(planAll(log, taken, contribution, request)));
+  const plans = agreeOn(comm, yield* attemptIo(checkedPlans()));
   if (!plans) return null;
   const leads = comm.rank === 0;
   const end = new SharedEnd(log, comm);
@@ -41,6 +41,12 @@ export function* publishTogether(
   const bytes = agreeOn(comm, yield* attemptIo(commit()));
   request.outcome = show;
   return { time, bytes };
+
+  function* checkedPlans(): ReturnType<typeof planAll> {
+    // Before any rank writes: nobody else has changed the file.
+    yield* main.committer?.appender.check() ?? [];
+    return yield* planAll(log, taken, contribution, request);
+  }
 
   function* commit(): Io<number> {
     if (!leads) return 0;

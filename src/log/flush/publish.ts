@@ -159,6 +159,8 @@ export function* planLate(
   const { main, structure } = log;
   const { committer } = main;
   if (!committer) throw new TypeError('a flush without a writer');
+  // Before anything is written behind the end of the file.
+  yield* committer.appender.check();
   const { contribution, addition } = contributed(log, taken, structure);
   const sum = log.options.checksum;
   const parts: RankPart[] = [];
@@ -302,13 +304,13 @@ export function lateDone(log: Log, posts: OrdinaryPosts, taken: TakenFlush, plan
 // ---------------------------------------------------------------- layouts
 
 /** What a commit publishes. */
-export interface NewlyPublished {
+interface NewlyPublished {
   readonly made: readonly MadeLayout[];
   readonly without: readonly NotPublished[];
 }
 
 /** How everything that differs from what others see is published. */
-export interface PublishPlans {
+interface PublishPlans {
   readonly planned: readonly { readonly candidate: Candidate; readonly plan: PublishPlan }[];
   readonly without: readonly NotPublished[];
 }

@@ -8,7 +8,7 @@ import { checkChunkBytes, defaultChunks, ordinaryChunks } from '../../space/chun
 import { type MappedPiece, mappedPieces } from './virtual-layouts.ts';
 
 /** The way that a dataset becomes ordinary. */
-export type SealPlan = PublishPlan | { readonly kind: 'virtual'; readonly pieces: readonly MappedPiece[] };
+type SealPlan = PublishPlan | { readonly kind: 'virtual'; readonly pieces: readonly MappedPiece[] };
 
 /**
  * Chooses the way: of a dataset that was published, as publishing does; else the one that copies least, since no later commit will
