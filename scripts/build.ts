@@ -18,6 +18,7 @@ const programs = {
   'demo-rank': 'src/tools/demo/demo-rank.ts',
   'replay-rank': 'src/tools/replay/replay-rank.ts',
   'e3sm-rank': 'src/bench/e3sm-rank.ts',
+  'layouts-rank': 'src/bench/layouts-rank.ts',
   'small-heap': 'src/bench/small-heap.ts',
 };
 

@@ -4,6 +4,7 @@ import { File } from '../api/file.ts';
 import { sessionOf } from '../api/handle.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
+import type { CreateOptions } from '../connector/options.ts';
 import type { NumberType, TypedArray } from '../dtype/model.ts';
 import { netcdf } from '../netcdf/group.ts';
 import { type Selection, select } from '../space/select.ts';
@@ -41,7 +42,7 @@ export interface Phases {
 }
 
 interface WriteOptions {
-  readonly table: { readonly compress?: boolean };
+  readonly create: Pick<CreateOptions, 'logs' | 'table'>;
   /** Whether posts copy the data; otherwise the buffers are lent until the flush. */
   readonly copy: boolean;
   /** Whether dimensions and coordinates of netCDF are defined as well. */
@@ -91,7 +92,7 @@ export class FileWriter {
   }
 
   /** Creates the file, writes all data and closes it. Adds to `times`; returns the size of the metadata tables. */
-  write(path: string, times: Phases, { table, copy, netcdf: isNetcdf }: WriteOptions): number {
+  write(path: string, times: Phases, { create, copy, netcdf: isNetcdf }: WriteOptions): number {
     let last = performance.now();
     let { count } = this.#comm;
     const took = (phase: keyof Phases): void => {
@@ -101,7 +102,7 @@ export class FileWriter {
       this.collectives[phase] = this.#comm.count - count;
       count = this.#comm.count;
     };
-    const file = File.createSync(path, { comm: this.#comm, table, bufferLimit: Number.MAX_SAFE_INTEGER });
+    const file = File.createSync(path, { comm: this.#comm, ...create, bufferLimit: Number.MAX_SAFE_INTEGER });
     took('open');
     const { variables, attributes, groups } = this.#file;
     for (const { name, value } of attributes) file.attributes.set(name, value);

@@ -2,6 +2,7 @@ import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { nodeStorage } from '#platform';
 import { H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
+import type { CreateOptions } from '../connector/options.ts';
 import type { Decomposition } from './decomposition.ts';
 import { type Checked, FileReader, FileWriter, type Phases, RankSelections } from './e3sm-files.ts';
 import type { PlannedFile, WrongValue } from './e3sm-plan.ts';
@@ -17,6 +18,7 @@ export interface E3smTask {
   readonly compress: boolean | undefined;
   /** Define the dimensions and coordinates of netCDF as well. */
   readonly netcdf: boolean;
+  readonly create: Pick<CreateOptions, 'logs' | 'table'>;
 }
 
 /** Seconds to write all files once: of each phase, the time of the slowest rank. */
@@ -77,7 +79,8 @@ export default function e3smRank(comm: Communicator, task: E3smTask): E3smReport
   const prepareSeconds = slowest(comm, [(performance.now() - begun) / 1000])[0] as number;
   const checked: Checked = { verified: 0, wrong: 0, first: undefined };
   const { copy, netcdf } = task;
-  const options = { copy, netcdf, table: task.compress === undefined ? {} : { compress: task.compress } };
+  const table = task.compress === undefined ? {} : { compress: task.compress };
+  const options = { copy, netcdf, create: { table, ...task.create } };
   const times: E3smTimes[] = [];
   let tables: number[] = [];
   for (let k = 0; k < repeat; k++) {

@@ -3,6 +3,7 @@ import { onAllRanksAsync } from '../comm/agreement.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { solo } from '../comm/solo.ts';
 import { rankModule } from '../comm/threads/run.ts';
+import type { CreateOptions } from '../connector/options.ts';
 import { runThreads } from '../threads.ts';
 import { parseCdl } from './cdl.ts';
 import { type Decomposition, decomposition, readMap } from './decomposition.ts';
@@ -30,6 +31,8 @@ export interface E3smOptions extends Partial<PlanOptions> {
   netcdf?: boolean;
   /** Whether metadata tables are compressed; default as in File.create. */
   compress?: boolean;
+  /** Where logs live, and how tables are written. */
+  create?: Pick<CreateOptions, 'logs' | 'table'>;
 }
 
 /**
@@ -47,7 +50,7 @@ export async function e3sm(paths: readonly string[], options: E3smOptions = {}):
 }
 
 async function taskOf(paths: readonly string[], options: E3smOptions): Promise<E3smTask> {
-  const { repeat = 1, read = false, copy = true, netcdf = false, compress } = options;
+  const { repeat = 1, read = false, copy = true, netcdf = false, compress, create = {} } = options;
   const { records = [], sizes = {}, double = false } = options;
   const texts = options.headers ?? [generateHeader()];
   if (texts.length !== paths.length || paths.length === 0)
@@ -58,7 +61,7 @@ async function taskOf(paths: readonly string[], options: E3smOptions): Promise<E
     throw new H5LogError('OPTION', `records are whole numbers, not ${records.join()}`);
   const map = typeof options.map === 'string' ? await readMap(options.map) : (options.map ?? generateMap());
   const files = planFiles(texts.map(parseCdl), map, { records, sizes, double });
-  return { files, paths, map, repeat, read, copy, netcdf, compress };
+  return { files, paths, map, repeat, read, copy, netcdf, compress, create };
 }
 
 /** Sizes of the generated map and header: those of a small case of each model. */

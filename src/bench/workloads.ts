@@ -1,4 +1,5 @@
 import { flushes } from './flushes.ts';
+import { layouts } from './layouts.ts';
 import { open } from './open.ts';
 import { replay } from './replay.ts';
 import { seal } from './seal.ts';
@@ -20,4 +21,5 @@ export const workloads: readonly ShippedWorkload[] = [
   { ...open, headline: 'open/first' },
   { ...replay, headline: 'replay/small' },
   { ...seal, headline: 'seal/tiles' },
+  { ...layouts, headline: 'layouts/many/1/dataset/open-first' },
 ];
