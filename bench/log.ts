@@ -57,7 +57,7 @@ function posts(folder: string): void {
       large.set(data, 3 * i);
     }
     setForm.push(ROWS / (performance.now() - begun) / 1000);
-    const file = File.createSync(join(folder, 'posts.h5'));
+    const file = File.createSync(join(folder, 'posts.h5'), { publish: 'never' });
     const one = file.createDataset('one', { dtype: 'float64', shape: [ROWS, 3] });
     const many = file.createDataset('many', { dtype: 'float64', shape: [ROWS, 3] });
     const where = { start: [0, 0], count: [1, 3] };

@@ -28,7 +28,7 @@ export async function many(): Promise<void> {
 /** Opens a file of 100,000 objects for writing, writes to one dataset, flushes and closes; each time in a process of its own. */
 async function changes(folder: string): Promise<void> {
   const ours = join(folder, 'ours.h5');
-  const file = File.createSync(ours);
+  const file = File.createSync(ours, { publish: 'never' });
   for (let g = 0; g < 100; g++) {
     const group = file.createGroup(`g${g}`);
     for (let i = 0; i < OBJECTS / 100; i++) group.createDataset(`d${i}`, { dtype: 'float64', shape: [4] });
@@ -100,7 +100,7 @@ async function verification(path: string, commits: number): Promise<void> {
 
 /** Makes a file with so many commits of a row each; `done` is called after each. */
 function appending(path: string, commits: number, done: (row: number) => void = () => {}): void {
-  const file = File.createSync(path);
+  const file = File.createSync(path, { publish: 'never' });
   const rows = file.createDataset('x', { dtype: 'uint8', shape: [0, 1024], maxShape: [null, 1024] });
   file.flushSync();
   const row = new Uint8Array(1024);

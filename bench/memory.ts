@@ -51,11 +51,11 @@ function land(folder: string): void {
 }
 
 function child(path: string): void {
-  const warm = File.createSync(`${path}.warm`);
+  const warm = File.createSync(`${path}.warm`, { publish: 'never' });
   warm.createDataset('x', { dtype: 'float64', shape: [10, 3] }).write(new Float64Array(30));
   warm.closeSync();
   const idle = peakMemory();
-  const file = File.createSync(path);
+  const file = File.createSync(path, { publish: 'never' });
   const dataset = file.createDataset('x', { dtype: 'float64', shape: [BLOCKS, 3] });
   const where = { start: [0, 0], count: [1, 3] };
   const data = new Float64Array(3);

@@ -64,7 +64,7 @@ async function seconds(input: string, output: string): Promise<number> {
 
 /** 1 GiB in blocks of 1 MiB, in an order that is not that of the dataset. */
 function tiles(path: string, tile: readonly number[], options: { chunks?: readonly number[] }): void {
-  const file = File.createSync(path);
+  const file = File.createSync(path, { publish: 'never' });
   const shape = tile.length === 1 ? [2 ** 27] : [16_384, 8_192];
   const dataset = file.createDataset('x', { dtype: 'float64', shape, ...options });
   const grid = shape.map((size, d) => size / (tile[d] as number));
@@ -80,7 +80,7 @@ function tiles(path: string, tile: readonly number[], options: { chunks?: readon
 }
 
 function filtered(path: string): void {
-  const file = File.createSync(path);
+  const file = File.createSync(path, { publish: 'never' });
   const options = { chunks: [256, 512], filters: ['shuffle', { deflate: 4 }] } as const;
   const dataset = file.createDataset('x', { dtype: 'float64', shape: [4096, 8192], ...options });
   const slab = new Float64Array(256 * 8192);

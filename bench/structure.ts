@@ -26,7 +26,7 @@ function manyDatasets(folder: string): void {
   const times: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const start = performance.now();
-    const file = File.createSync(join(folder, `many${round}.h5`));
+    const file = File.createSync(join(folder, `many${round}.h5`), { publish: 'never' });
     for (let i = 0; i < 1000; i++) {
       const { attributes } = file.createDataset(`d${i}`, { dtype: 'float64', shape: [10, 20], maxShape: [null, 20] });
       attributes.set('units', 'K');
@@ -48,7 +48,7 @@ const SIZE = 1024;
 
 /** Each commit appends 1 KiB to a dataset. */
 function smallCommits(folder: string, datasets: number, limit: number): void {
-  const file = File.createSync(join(folder, `commits${datasets}.h5`));
+  const file = File.createSync(join(folder, `commits${datasets}.h5`), { publish: 'never' });
   for (let i = 0; i < datasets; i++) file.createDataset(`dataset${i}`, { dtype: 'float32', shape: [100] });
   const series = file.createDataset('series', { dtype: 'uint8', shape: [COMMITS, SIZE] });
   file.flushSync();

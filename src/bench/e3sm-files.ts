@@ -102,7 +102,12 @@ export class FileWriter {
       this.collectives[phase] = this.#comm.count - count;
       count = this.#comm.count;
     };
-    const file = File.createSync(path, { comm: this.#comm, ...create, bufferLimit: Number.MAX_SAFE_INTEGER });
+    const file = File.createSync(path, {
+      publish: 'never',
+      comm: this.#comm,
+      ...create,
+      bufferLimit: Number.MAX_SAFE_INTEGER,
+    });
     took('open');
     const { variables, attributes, groups } = this.#file;
     for (const { name, value } of attributes) file.attributes.set(name, value);

@@ -12,7 +12,7 @@ import layoutsRank, { type LayoutTask, type LayoutTimes, pathOf, rowAt } from '.
 import { Best, type Figure, scaledSize, secondsSince, steps, type Workload, wrongValue } from './workload.ts';
 
 /** What is compared: which datasets share a log, and how tables are written. */
-export const LAYOUTS: Readonly<Record<string, LayoutTask['create']>> = {
+const LAYOUTS: Readonly<Record<string, LayoutTask['create']>> = {
   shared: {},
   group: { logs: 'group' },
   dataset: { logs: 'dataset' },
@@ -20,7 +20,7 @@ export const LAYOUTS: Readonly<Record<string, LayoutTask['create']>> = {
   'group-classic': { logs: 'group', table: { format: 'classic' } },
   'dataset-classic': { logs: 'dataset', table: { format: 'classic' } },
 };
-export const THREADS = [1, 4, 16];
+const THREADS = [1, 4, 16];
 
 /** Elements that the first read is about. */
 const FIRST = 100;

@@ -10,7 +10,7 @@ export const COLUMNS = 3;
 
 /** Creates a file with the dataset x. */
 export function createRows(path: string, rows: number): { file: File; dataset: Dataset<'float64'> } {
-  const file = File.createSync(path);
+  const file = File.createSync(path, { publish: 'never' });
   return { file, dataset: file.createDataset('x', { dtype: 'float64', shape: [rows, COLUMNS] }) };
 }
 

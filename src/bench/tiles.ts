@@ -39,7 +39,7 @@ export class Tiles {
 
   /** Writes the log file. */
   write(path: string, options: { chunks?: readonly number[] } = {}): void {
-    const file = File.createSync(path);
+    const file = File.createSync(path, { publish: 'never' });
     const dataset = file.createDataset('x', { dtype: 'float64', shape: this.shape, ...options });
     const data = new Float64Array(AREA);
     shuffled(this.count).forEach((tile, i) => {

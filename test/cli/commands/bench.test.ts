@@ -92,10 +92,13 @@ describe('h5log bench', () => {
   });
 
   test.each([
-    [['smal'], 'WORKLOAD is e3sm, small, stream, flushes, open, replay, seal or all, not smal (did you mean small?)'],
+    [
+      ['smal'],
+      'WORKLOAD is e3sm, small, stream, flushes, open, replay, seal, layouts or all, not smal (did you mean small?)',
+    ],
     [
       ['small', 'e4sm'],
-      'WORKLOAD is e3sm, small, stream, flushes, open, replay, seal or all, not e4sm (did you mean e3sm?)',
+      'WORKLOAD is e3sm, small, stream, flushes, open, replay, seal, layouts or all, not e4sm (did you mean e3sm?)',
     ],
     [[], 'WORKLOAD is missing'],
     [['small', '--generate'], '--generate is for the workload e3sm, not for small'],
