@@ -270,7 +270,8 @@ export class LogStore {
       // Nothing is ever overwritten: what was known of a place is still so, and whoever looks again need not read it again.
       const known = earlier.find((item) => item.address === address && item.size === layout.size);
       if (known && (!read || known.bytes)) {
-        items.push(known);
+        // One that a commit of this session wrote is where it was written.
+        items.push(series === 'logs' ? { written: address, ...known } : known);
         continue;
       }
       let bytes: Uint8Array | null = null;

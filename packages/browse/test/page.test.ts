@@ -42,7 +42,7 @@ function mustBeClean({ page, problems, requests }: Shown): void {
 
 /** A log whose `x` is the number of the commit everywhere, after each of 5 commits. */
 async function numbered(path: string): Promise<void> {
-  const file = await File.create(path);
+  const file = await File.create(path, { publish: 'never' });
   const x = file.createDataset('x', { dtype: 'int32', shape: [4, 3], maxShape: [null, 3] });
   for (let i = 1; i <= 5; i++) {
     x.write(new Int32Array(12).fill(i));
