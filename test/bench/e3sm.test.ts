@@ -234,7 +234,7 @@ describe('h5log bench', () => {
   test.each([
     [
       ['bench', 'e4sm', '--generate'],
-      'WORKLOAD is e3sm, small, stream, flushes, open, replay, seal or all, not e4sm (did you mean e3sm?)',
+      'WORKLOAD is e3sm, small, stream, flushes, open, replay, seal, layouts or all, not e4sm (did you mean e3sm?)',
     ],
     [['bench', 'e3sm'], '--map is missing'],
     [['bench', 'e3sm', '--map', 'x.h5'], '--header is missing'],

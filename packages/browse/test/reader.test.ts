@@ -22,7 +22,7 @@ async function opened(bytes: Uint8Array): Promise<BrowsedFile> {
 /** A log with whatever `fill` puts into it. */
 async function logOf(fill: (file: File) => void | Promise<void>): Promise<Uint8Array> {
   const storage = memoryStorage();
-  const file = await File.create(storage);
+  const file = await File.create(storage, { publish: 'never' });
   await fill(file);
   await file.close();
   return storage.bytes();
