@@ -254,7 +254,7 @@ export class Publisher {
       yield* reader.read(starts.slice(i * rank, (i + 1) * rank), count, packed, at);
       at += elements.size * sizeOf(count);
     }
-    if (elements.points) yield* this.#final?.take?.(dataset, packed) ?? [];
+    if (!import.meta.page && elements.points) yield* this.#final?.take?.(dataset, packed) ?? [];
   }
 
   /** All of the dataset, in row-major order. */
@@ -336,16 +336,17 @@ export class Publisher {
           survey,
           numbers.map((i) => some[i] as SurveyedChunk),
         );
-      const placed = to.share
-        ? yield* to.share(some.length, make)
-        : yield* appendAll(to, yield* make([...some.keys()]));
+      const placed =
+        !import.meta.page && to.share
+          ? yield* to.share(some.length, make)
+          : yield* appendAll(to, yield* make([...some.keys()]));
       placed.forEach(({ address, size }, i) => {
         put.push({ cell: (some[i] as SurveyedChunk).cell, address, size, mask: 0 });
         moved += size;
       });
     }
     const way = put.length > copied.length || (over && put.length === 0) ? 'chunked' : 'copied';
-    if (this.#final && tree === first) {
+    if (!import.meta.page && this.#final && tree === first) {
       put.sort((a, b) => positionIn(grid, a.cell) - positionIn(grid, b.cell));
       return { dataset, shape, layout: this.#final.chunked(chunk, put), tree: null, way, moved, pieces: put.length };
     }
