@@ -73,7 +73,7 @@ describe('a table that claims more than the file holds', () => {
 /** A log with a dataset `d`, of 64 elements unless said otherwise, whose only table is replaced by this one. */
 function withTable(table: Uint8Array, options: { deflate?: boolean; data?: number } = {}): Uint8Array {
   const storage = memoryStorage();
-  const file = File.createSync(storage, { table: { merge: false } });
+  const file = File.createSync(storage, { publish: 'never', table: { merge: false } });
   const { deflate = false, data = 1000 } = options;
   const d = file.createDataset('d', { dtype: 'int8', shape: [64], filters: deflate ? [{ deflate: 1 }] : [] });
   const room = file.createDataset('room', { dtype: 'int8', shape: [2 ** 24] });
@@ -151,7 +151,7 @@ describe('a dataset larger than any memory', () => {
   for (const [name, dtype] of Object.entries(types)) {
     test(`of ${name}: the whole is refused, a part is read`, async () => {
       const storage = memoryStorage();
-      const file = File.createSync(storage);
+      const file = File.createSync(storage, { publish: 'never' });
       const dataset = file.createDataset('large', { dtype, shape });
       for (const options of [{}, { raw: true as const }]) {
         expect(refusal(0, () => dataset.readSync(undefined, options as { raw: true }))).toEqual(tooLarge);

@@ -33,7 +33,7 @@ function earliest(): Target[] {
 /** A log of ours with data: plain, filtered, strings, compounds, growing, and tables that were merged and compressed. */
 function ours(): Target {
   const storage = memoryStorage();
-  const file = File.createSync(storage, { table: { compress: true } });
+  const file = File.createSync(storage, { publish: 'never', table: { compress: true } });
   const plain = file.createDataset('plain', { dtype: 'int32', shape: [6, 8] });
   const filtered = file.createDataset('filtered', {
     dtype: 'float64',
@@ -57,7 +57,7 @@ function ours(): Target {
 /** A log of ours whose elements point elsewhere: into heaps, nested, filtered, and to objects. */
 function pointing(): Target {
   const storage = memoryStorage();
-  const file = File.createSync(storage);
+  const file = File.createSync(storage, { publish: 'never' });
   const record = T.compound({ s: T.string(), to: T.reference, list: T.vlen(T.vlen('int16')) });
   const texts = file.createDataset('texts', { dtype: T.string(), shape: [6] });
   const records = file.createDataset('records', { dtype: record, shape: [4], filters: [{ deflate: 6 }] });

@@ -10,7 +10,7 @@ export interface Seen {
 }
 
 export default (comm: Communicator, { path, subfiles }: { path: string; subfiles: number }): Seen => {
-  const file = File.createSync(path, { comm, subfiles });
+  const file = File.createSync(path, { comm, subfiles, publish: 'never' });
   const flushed = [file.flushSync()];
   const t = file.createDataset('t', { dtype: 'float64', shape: [4, 1000] });
   for (let k = 0; k < 40; k++) {

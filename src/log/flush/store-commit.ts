@@ -203,8 +203,10 @@ function changeLogGroup(
     setAside(structure, known, SERIES.logs, state.logs.length);
     setAside(structure, known, SERIES.tables, state.tables.length);
   }
-  const drop = (prefix: string, from: number, to: number): void =>
-    structure.removeSeries(store.group(prefix), prefix, from, to);
+  // A file whose data is in subfiles has no group for logs.
+  const drop = (prefix: string, from: number, to: number): void => {
+    if (from < to) structure.removeSeries(store.group(prefix), prefix, from, to);
+  };
   drop(SERIES.tables, change.keptTables, state.tables.length);
   const first: FileExtent[] = numberedTables.filter((region) => region !== null);
   const tables = change.tables.map(({ index, bytes, size, isFresh }) => {
