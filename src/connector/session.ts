@@ -16,7 +16,7 @@ import type { LogDataset } from '../log/post/dataset.ts';
 import { OrdinaryPosts, WritableDataset } from '../log/post/writable.ts';
 import { OrdinaryDataset, type OrdinaryOptions } from '../log/read/ordinary.ts';
 import { VirtualDataset } from '../log/read/virtual.ts';
-import { driveSync, type Io, onStorage } from '../storage/io.ts';
+import { attemptIo, driveSync, type Io, onStorage } from '../storage/io.ts';
 import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage, WriteTarget } from '../storage/storage.ts';
 import { addPending, FlushJob, lateJob, type Milestones, ordinaryJob, quietly } from './commit-jobs.ts';
@@ -362,7 +362,16 @@ export class Session implements LinkedSession {
   closing(): PublishRequest | null {
     // Several ranks find out together whether anything is to be published.
     const isDone = this.comm.size === 1 && this.isPublished && !this.#state.committer?.pending;
-    return isDone ? null : this.publishing.closing();
+    const request = isDone ? null : this.publishing.closing();
+    // With nothing to commit, a file that another program has changed meanwhile is left to it.
+    return request?.auto && this.log && !this.#isChanged(this.log) && this.#isForeign() ? null : request;
+  }
+
+  /** Whether another program has changed the file, as far as that can be told at once. */
+  #isForeign(): boolean {
+    const { committer } = this.#state;
+    if (!committer || !this.storage.blocking) return false;
+    return 'error' in this.now(attemptIo(committer.appender.check()));
   }
 
   /** Whether everything that is committed is what others see. */
@@ -371,13 +380,15 @@ export class Session implements LinkedSession {
     return !log || (log.touched?.size === 0 && log.published === this.last.sequence && !log.hasRequests);
   }
 
+  #isChanged({ hasRequests, grown }: Log): boolean {
+    const isPending = this.#state.committer?.pending === true;
+    return hasRequests || !this.posts.isEmpty || grown.size > 0 || isPending || this.#unplanned > 0;
+  }
+
   /** The flush of a log that publishes, or in whose file ordinary datasets change as well. */
   #lateJob(log: Log, publish: PublishRequest | null): Job<Commit> | undefined {
     const { posts } = this;
-    const { committer } = this.#state;
-    const isChanged =
-      log.hasRequests || !posts.isEmpty || log.grown.size > 0 || committer?.pending || this.#unplanned > 0;
-    if (!isChanged && !(publish && !this.isPublished)) return undefined;
+    if (!this.#isChanged(log) && !(publish && !this.isPublished)) return undefined;
     const taken = takeFlush(log, posts.isEmpty ? null : takePosts(posts), publish);
     const sequence = this.#next++;
     this.#unplanned++;

@@ -11,7 +11,7 @@ const directory = temporaryDirectory();
 /** A log with a variable and the dimension scale of it, as netCDF wants them. */
 function logWithScale(name: string): string {
   const path = join(directory, name);
-  const file = File.createSync(path);
+  const file = File.createSync(path, { publish: 'never' });
   const scale = file.createDataset('x', { dtype: 'float64', shape: [3] });
   scale.write(Float64Array.of(1, 2, 3));
   const variable = file.createDataset('t', { dtype: 'float32', shape: [3] });

@@ -30,7 +30,7 @@ const commands = [
 
 withOracle('python', 'commands that go through a whole file', () => {
   beforeAll(() => {
-    const file = File.createSync(fresh);
+    const file = File.createSync(fresh, { publish: 'never' });
     const d = file.createDataset('/g/x', { dtype: 'int32', shape: [40, 50] });
     for (let i = 0; i < 8; i++) {
       d.write(new Int32Array(500).fill(i), { start: [Math.min(i * 5, 30), 0], count: [10, 50] });

@@ -12,7 +12,7 @@ const command = (...args: string[]): Promise<Ended> => runNode(program, ['publis
 
 function make(name: string): string {
   const path = join(folder, name);
-  const file = File.createSync(path);
+  const file = File.createSync(path, { publish: 'never' });
   file.createDataset('whole', { dtype: 'int32', shape: [4] }).write([1, 2, 3, 4]);
   file.createDataset('grows', { dtype: 'float64', shape: [0, 2], maxShape: [null, 2] }).append([1, 2, 3, 4]);
   file.closeSync();

@@ -14,7 +14,7 @@ const seal = (...args: string[]): Promise<Ended> => runNode(program, ['seal', ..
 
 async function make(name: string): Promise<string> {
   const path = join(folder, name);
-  const file = await File.create(path);
+  const file = await File.create(path, { publish: 'never' });
   const tiles = file.createDataset('field/tiles', { dtype: 'float64', shape: [30, 20] });
   for (const start of [0, 10, 20]) {
     tiles.write(new Float64Array(200).fill(start), { start: [start, 0], count: [10, 20] });

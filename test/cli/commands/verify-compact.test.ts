@@ -18,7 +18,7 @@ const [run, damaged, lost] = ['run', 'damaged', 'lost'].map((name) => join(folde
 ];
 
 beforeAll(() => {
-  const file = File.createSync(run);
+  const file = File.createSync(run, { publish: 'never' });
   const t = file.createDataset('/atm/T', { dtype: 'float64', shape: [72, 100] });
   for (let i = 0; i < 20; i++) {
     t.write(new Float64Array(7200).fill(i));
