@@ -79,7 +79,7 @@ export function checksummer(size = Infinity): {
   update(bytes: Uint8Array): void;
   digest(): Uint8Array;
 } {
-  if (size <= SMALL_SUM && !IS_DENO && ++smallSums > FIRST_SUMS) return gmac();
+  if (IS_DENO || (size <= SMALL_SUM && ++smallSums > FIRST_SUMS)) return gmac();
   const cipher = crypto().createCipheriv('aes-128-gcm', KEY, NONCE);
   return {
     kind: 1,
@@ -94,7 +94,7 @@ export function checksummer(size = Infinity): {
   };
 }
 
-/** Its cipher gives another sum where the bytes come in several parts: all sums of a file must be made by one of the two. */
+/** Its cipher gives another sum where the bytes come in several parts. */
 const IS_DENO = 'deno' in process.versions;
 
 /** OpenSSL takes lengths as 32-bit integers. */
