@@ -104,6 +104,27 @@ export function pythonSync(script: string, args: readonly string[] = [], input =
   return runSync('python', ['-c', script, ...args], input);
 }
 
+const VISIT = `
+import sys, h5py
+count = 0
+def visit(name, item):
+    global count
+    count += 1
+    list(item.attrs.items())
+    if isinstance(item, h5py.Dataset) and item.shape is not None and item.size is not None:
+        item[()]
+for path in sys.argv[1:]:
+    with h5py.File(path, 'r') as f:
+        list(f.attrs.items())
+        f.visititems(visit)
+print(count)
+`;
+
+/** Lets h5py open every object in files and read what has elements; gives the number of objects. */
+export function visitWithH5py(paths: readonly string[]): number {
+  return Number(pythonSync(VISIT, paths));
+}
+
 /** As {@link pythonSync}, without waiting: for a reader beside a writer in this process. */
 export function python(script: string, args: readonly string[] = [], input = ''): Promise<string> {
   return run('python', ['-c', script, ...args], input);

@@ -12,7 +12,7 @@ import type { PublishRequest } from '../log/flush/publish.ts';
 import type { PublishWay } from '../log/format/view.ts';
 import { letGrow, renewStorage } from '../storage/http.ts';
 import { driveAsync, driveSync } from '../storage/io.ts';
-import { JobQueue } from '../storage/jobs.ts';
+import { type Job, JobQueue } from '../storage/jobs.ts';
 import { type ByteStorage, isPath, statisticsOf } from '../storage/storage.ts';
 import { Dataset } from './dataset.ts';
 import { Group, membersIn } from './group.ts';
@@ -53,11 +53,11 @@ export class File extends Group {
     const { rank, size } = session.comm;
     this.#unwatch = registerExitHooks({
       describe: () => ({ name: session.storage.name, rank, size, sequence: this.sequence, ...this.pending }),
-      // Nobody waits for what an exit publishes.
+      // Neither an exit nor a signal publishes: nobody waits for what it would cost.
       close: () => this.#closeSync(false),
       end: () => this.#end(),
       abandon: () => this.#abandon(),
-      onSignal: commitOnSignal ? () => this.flushSync() : null,
+      onSignal: commitOnSignal ? () => this.#commitNow('flush', null) : null,
     });
   }
 
@@ -234,8 +234,7 @@ export class File extends Group {
   async flush(): Promise<Commit> {
     // Several ranks do all of it now: what they do together cannot wait for its turn in an event loop.
     if (!import.meta.page && this.#isShared) return this.flushSync();
-    this.#beforeCommit(null);
-    const job = this.#session.commit();
+    const job = this.#planned('flush', this.#session.publishing.now());
     // With nothing new, what is still being written is what this flush covers.
     const commit = job ? this.#jobs.add(job) : (this.#jobs.last ?? this.#session.last);
     await commit;
@@ -259,25 +258,26 @@ export class File extends Group {
 
   /** The same, done when it returns. Takes over flushes that are still being written. */
   flushSync(): Commit {
-    const commit = this.#commitNow('flush');
+    const commit = this.#commitNow('flush', this.#session.publishing.now());
     if (!this.#isShared) this.#publishLater();
     return commit;
   }
 
-  #commitNow(kind: 'flush' | 'close' | 'publish', publish: PublishRequest | null = null): Commit {
+  #commitNow(kind: 'flush' | 'close' | 'publish', publish: PublishRequest | null): Commit {
     this.#session.writable();
     this.#jobs.finishSync();
-    if (kind !== 'close') this.#beforeCommit(publish);
-    const job = this.#session.commit(kind, this.#isShared ? null : publish);
+    const job = this.#planned(kind, this.#isShared ? null : publish);
     const commit = job ? this.#jobs.runSync(job) : this.#session.last;
     if (!publish || !this.#isShared) return commit;
     this.#session.publishTogether(publish);
     return this.#session.last;
   }
 
-  /** What others are to see fits together. */
-  #beforeCommit(publish: PublishRequest | null): void {
-    if (publish || this.#session.publishing.now()) this.#scales.grow();
+  /** The commit of everything that changed so far; undefined if nothing did. */
+  #planned(kind: 'flush' | 'close' | 'publish', publish: PublishRequest | null): Job<Commit> | undefined {
+    // What others are to see fits together. A close has done more for that.
+    if (publish && kind !== 'close') this.#scales.grow();
+    return this.#session.commit(kind, publish);
   }
 
   /** The number of the commit that every HDF5 program sees; null: nothing was ever published. */
@@ -290,8 +290,7 @@ export class File extends Group {
   async publish(): Promise<PublishResult> {
     if (!import.meta.page && this.#isShared) return this.publishSync();
     const request: PublishRequest = { auto: false };
-    this.#beforeCommit(request);
-    const job = this.#session.commit('publish', request);
+    const job = this.#planned('publish', request);
     await (job ? this.#jobs.add(job) : this.#jobs.last);
     return this.#published(request);
   }

@@ -34,6 +34,14 @@ export function allocateNumbers(count: number): Float64Array {
   return numbers.subarray(numbersUsed - count, numbersUsed);
 }
 
+/** A buffer of at least `needed` bytes that begins with the first `used` of another one: that one, or one of twice its size. */
+export function grown(from: Uint8Array, used: number, needed: number): Uint8Array {
+  if (needed <= from.length) return from;
+  const larger = allocate(Math.max(needed, from.length * 2));
+  larger.set(from.subarray(0, used));
+  return larger;
+}
+
 /** Concatenates byte arrays into a new one. */
 export function concatBytes(parts: readonly Uint8Array[]): Uint8Array {
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));

@@ -143,7 +143,7 @@ export class FileWriter {
     });
   }
 
-  /** The same variables with their dimensions, and those named like a dimension as its coordinates. */
+  /** Defines the variables through the netCDF layer: with their dimensions, and those named like a dimension as its coordinates. */
   #defineNetcdf(file: File): Dataset[] {
     const { dimensions, variables } = this.#file;
     const root = netcdf(file);

@@ -90,7 +90,7 @@ export interface FileSession {
    * The commit of everything that changed, planned and ready to be written; undefined if nothing changed. Collective: it begins like
    * {@link agree}, with the kind of call that commits. With `publish` other programs see it.
    */
-  commit(kind?: CollectiveKind, publish?: PublishRequest | null): Job<Commit> | undefined;
+  commit(kind: CollectiveKind, publish: PublishRequest | null): Job<Commit> | undefined;
   /** Several ranks: makes other programs see the last commit, when nothing is pending. */
   publishTogether(request: PublishRequest): void;
   /** When others are to see what is committed: whether with a commit made now; else in so many milliseconds, null: no time is set. */

@@ -18,7 +18,7 @@ import {
   type SubfileOpening,
   tokenText,
 } from '../log/subfiles.ts';
-import type { Io } from '../storage/io.ts';
+import { type Io, nothing } from '../storage/io.ts';
 import type { ByteStorage, Subfiles } from '../storage/storage.ts';
 import type { Ranks } from './ranks.ts';
 
@@ -82,11 +82,6 @@ export class OpenLog {
 
   /** Reads the state of the subfiles; one file has none. */
   protected *look(): Io<void> {}
-}
-
-// biome-ignore lint/correctness/useYield: for ranks that have nothing to do while another works
-export function* nothing<T>(value: T): Io<T> {
-  return value;
 }
 
 export const hasSubfiles = ({ config }: LogCounts): boolean => (config & CONFIG.subfiling) !== 0;

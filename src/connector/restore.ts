@@ -8,7 +8,7 @@ import { readCounts } from '../log/format/log-group.ts';
 import { movePosts } from '../log/post/restore.ts';
 import type { Io } from '../storage/io.ts';
 import type { FileState, SessionOptions } from './state.ts';
-import { mainStore } from './state.ts';
+import { mainStore, numbered } from './state.ts';
 
 /*
  * Ranks whose calls differ have different structures in memory. All of them read that of the last commit again, and keep what
@@ -42,11 +42,9 @@ export function* publishOnRanks(options: SessionOptions, known: FileState, reque
   if (!state.log) throw formatError('the log is missing');
   state.log.log.committed(false);
   const { next: sequence } = known;
-  const flushed = yield* publishTogether(state.log.log, ranks.comm, request, { sequence, power });
-  if (!flushed) return state;
-  const { time, bytes } = flushed;
-  const last = { sequence, time: new Date(time), bytes, requests: 0 };
-  return yield* ranks.collectiveIo(restoredState(options, { ...state, last, next: sequence + 1 }));
+  const isCommitted = yield* publishTogether(state.log.log, ranks.comm, request, { sequence, power });
+  if (!isCommitted) return state;
+  return numbered(yield* ranks.collectiveIo(restoredState(options, state)));
 }
 
 /** Reads the structure of the last commit. The stores of subfiles stay: calls of users change the main file alone. */

@@ -330,14 +330,13 @@ export class Session implements LinkedSession {
   }
 
   /** The commit of everything that changed, ready to be written; undefined if nothing changed. */
-  commit(kind: CollectiveKind = 'flush', publish: PublishRequest | null = null): Job<Commit> | undefined {
+  commit(kind: CollectiveKind, publish: PublishRequest | null): Job<Commit> | undefined {
     this.writable();
     const { log, comm } = this;
     if (!log) return this.#ordinaryJob();
     if (publish) mustPublish(log);
-    const request = publish ?? this.publishing.now();
     // A commit is planned behind those that wait to be planned.
-    if (request || !this.posts.isEmpty || this.#unplanned > 0) return this.#lateJob(log, request);
+    if (publish || !this.posts.isEmpty || this.#unplanned > 0) return this.#lateJob(log, publish);
     const agree = (message: Uint8Array) => this.#agree(kind, message);
     const plan = planFlush(log, comm, this.#next, Date.now(), { agree, now: (io) => this.now(io) });
     if (plan) {

@@ -22,18 +22,10 @@ import {
 } from '../log/format/log-group.ts';
 import type { Log, LogOptions } from '../log/log.ts';
 import { LogStore } from '../log/store.ts';
-import type { Io } from '../storage/io.ts';
+import { type Io, nothing } from '../storage/io.ts';
 import type { ByteStorage, Source } from '../storage/storage.ts';
 import type { Commit } from './file-session.ts';
-import {
-  createSubfiles,
-  hasSubfiles,
-  type NewSubfiles,
-  nothing,
-  OpenLog,
-  openSubfiled,
-  type StoreOptions,
-} from './open-log.ts';
+import { createSubfiles, hasSubfiles, type NewSubfiles, OpenLog, openSubfiled, type StoreOptions } from './open-log.ts';
 import type { Ranks } from './ranks.ts';
 
 /** What a session is opened with. */
@@ -336,7 +328,7 @@ function* openLog(
 }
 
 /** Continues the numbering of commits. A state that other software made counts as a commit of its own. */
-function numbered(found: Pick<FileState, 'structure' | 'committer' | 'superblock' | 'log'>): FileState {
+export function numbered(found: Pick<FileState, 'structure' | 'committer' | 'superblock' | 'log'>): FileState {
   const { structure, committer, superblock, log } = found;
   const record = log?.log.main.commit();
   const isOurs = record?.root === structure.root.address;

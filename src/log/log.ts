@@ -285,9 +285,12 @@ export class Log extends Posts<LogDataset> {
     return this.#owners.get(anchor.id) === node ? anchor : undefined;
   }
 
-  /** Whether the layout of a published dataset shows this log. That of a copy from another file shows what it showed there. */
+  /**
+   * Whether the layout of a published dataset shows this log. That of a copy from another file shows what it showed there, and if
+   * another program has made the log unreadable the layout is all there is: both are ordinary datasets.
+   */
   #isShown({ view, id }: Anchor): boolean {
-    return view === null || (view.id === id && this.#isOwn(view.token));
+    return view === null || (view.id === id && !this.main.isRewritten && this.#isOwn(view.token));
   }
 
   #isOwn(token: Token | null): boolean {

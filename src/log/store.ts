@@ -88,9 +88,11 @@ export class LogStore {
   readonly #numberedRanges = new WeakMap<readonly TierItem[], { of: readonly TierItem[]; ranges: LogRanges }>();
   /** Numbered logs as they were found in the file. */
   #found = new Map<number, Series>();
-  /** The same of an earlier state: what was known of it is not read again. */
+  /** Numbered logs as an earlier state had them: what was known of them is not read again. */
   #earlierFound: ReadonlyMap<number, Series> = new Map();
   #isMoved = false;
+  /** Whether another program has copied the log without its members, or put them into chunks: what tables name is gone. */
+  isRewritten = false;
   #history: { of: readonly TierItem[]; records: readonly CommitRecord[] } | null = null;
 
   /** `earlier` is the same store in an earlier state: what was known of it is not read again. */
@@ -159,17 +161,21 @@ export class LogStore {
   /** Finds logs, tables and commit records in the structure. */
   *load(): Io<void> {
     const { root } = this.structure;
+    this.isRewritten = false;
     this.#earlierFound = this.#known;
     this.#found = new Map();
     const link = root.links.get(LOG_GROUP);
     const node = link && (yield* this.run(this.structure.loader.follow(link)));
     const writing = this.committer !== null;
     const { committed: known } = this;
-    const found = node ? yield* this.#series(node, 'logs', this.counts.logs, false, known.logs) : [];
+    const hasLogs = node != null && node.links.size > 0;
+    // Programs that do not know the type of the members leave them out.
+    if (!hasLogs && this.counts.logs > 0 && !(this.counts.config & CONFIG.subfiling)) this.isRewritten = true;
+    const found = hasLogs ? yield* this.#series(node, 'logs', this.counts.logs, false, known.logs) : [];
     // How many flushes a log dataset stands for is not known any more; merging them costs nothing anyway.
-    const tables = node ? yield* this.#series(node, 'tables', this.counts.tables, writing, known.tables) : [];
+    const tables = hasLogs ? yield* this.#series(node, 'tables', this.counts.tables, writing, known.tables) : [];
     const place = root.links.get(recordsGroup(this.counts));
-    const group = place && (yield* this.run(this.structure.loader.follow(place)));
+    const group = place && !this.isRewritten && (yield* this.run(this.structure.loader.follow(place)));
     const records = group ? yield* this.#series(group, 'records', counted(group, 'records'), true, known.records) : [];
     this.committed = { ...EMPTY_STATE, logs: found, tables, records };
     const logs = found.map((item) => this.#placed(item));
@@ -179,6 +185,7 @@ export class LogStore {
     if (root.links.has(LOGS_GROUP) && !this.isOurs)
       for (const { logs: moved } of (yield* this.everyNumbered()).values())
         this.#isMoved ||= this.rangesWith(moved).isMoved;
+    if (this.isRewritten) this.state = this.committed = EMPTY_STATE;
   }
 
   /** A numbered log in a state of the file; `numbered` are those that commits of this session have changed by then. */
@@ -225,7 +232,7 @@ export class LogStore {
 
   /** Whether another program has moved a log. */
   get isMoved(): boolean {
-    return this.#isMoved || this.ranges.isMoved;
+    return this.isRewritten || this.#isMoved || this.ranges.isMoved;
   }
 
   /** A log dataset as it is kept: it says where it was written. */
@@ -262,6 +269,10 @@ export class LogStore {
       const link = group.links.get(`${prefix}${k}`);
       const node = link && (yield* this.run(this.structure.loader.follow(link)));
       const layout = node?.kind === 'dataset' ? this.structure.dataset(node).layout : null;
+      if (layout?.kind === 'chunked') {
+        this.isRewritten = true;
+        return [];
+      }
       if (layout?.kind !== 'contiguous' || layout.address < 0) {
         const offset = this.base + (node ?? group).address;
         throw formatError(`/${LOG_GROUP}/${prefix}${k} is missing or not contiguous`, offset);

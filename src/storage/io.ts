@@ -54,6 +54,11 @@ export function* attemptIo<T>(io: Io<T>): Io<{ readonly result: T } | { readonly
   }
 }
 
+// biome-ignore lint/correctness/useYield: a result that needs no storage, where other ranks, or other data, need one
+export function* nothing<T>(value: T): Io<T> {
+  return value;
+}
+
 /** A result that is on its way; `blocked` is the error of calls that cannot wait for it. */
 interface Pending<T> {
   readonly promise: Promise<T>;

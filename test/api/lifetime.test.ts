@@ -15,6 +15,7 @@ interface End {
   readonly signal: NodeJS.Signals | null;
   readonly errors: string;
   readonly values: number[];
+  readonly commits: { readonly last: number; readonly published: number | null };
   readonly locked: boolean;
 }
 
@@ -37,8 +38,9 @@ async function ending(how: string, signal?: NodeJS.Signals): Promise<End> {
   const locked = existsSync(`${path}.lock`);
   const file = await File.open(path);
   const values = [...((await file.dataset('x').read()) as Int32Array)];
+  const commits = { last: file.sequence, published: file.published };
   await file.close();
-  return { code, signal: by, errors, values, locked };
+  return { code, signal: by, errors, values, commits, locked };
 }
 
 describe('the end of the process', () => {
@@ -49,6 +51,10 @@ describe('the end of the process', () => {
       expect({ code, values, locked }).toEqual({ code: 0, values: [1, 2, 3, 4], locked: false });
     },
   );
+
+  test.each(['the end of the program', 'process.exit'])('%s publishes nothing', async (how) => {
+    expect((await ending(how)).commits).toEqual({ last: 2, published: 1 });
+  });
 
   test.each(['exception', 'rejection'])(
     'an uncaught %s leaves the last flush, and a line says what was lost',
@@ -82,8 +88,10 @@ describe('the end of the process', () => {
   test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
     '%s commits with commitOnSignal, and then takes effect',
     async (name) => {
-      const { signal, values } = await ending('signal with commit', name);
+      const { signal, values, commits } = await ending('signal with commit', name);
       expect({ signal, values }).toEqual({ signal: name, values: [1, 2, 3, 4] });
+      // Nobody waits for what that would cost.
+      expect(commits).toEqual({ last: 2, published: 1 });
     },
   );
 });

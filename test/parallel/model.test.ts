@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { count } from '../counts.ts';
 import { checkLogFile, readAsOriginal, seenByH5py } from '../log/format/check-log.ts';
 import { checkSums } from '../log/format/check-sums.ts';
-import { h5dump, pythonSync, withOracle } from '../oracles.ts';
+import { h5dump, visitWithH5py, withOracle } from '../oracles.ts';
 import { repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { fileOf, type ProgramsDone } from './model-rank.ts';
@@ -57,23 +57,6 @@ const others = { files: 0, numbered: 0, split: 0, objects: 0, entries: 0, sectio
 const subfilesOf = (path: string, parts: number): string[] =>
   Array.from({ length: parts }, (_, g) => `${path}.subfiles/${basename(path)}.${g}`);
 
-/** Opens everything in the files and reads what has elements; prints how many objects that were. */
-const VISIT = `
-import sys, h5py
-count = 0
-def visit(name, item):
-    global count
-    count += 1
-    list(item.attrs.items())
-    if isinstance(item, h5py.Dataset) and item.shape is not None and item.size is not None:
-        item[()]
-for path in sys.argv[1:]:
-    with h5py.File(path, 'r') as f:
-        list(f.attrs.items())
-        f.visititems(visit)
-print(count)
-`;
-
 withOracle(['h5dump', 'python'], 'files of several ranks', () => {
   test('keep the rules of the format and are read by others', { timeout: 1_200_000 }, () => {
     // Others look for a log in one place only, and find no numbered ones.
@@ -91,7 +74,7 @@ withOracle(['h5dump', 'python'], 'files of several ranks', () => {
       const paths = split.slice(i, i + 50);
       h5dump('-A', ...paths);
       others.split += paths.length;
-      others.objects += Number(pythonSync(VISIT, paths));
+      others.objects += visitWithH5py(paths);
     }
     expect(others.files).toBeGreaterThan(0);
   });

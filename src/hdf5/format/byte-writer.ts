@@ -138,7 +138,7 @@ export function putU64(view: DataView, at: number, value: number): void {
   }
 }
 
-/** The same without a view of the bytes: a commit writes a few addresses into many messages. */
+/** Puts an unsigned 64-bit number, or all ones for a negative one, without a view of the bytes: a commit writes a few addresses into many messages. */
 export function putAddress(bytes: Uint8Array, at: number, value: number): void {
   const low = value < 0 ? -1 : value >>> 0;
   const high = value < 0 ? -1 : Math.floor(value / 0x100000000);

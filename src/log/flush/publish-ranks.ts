@@ -5,42 +5,40 @@ import { type Attempt, agreeOn } from '../../comm/agreement.ts';
 import type { Communicator } from '../../comm/communicator.ts';
 import { ByteWriter } from '../../hdf5/format/byte-writer.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
-import { attemptIo, type Io } from '../../storage/io.ts';
+import { attemptIo, type Io, nothing } from '../../storage/io.ts';
 import type { RankPart } from '../format/commit-record.ts';
 import type { Log } from '../log.ts';
 import { Publisher } from '../publish/publish.ts';
 import type { Sink } from '../publish/update.ts';
 import { Contribution } from './contribution.ts';
-import type { Flushed } from './flush.ts';
 import { makeAll, type PublishRequest, planAll, planCommit, takeFlush, writeLate } from './publish.ts';
 import { nextOffset } from './store-commit.ts';
 import { NO_SUM } from './write.ts';
 
 /**
- * Collective, when nothing is pending and every rank has read the structure of the last commit: makes other programs see it. null if they
- * do already.
+ * Collective, when nothing is pending and every rank has read the structure of the last commit: makes other programs see it, with a
+ * commit. false if they do already.
  */
 export function* publishTogether(
   log: Log,
   comm: Communicator,
   request: PublishRequest,
   { sequence, power }: { readonly sequence: number; readonly power: boolean },
-): Io<Pick<Flushed, 'time' | 'bytes'> | null> {
+): Io<boolean> {
   const { main } = log;
-  if (log.touched?.size === 0) return null;
+  if (log.touched?.size === 0) return false;
   const taken = takeFlush(log, null, request);
   const contribution = new Contribution(log, 0);
   const plans = agreeOn(comm, yield* attemptIo(checkedPlans()));
-  if (!plans) return null;
+  if (!plans) return false;
   const leads = comm.rank === 0;
   const end = new SharedEnd(log, comm);
   const publisher = new Publisher(end, main.base, log.files);
   const show = end.agree(yield* attemptIo(makeAll(log, plans, publisher, leads)));
   yield* end.finish(power);
-  const time = Date.now();
-  const bytes = agreeOn(comm, yield* attemptIo(commit()));
+  agreeOn(comm, yield* attemptIo(commit()));
   request.outcome = show;
-  return { time, bytes };
+  return true;
 
   function* checkedPlans(): ReturnType<typeof planAll> {
     // Before any rank writes: nobody else has changed the file.
@@ -48,16 +46,15 @@ export function* publishTogether(
     return yield* planAll(log, taken, contribution, request);
   }
 
-  function* commit(): Io<number> {
-    if (!leads) return 0;
-    const addition = { dataSize: 0, data: [], table: null, tableSize: 0, header: null, parts: 0 };
+  function* commit(): Io<void> {
+    if (!leads) return;
+    const addition = contribution.asAddition();
     const { parts, copied } = end;
-    if (parts.length === 0)
-      parts.push({ rank: 0, end: nextOffset(main), checksum: log.options.checksum ? checksummer().digest() : NO_SUM });
     contribution.offset = nextOffset(main);
+    const time = Date.now();
     const plan = planCommit(log, taken, { contribution, addition, copied, parts, updated: [], show, sequence, time });
     const written = yield* attemptIo(writeLate(log, plan));
-    if ('result' in written) return written.result;
+    if ('result' in written) return;
     plan.undo();
     throw written.error;
   }
@@ -102,7 +99,7 @@ class SharedEnd implements Sink {
   }
 
   *append(bytes: Uint8Array): Io<number> {
-    const [placed] = yield* this.share(1, (numbers) => nothingElse(numbers.map(() => bytes)));
+    const [placed] = yield* this.share(1, (numbers) => nothing(numbers.map(() => bytes)));
     return (placed as { address: number }).address;
   }
 
@@ -167,9 +164,4 @@ class SharedEnd implements Sink {
 
 function* writing(parts: Uint8Array[], offset: number): Io<void> {
   yield { op: 'write', parts, offset };
-}
-
-// biome-ignore lint/correctness/useYield: what is made needs nothing of the file
-function* nothingElse<T>(value: T): Io<T> {
-  return value;
 }

@@ -178,8 +178,6 @@ export function* planLate(
   const show = plans && (yield* makeAll(log, plans, new Publisher(end, main.base, files)));
   yield* end.finish();
   for (const { end: stop, checksum } of end.parts) parts.push({ rank: 0, end: stop, checksum: checksum ?? NO_SUM });
-  if (parts.length === 0)
-    parts.push({ rank: 0, end: nextOffset(main), checksum: sum ? checksummer().digest() : NO_SUM });
   onPlan();
   const copied = end.position - committer.appender.position - addition.dataSize;
   return planCommit(log, taken, { contribution, addition, copied, parts, updated, show, sequence, time });
@@ -191,9 +189,10 @@ interface LateParts {
   readonly addition: Addition;
   /** Bytes that were copied for layouts, behind the data. */
   readonly copied: number;
-  readonly parts: readonly RankPart[];
+  /** Of the data and of what was copied. */
+  readonly parts: RankPart[];
   readonly updated: UpdatedLayouts;
-  /** What is published; null: nothing. */
+  /** The layouts that the commit puts into headers; null: none. */
   readonly show: NewlyPublished | null;
   readonly sequence: number;
   readonly time: number;
@@ -206,6 +205,9 @@ export function planCommit(
   { contribution, addition, copied, parts, updated, show, sequence, time }: LateParts,
 ): LatePlan {
   const { main, structure } = log;
+  // A commit has one part at least.
+  if (parts.length === 0)
+    parts.push({ rank: 0, end: nextOffset(main), checksum: log.options.checksum ? checksummer().digest() : NO_SUM });
   return structure.withoutNotice(() => {
     const undo: (() => void)[] = [];
     const { version } = log;

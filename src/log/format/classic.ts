@@ -1,7 +1,7 @@
 // Tables and data logs of the classic format; docs/format.md, section 10. Every entry says which byte order it has. What the
 // table needs beyond the entries, a directory of its datasets, lies behind them.
 
-import { allocate } from '../../base/buffers.ts';
+import { allocate, grown } from '../../base/buffers.ts';
 import { formatError } from '../../base/errors.ts';
 import { boxSize } from '../../space/box.ts';
 import { ENTRY, type NewEntry, type TableOptions } from './table.ts';
@@ -221,7 +221,7 @@ interface Chain extends Listed {
 /** Builds a table. */
 export class ClassicWriter {
   readonly #little: boolean;
-  #bytes = allocate(256);
+  #bytes: Uint8Array = allocate(256);
   #view = viewOf(this.#bytes);
   #at = HEADER;
   readonly #chains = new Map<number, Chain>();
@@ -330,10 +330,8 @@ export class ClassicWriter {
     const at = this.#at;
     this.#at += count;
     if (this.#at > this.#bytes.length) {
-      const bytes = allocate(Math.max(this.#at, this.#bytes.length * 2));
-      bytes.set(this.#bytes.subarray(0, at));
-      this.#bytes = bytes;
-      this.#view = viewOf(bytes);
+      this.#bytes = grown(this.#bytes, at, this.#at);
+      this.#view = viewOf(this.#bytes);
     }
     return at;
   }

@@ -116,29 +116,22 @@ let plainMember: MemberTemplate | undefined;
 let logMember: MemberTemplate | undefined;
 
 /** Adds a member of a series. `written` is the file offset of the data of a log dataset, null of others. */
-export function addMember(
+type AddMember = (
   structure: Structure,
   group: ObjectNode,
   name: string,
   size: number,
   data: number | FileExtent,
   written: number | null,
-): void {
-  if (import.meta.page) {
-    const node = structure.createDataset(group, name, memberOf(size, data));
-    if (written !== null) addAttributeMessage(node, ADDRESS_ATTRIBUTE, addressMessage(written));
-  } else addPrepared(structure, group, name, size, data, written);
-}
+) => void;
 
-/** The same, with a header that is encoded already. */
-function addPrepared(
-  structure: Structure,
-  group: ObjectNode,
-  name: string,
-  size: number,
-  data: number | FileExtent,
-  written: number | null,
-): void {
+const addInPage: AddMember = (structure, group, name, size, data, written) => {
+  const node = structure.createDataset(group, name, memberOf(size, data));
+  if (written !== null) addAttributeMessage(node, ADDRESS_ATTRIBUTE, addressMessage(written));
+};
+
+/** Copies an encoded header, and puts sizes and addresses into it: commits add members all the time. */
+const addPrepared: AddMember = (structure, group, name, size, data, written) => {
   if (written === null) plainMember ??= new MemberTemplate(structure, false);
   else logMember ??= new MemberTemplate(structure, true);
   const template = (written === null ? plainMember : logMember) as MemberTemplate;
@@ -152,7 +145,9 @@ function addPrepared(
     structure.addDataset(node, memberOf(size, data));
     if (written !== null) addAttributeMessage(node, ADDRESS_ATTRIBUTE, addressMessage(written));
   });
-}
+};
+
+export const addMember: AddMember = import.meta.page ? addInPage : addPrepared;
 
 /** Random bytes that tell a file from others. Its subfiles keep them, and so do the datasets of its log. */
 export const TOKEN = '_token';

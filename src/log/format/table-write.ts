@@ -1,5 +1,5 @@
 import { deflate } from '#platform';
-import { allocate } from '../../base/buffers.ts';
+import { allocate, grown } from '../../base/buffers.ts';
 import { putU64 } from '../../hdf5/format/byte-writer.ts';
 import { ClassicTable, ClassicWriter, isClassic } from './classic.ts';
 import { ENTRY, ENTRY_HEADER, MOST_ENTRY_BYTES, type NewEntry, type TableOptions } from './table.ts';
@@ -40,7 +40,7 @@ export function newTable(options: TableOptions): TableBuilder {
 /** Builds a metadata table of one section. */
 export class TableWriter {
   readonly #options: TableOptions;
-  #bytes = allocate(128);
+  #bytes: Uint8Array = allocate(128);
   #view = viewOf(this.#bytes);
   #at = HEADER;
   entries = 0;
@@ -102,10 +102,8 @@ export class TableWriter {
     const at = this.#at;
     this.#at += count;
     if (this.#at > this.#bytes.length) {
-      const bytes = allocate(Math.max(this.#at, this.#bytes.length * 2));
-      bytes.set(this.#bytes.subarray(0, at));
-      this.#bytes = bytes;
-      this.#view = viewOf(bytes);
+      this.#bytes = grown(this.#bytes, at, this.#at);
+      this.#view = viewOf(this.#bytes);
     }
     return at;
   }

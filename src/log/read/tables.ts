@@ -1,3 +1,4 @@
+import { formatError } from '../../base/errors.ts';
 import { inflate } from '#platform';
 import { Budget } from '../../hdf5/format/file-bytes.ts';
 import { boxSize } from '../../space/box.ts';
@@ -23,6 +24,7 @@ const NOTHING: Coverage = { ends: [] };
 interface TableStore {
   readonly data: LogData;
   readonly ranges: LogRanges;
+  readonly isRewritten: boolean;
   rangesWith(logs: readonly TierItem[]): LogRanges;
   series(number: number, numbered: ReadonlyMap<number, Series>): Io<Series>;
 }
@@ -103,6 +105,8 @@ export class Tables {
 
   /** The tables of a dataset: those of its own log, and those that all datasets share. */
   *#of(dataset: LogDataset, { items, numbered }: Committed): Io<TablesOf> {
+    if (this.#stores.some(({ isRewritten }) => isRewritten))
+      throw formatError(`${dataset.path} was never published, and another program has rewritten the log that has its data`);
     if (!dataset.log.layout) return { items, ranges: this.#stores.map(({ ranges }) => ranges) };
     const own: Series[] = [];
     for (const [i, store] of this.#stores.entries())
