@@ -1,5 +1,5 @@
-import { formatError } from '../../base/errors.ts';
 import { inflate } from '#platform';
+import { formatError } from '../../base/errors.ts';
 import { Budget } from '../../hdf5/format/file-bytes.ts';
 import { boxSize } from '../../space/box.ts';
 import type { Io } from '../../storage/io.ts';
@@ -106,7 +106,9 @@ export class Tables {
   /** The tables of a dataset: those of its own log, and those that all datasets share. */
   *#of(dataset: LogDataset, { items, numbered }: Committed): Io<TablesOf> {
     if (this.#stores.some(({ isRewritten }) => isRewritten))
-      throw formatError(`${dataset.path} was never published, and another program has rewritten the log that has its data`);
+      throw formatError(
+        `${dataset.path} was never published, and another program has rewritten the log that has its data`,
+      );
     if (!dataset.log.layout) return { items, ranges: this.#stores.map(({ ranges }) => ranges) };
     const own: Series[] = [];
     for (const [i, store] of this.#stores.entries())
