@@ -172,6 +172,12 @@ function copied({ bytes, targets, heap }: Relocatable): Relocatable {
   };
 }
 
+/** Says that an attribute will change again soon: in a large header it is then stored apart from what does not. */
+export function expectChange(structure: Structure, node: ObjectNode, name: string): void {
+  const attribute = node.attributes.get(name);
+  if (attribute) attribute.message.changed = structure.commitNumber + 1;
+}
+
 /** Sets an attribute from its message. A committed datatype counts one more use. */
 function putAttribute(
   structure: Structure,

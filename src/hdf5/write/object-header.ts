@@ -49,7 +49,9 @@ export function packHeader(node: ObjectNode, generatedSize: number, commit = 0):
     if (message.changed < commit - STALE_COMMITS) stale += size;
   }
   if (isTemporary(node.address)) {
-    if (bytes > NEW_FIRST_CHUNK_LIMIT) spill(node, latest(node, generatedSize));
+    const growing = bytes > FIRST_CHUNK_LIMIT ? changingNext(node, commit) : null;
+    if (growing) spill(node, growing);
+    else if (bytes > NEW_FIRST_CHUNK_LIMIT) spill(node, latest(node, generatedSize));
   } else if (bytes > FIRST_CHUNK_LIMIT) spill(node, latest(node, generatedSize));
   else if (stale > STALE_LIMIT) spill(node, lively(node, commit));
   if (node.blocks.length >= FANOUT) gatherBlocks(node);
@@ -87,6 +89,14 @@ function latest(node: ObjectNode, generatedSize: number): Set<HeaderMessage> {
     staying.add(message);
   }
   return staying;
+}
+
+/** The messages of a dataset that will change as it grows; null if it is not expected to. */
+function changingNext(node: ObjectNode, commit: number): Set<HeaderMessage> | null {
+  const all = [...node.firstChunk];
+  if (!all.some(({ changed }) => changed > commit)) return null;
+  const types = [MESSAGE.dataspace, MESSAGE.layout];
+  return new Set(all.filter(({ changed, type }) => changed > commit || types.includes(type)));
 }
 
 /** The messages that changed in the last commits. */

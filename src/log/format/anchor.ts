@@ -5,7 +5,7 @@ import { putU64 } from '../../hdf5/format/byte-writer.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { type NewDataset, unallocated } from '../../hdf5/layouts/new-dataset.ts';
 import { type Dataspace, NULL_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
-import { setPlainAttribute } from '../../hdf5/write/attributes.ts';
+import { expectChange, setPlainAttribute } from '../../hdf5/write/attributes.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
 import { LOG_NUMBER, readLogNumber, readToken, TOKEN, type Token, writeLogNumber, writeToken } from './log-group.ts';
@@ -89,6 +89,7 @@ export function anchorDataset({ dtype, fill }: NewAnchor): NewDataset {
 /** Sets the attributes of an anchor, in the order in which the original creates them. */
 export function describeAnchor(structure: Structure, node: ObjectNode, identity: Identity, anchor: NewAnchor): void {
   writeSizes(structure, node, DIMS, anchor.shape);
+  if (anchor.maxShape.some((most, d) => most !== anchor.shape[d])) expectChange(structure, node, DIMS);
   writeSizes(structure, node, MAX_DIMS, anchor.maxShape);
   writeNumbers(structure, node, ID, [identity.id]);
   if (anchor.chunks) writeSizes(structure, node, CHUNKS, anchor.chunks);
@@ -131,6 +132,7 @@ function writeNumbers(
 
 export function resizeAnchor(structure: Structure, node: ObjectNode, shape: readonly number[]): void {
   writeSizes(structure, node, DIMS, shape);
+  expectChange(structure, node, DIMS);
 }
 
 /** The largest shape the dataset ever had, if it was ever shrunk: committed blocks may lie beyond its present shape. */
