@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CreateOptions, File } from 'h5log';
+import { type CreateOptions, File, T } from 'h5log';
 import { expect, test } from 'vitest';
 import { checkLogFile, readAsOriginal, seenByH5py } from '../log/format/check-log.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../temporary.ts';
 
 const folder = temporaryDirectory();
 
-/** A dataset of int32 as the original reads it, which knows nothing of layouts. */
+/** The bytes of a dataset, as int32, as the original reads it, which knows nothing of layouts. */
 function asOriginal(path: string): number[] {
   const bytes = readFileSync(path);
   const [seen] = seenByH5py([path]);
@@ -42,6 +42,20 @@ withOracle('python', 'published files for the original', () => {
     again.dataset('d', 'int32').write(Int32Array.of(9), { start: [4], count: [1] });
     again.closeSync();
     expect(asOriginal(path)).toEqual([1, 2, 3, -1, 9, -1, -1]);
+  });
+
+  test('texts, shrunk and grown again: what was cut off points nowhere', () => {
+    const path = join(folder, 'texts.h5');
+    const file = File.createSync(path, { publish: 'flush' });
+    file.createDataset('d', { dtype: T.string(), shape: [3], maxShape: [null] }).write(['a', 'b', 'c']);
+    file.flushSync();
+    file.dataset('d').resize([1]);
+    file.flushSync();
+    file.dataset('d').resize([3]);
+    file.closeSync();
+    const [first, ...rest] = asOriginal(path);
+    expect(first).toBe(1);
+    expect(rest.slice(3)).toEqual(new Array(8).fill(0));
   });
 
   test.each([3, 0])('shrunk by h5py: what h5log writes at %i is there, and what was cut off is fill', (at) => {

@@ -1,7 +1,7 @@
 import { cpSync, existsSync, mkdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Communicator } from '../../src/comm/communicator.ts';
-import { File } from '../../src/index.ts';
+import { type CreateOptions, File } from '../../src/index.ts';
 
 export const LENGTH = 12;
 
@@ -16,14 +16,15 @@ export function copyTo(path: string, folder: string): void {
 export interface Making {
   readonly path: string;
   readonly subfiles: number;
+  readonly create?: Pick<CreateOptions, 'logs' | 'table'>;
   readonly flushes: number;
   /** Copies go into folders in it, by sequence. */
   readonly copies: string;
 }
 
 /** Flushes that everybody takes part in, and one in which only the last group has data. Gives the states by sequence. */
-function make(comm: Communicator, { path, subfiles, flushes, copies }: Making): number[][] {
-  const file = File.createSync(path, { comm, subfiles });
+function make(comm: Communicator, { path, subfiles, create, flushes, copies }: Making): number[][] {
+  const file = File.createSync(path, { comm, subfiles, ...create });
   const t = file.createDataset('/t', { dtype: 'int32', shape: [LENGTH] });
   const states: number[][] = [new Array<number>(LENGTH).fill(0)];
   const keep = (): void => {

@@ -20,6 +20,7 @@ import { count } from '../counts.ts';
 import { full, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { type Appending, copyTo, type Making } from './crash-rank.ts';
+import { LAYOUTS } from './layouts.ts';
 import { runRanks } from './run-ranks.ts';
 
 const program = new URL('./crash-rank.ts', import.meta.url);
@@ -32,11 +33,11 @@ const folder = temporaryDirectory();
 const copies = join(folder, 'copies');
 let states: number[][] = [];
 
-const master = (sequence: number): string => join(copies, String(sequence), 'a.h5');
-const subfile = (sequence: number, g: number): string => `${master(sequence)}.subfiles/a.h5.${g}`;
+const master = (sequence: number, from = copies): string => join(from, String(sequence), 'a.h5');
+const subfile = (sequence: number, g: number, from = copies): string => `${master(sequence, from)}.subfiles/a.h5.${g}`;
 
-const make = (path: string, where: string): Promise<number[][][]> => {
-  const making: Making = { path, subfiles: SUBFILES, flushes: FLUSHES, copies: where };
+const make = (path: string, where: string, create: Making['create'] = {}): Promise<number[][][]> => {
+  const making: Making = { path, subfiles: SUBFILES, create, flushes: FLUSHES, copies: where };
   return runRanks<number[][]>(RANKS, program, { work: 'make', making });
 };
 
@@ -65,12 +66,13 @@ function bytesAt(progress: Progress, old: string, now: string): Buffer {
 let made = 0;
 
 /** A file as a crash in the flush behind `sequence` leaves it. */
-function crashed(sequence: number, main: Progress, parts: readonly Progress[]): string {
+function crashed(sequence: number, main: Progress, parts: readonly Progress[], from = copies): string {
   const path = join(folder, `crash${made++}`, 'a.h5');
   mkdirSync(`${path}.subfiles`, { recursive: true });
-  writeFileSync(path, bytesAt(main, master(sequence), master(sequence + 1)));
+  writeFileSync(path, bytesAt(main, master(sequence, from), master(sequence + 1, from)));
   parts.forEach((progress, g) => {
-    writeFileSync(`${path}.subfiles/a.h5.${g}`, bytesAt(progress, subfile(sequence, g), subfile(sequence + 1, g)));
+    const [old, now] = [subfile(sequence, g, from), subfile(sequence + 1, g, from)];
+    writeFileSync(`${path}.subfiles/a.h5.${g}`, bytesAt(progress, old, now));
   });
   return path;
 }
@@ -84,46 +86,56 @@ function combinations(count: number): Progress[][] {
 }
 
 describe('a crash between the commits of subfiles', () => {
-  test('at any point leaves the old state until the master is there, and then the new one', async () => {
-    const left: Appending[] = [];
-    // Half of the flushes, unless all are asked for: the first ones, or the last.
-    const half = FLUSHES / 2;
-    const first = full ? 1 : 1 + half * (seed('a crash between subfiles') % 2);
-    for (let sequence = first; sequence < first + (full ? FLUSHES : half); sequence++) {
-      for (const parts of combinations(SUBFILES)) {
-        for (const main of ['old', 'written'] as const) {
-          const path = crashed(sequence, main, parts);
-          expect({ sequence, main, parts, found: numbers(path) }).toEqual({
-            sequence,
-            main,
-            parts,
-            found: states[sequence],
-          });
-          left.push({ path, before: states[sequence] as number[] });
+  const layouts = LAYOUTS.map((create) => [JSON.stringify(create), create] as const);
+  const some = full ? layouts : [layouts[0], layouts[1 + (seed('layouts of crashed ranks') % (layouts.length - 1))]];
+  test.each(some as typeof layouts)(
+    'at any point leaves the old state until the master is there, and then the new one: %s',
+    async (_, create) => {
+      const place = join(folder, `layout${made++}`);
+      mkdirSync(place);
+      const from = join(place, 'copies');
+      const [states] = (await make(join(place, 'a.h5'), from, create)) as [number[][]];
+      const left: Appending[] = [];
+      // Half of the flushes, unless all are asked for: the first ones, or the last.
+      const half = FLUSHES / 2;
+      const first = full ? 1 : 1 + half * (seed('a crash between subfiles') % 2);
+      for (let sequence = first; sequence < first + (full ? FLUSHES : half); sequence++) {
+        for (const parts of combinations(SUBFILES)) {
+          for (const main of ['old', 'written'] as const) {
+            const path = crashed(sequence, main, parts, from);
+            expect({ sequence, main, parts, found: numbers(path) }).toEqual({
+              sequence,
+              main,
+              parts,
+              found: states[sequence],
+            });
+            left.push({ path, before: states[sequence] as number[] });
+          }
         }
+        const path = crashed(sequence, 'new', ['new', 'new', 'new'], from);
+        expect(numbers(path)).toEqual(states[sequence + 1]);
+        left.push({ path, before: states[sequence + 1] as number[] });
       }
-      const path = crashed(sequence, 'new', ['new', 'new', 'new']);
-      expect(numbers(path)).toEqual(states[sequence + 1]);
-      left.push({ path, before: states[sequence + 1] as number[] });
-    }
-    // One rank goes on from a third of them, several ranks from the others.
-    const alone = left.filter((_, i) => i % 3 === 0);
-    for (const { path, before } of alone) {
-      const file = File.openSync(path, { mode: 'r+' });
-      file.dataset('/t').write(Int32Array.of(7, 7, 7), { start: [4], count: [3] });
-      file.closeSync();
-      const expected = [...before];
-      expected.fill(7, 4, 7);
-      expect({ path, found: numbers(path) }).toEqual({ path, found: expected });
-    }
-    const together = left.filter((_, i) => i % 3 !== 0);
-    for (const ranks of [2, 5]) {
-      const files = together.filter((_, i) => i % 2 === ranks % 2);
-      const wrong = await runRanks<string[]>(ranks, program, { work: 'append', files });
-      expect(wrong.flat()).toEqual([]);
-    }
-    count('a crash between subfiles', { states: left.length });
-  }, 300_000);
+      // One rank goes on from a third of them, several ranks from the others.
+      const alone = left.filter((_, i) => i % 3 === 0);
+      for (const { path, before } of alone) {
+        const file = File.openSync(path, { mode: 'r+' });
+        file.dataset('/t').write(Int32Array.of(7, 7, 7), { start: [4], count: [3] });
+        file.closeSync();
+        const expected = [...before];
+        expected.fill(7, 4, 7);
+        expect({ path, found: numbers(path) }).toEqual({ path, found: expected });
+      }
+      const together = left.filter((_, i) => i % 3 !== 0);
+      for (const ranks of [2, 5]) {
+        const files = together.filter((_, i) => i % 2 === ranks % 2);
+        const wrong = await runRanks<string[]>(ranks, program, { work: 'append', files });
+        expect(wrong.flat()).toEqual([]);
+      }
+      count('a crash between subfiles', { states: left.length });
+    },
+    300_000,
+  );
 
   test('asOf finds every earlier state in each of them', () => {
     const path = crashed(3, 'old', ['new', 'written', 'old']);

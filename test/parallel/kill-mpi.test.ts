@@ -6,6 +6,7 @@ import { type MpiResult, runMpi, withEachMpi } from '../comm/mpi/job.ts';
 import { count } from '../counts.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { LAYOUTS } from './layouts.ts';
 import { checkRows } from './rows.ts';
 
 const folder = temporaryDirectory();
@@ -69,6 +70,7 @@ withEachMpi('ranks that are killed', (mpi) => {
   const each = Math.max(2, Math.ceil(repeats(50) / 2));
   const next = random(seed(`kill ${mpi}`));
   let trial = 0;
+  let first = seed(`layouts ${mpi}`);
 
   const start = (options: object): { place: string; job: Promise<MpiResult> } => {
     const place = join(folder, `${mpi}-${trial++}`);
@@ -84,7 +86,7 @@ withEachMpi('ranks that are killed', (mpi) => {
         let rows = 0;
         let slowest = 0;
         for (let i = 0; i < each; i++) {
-          const { place, job } = start({ subfiles: i % 3 === 2 ? 2 : 0 });
+          const { place, job } = start({ subfiles: i % 3 === 2 ? 2 : 0, ...LAYOUTS[first++ % LAYOUTS.length] });
           await untilReported(place, 1 + Math.floor(next() * 3), job);
           await pause(next() * 100);
           const pids = Array.from({ length: RANKS }, (_, r) => Number(readFileSync(join(place, `pid.${r}`), 'utf8')));

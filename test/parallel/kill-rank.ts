@@ -1,17 +1,18 @@
 import { writeSync } from 'node:fs';
 import type { Communicator } from '../../src/comm/communicator.ts';
-import { File } from '../../src/index.ts';
+import { type CreateOptions, File } from '../../src/index.ts';
 
 interface Flushing {
   readonly path: string;
   readonly subfiles: number;
+  readonly create?: Pick<CreateOptions, 'logs' | 'table'>;
   /** Milliseconds between two flushes; none unless it is said. */
   readonly rest?: number;
 }
 
 /** Flushes again and again, until the process is killed; rank 0 says which flushes have returned. */
-export default function flushForever(comm: Communicator, { path, subfiles, rest = 0 }: Flushing): void {
-  const file = File.createSync(path, { comm, subfiles });
+export default function flushForever(comm: Communicator, { path, subfiles, create, rest = 0 }: Flushing): void {
+  const file = File.createSync(path, { comm, subfiles, ...create });
   const t = file.createDataset('/t', { dtype: 'int32', shape: [0, comm.size, 16], maxShape: [null, comm.size, 16] });
   for (let k = 1; ; k++) {
     t.resize([k, comm.size, 16]);

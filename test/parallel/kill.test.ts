@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { count } from '../counts.ts';
 import { random, repeats, seed } from '../seed.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { LAYOUTS } from './layouts.ts';
 import { startRanks } from './run-ranks.ts';
 
 const program = new URL('./kill-rank.ts', import.meta.url);
@@ -20,7 +21,7 @@ test('kill -9 at any moment leaves every returned flush of all ranks, whole, and
   for (let run = 0; run < runs; run++) {
     const path = join(temporaryDirectory(), 'a.h5');
     const subfiles = [0, 2, 3][run % 3] as number;
-    const child = startRanks(RANKS, program, { path, subfiles });
+    const child = startRanks(RANKS, program, { path, subfiles, create: LAYOUTS[run % LAYOUTS.length] });
     let said = 0;
     const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
     lines.on('line', (line) => {

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import type { Filter } from '../../api/dataset.ts';
 import type { ListedAttribute, ListedObject, Listing } from '../../tools/list/list.ts';
 import { command, type ExitCode, json } from '../command.ts';
-import { LinePrinter, type Palette, type Screen, scaled, screenOf, several } from '../print.ts';
+import { isNumbered, LinePrinter, logsText, type Palette, type Screen, scaled, screenOf, several } from '../print.ts';
 
 export default command({
   name: 'ls',
@@ -17,7 +17,7 @@ export default command({
     verbose: {
       type: 'flag',
       short: 'v',
-      help: 'print attributes, chunks, filters, fill value and what other programs see',
+      help: 'print attributes, chunks, filters, fill value, what other programs see, and where logs live unless all datasets share one',
     },
     netcdf: { type: 'flag', help: 'print dimensions, variables and attributes of netCDF, as `ncdump -h` does' },
     json,
@@ -51,6 +51,8 @@ export default command({
         if (code === 0 && listing.objects.some(({ problem }) => problem !== undefined)) code = 1;
         if (!values.json) {
           if (positionals.length > 1) await printer.print(`${listings.length > 0 ? '\n' : ''}${text}:`);
+          const { logs } = listing;
+          if (verbose && logs && isNumbered(logs)) await printer.print(`logs: ${logsText(logs)}`);
           for (const line of await lines(listing, recursive, screenOf())) await printer.print(line);
         }
         listings.push(listing);

@@ -171,8 +171,7 @@ function* coveredBy(dataset: LogDataset, start: Float64Array, count: Float64Arra
   const { log } = dataset;
   const { committed } = log.tables;
   // What the layout holds there does not count any more: see `View.cut`. The original reads unfiltered data from the log alone.
-  const isForOriginal = dataset.filters.length === 0 && !dataset.elements.points;
-  const floor = isForOriginal ? undefined : dataset.base?.floor;
+  const floor = dataset.filters.length === 0 ? undefined : dataset.base?.floor;
   const whole = yield* log.tables.whole(dataset, committed, floor);
   const lists: Boxes[] = [whole ?? (yield* log.tables.index(dataset, { low: start, high }, committed, floor))];
   for (const stage of log.flushing) {

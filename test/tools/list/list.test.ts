@@ -198,6 +198,16 @@ describe('h5log ls', () => {
     }
   });
 
+  test('-v says where logs live and how tables are written', slow, async () => {
+    const path = join(temporaryDirectory(), 'logs.h5');
+    const file = await File.create(path, { logs: 'dataset', table: { format: 'classic' } });
+    file.createDataset('x', { dtype: 'int32', shape: [2] }).write(Int32Array.of(1, 2));
+    await file.close();
+    const { stdout } = await h5log('ls', '-v', path);
+    expect(stdout.split('\n')[0]).toBe('logs: one for each dataset, classic tables, little-endian');
+    expect((await h5log('ls', path)).stdout).not.toContain('logs');
+  });
+
   test('names cannot move the cursor of a terminal', slow, async () => {
     const path = join(temporaryDirectory(), 'names.h5');
     const file = await File.create(path);
