@@ -46,6 +46,14 @@ function agree(path: string, expected: Expected, by: Said, settled: boolean): vo
   expect(problems, `${path} by h5py`).toEqual([]);
 }
 
+/** ncgen 4.9.0 puts the characters of variables with several dimensions at wrong places, or crashes, if one of them is unlimited. */
+function hasTextTables({ variables, groups }: Expected): boolean {
+  return (
+    Object.values(variables).some(({ type, dimensions }) => type === 'char' && dimensions.length > 1) ||
+    Object.values(groups).some(hasTextTables)
+  );
+}
+
 withOracle(['ncdump', 'ncgen', 'xarray'], 'files by h5log/netcdf', () => {
   const many = repeats(100);
   const next = random(seed('netcdf files'));
@@ -125,10 +133,13 @@ withOracle(['ncdump', 'ncgen', 'xarray'], 'files by h5log/netcdf', () => {
     // ncdump, header and data, becomes a file again.
     const again = new Map<string, Expected>();
     for (const [path, model] of expected) {
+      if (hasTextTables(model)) continue;
       const copy = `${path}.again`;
       runSync('ncgen', ['-4', '-o', copy, '-'], ncdump('-p', '9,17', path));
       again.set(copy, model);
     }
+    expect(again.size).toBeGreaterThan(expected.size / 4);
+    count('netcdf files through ncdump and ncgen', { files: again.size });
     const copies = said([...again.keys()]);
     for (const [path, model] of again) expect(copies[path]?.netCDF4, path).toEqual(model);
   }
