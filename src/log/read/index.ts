@@ -112,6 +112,9 @@ export class BlockIndex {
   /** Sorts the blocks by the order of writing where it is known, then by file offset. */
   sort(): void {
     const { offsets, orders, length } = this;
+    let ascends = 1;
+    while (ascends < length && (offsets[ascends - 1] as number) <= (offsets[ascends] as number)) ascends++;
+    if (!orders && ascends >= length) return;
     const compare = (a: number, b: number): number =>
       (orders ? (orders[a] as number) - (orders[b] as number) : 0) || (offsets[a] as number) - (offsets[b] as number);
     let sorted = true;

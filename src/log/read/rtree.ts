@@ -10,7 +10,9 @@ const SCANS = 8;
 /** Leaves of so few blocks are never split. */
 const SMALL_LEAF = 32;
 /** Levels of nodes that one split adds at most. */
-const MOST_LEVELS = 3;
+const MOST_LEVELS = 4;
+/** Up to so many cells long, the largest block tells well enough how far blocks reach beyond their cells. */
+const FEW_CELLS = 4;
 
 /** Boxes in flat lists: the blocks of a dataset. */
 interface BlockList {
@@ -112,7 +114,8 @@ export class PackedTree {
       ends[i] = sum;
     }
     const child = this.#add(node, levels, first, ends);
-    this.#bound(child, cells, keys, first);
+    if (grid.hasSmallBlocks) this.#boundByCells(child, levels, grid);
+    else this.#bound(child, cells, keys, first);
     // From the last to the first, so that blocks keep their order in a cell.
     const order = this.#order;
     const sorted = new Uint32Array(end - first);
@@ -165,6 +168,17 @@ export class PackedTree {
     this.#bounds = grown(this.#bounds, new Float64Array(size * 2 * this.#list.rank));
   }
 
+  /** Gives new nodes the bounds of their cells, and what the largest block reaches beyond: without a look at the blocks. */
+  #boundByCells(top: number, levels: number, grid: Grid): void {
+    const bounds = this.#bounds;
+    const width = 2 * this.#list.rank;
+    let at = top * width;
+    for (let level = 1; level <= levels; level++) {
+      const cells = FANOUT ** (levels - level);
+      for (let i = 0; i < FANOUT ** level; i++, at += width) grid.reach(i * cells, (i + 1) * cells - 1, bounds, at);
+    }
+  }
+
   /** Works out the bounds of new nodes: of the leaves, which are the last of them, from their blocks; of the others from their children. */
   #bound(top: number, leaves: number, keys: Uint16Array, first: number): void {
     const { rank, starts, counts } = this.#list;
@@ -201,36 +215,52 @@ export class PackedTree {
   }
 }
 
+/** A dimension in which the centres of blocks differ. */
+interface GridDimension {
+  readonly d: number;
+  /** The smallest centre. */
+  readonly low: number;
+  /** Cells per element. */
+  readonly scale: number;
+  /** What each cell adds to the number, and where its bits are there, the lowest first. */
+  readonly parts: Uint16Array;
+  readonly places: readonly number[];
+}
+
 /** A grid over the centres of blocks, whose cells are numbered along a space-filling curve (Morton order). */
 class Grid {
   readonly #list: BlockList;
-  /** Dimensions in which centres differ; of each the smallest centre, cells per element, and what a cell adds to the number. */
-  readonly #dimensions: readonly number[];
+  readonly #dimensions: readonly GridDimension[];
+  /** In every dimension the smallest and the largest centre, and the half of the largest block. */
   readonly #low: Float64Array;
-  readonly #scale: Float64Array;
-  readonly #parts: readonly Uint16Array[];
+  readonly #high: Float64Array;
+  readonly #half: Float64Array;
+  readonly hasSmallBlocks: boolean;
 
   private constructor(
     list: BlockList,
     dimensions: readonly number[],
-    low: Float64Array,
-    high: Float64Array,
+    [low, high, half]: readonly [Float64Array, Float64Array, Float64Array],
     bits: number,
   ) {
     this.#list = list;
-    this.#dimensions = dimensions;
     this.#low = low;
-    this.#scale = new Float64Array(dimensions.length);
-    this.#parts = dimensions.map((d, v) => {
+    this.#high = high;
+    this.#half = half;
+    this.#dimensions = dimensions.map((d, v) => {
       // Bits are dealt out in turn, the first dimension has the highest.
       const places: number[] = [];
       for (let bit = bits - 1 - v; bit >= 0; bit -= dimensions.length) places.unshift(bit);
       const cells = 2 ** places.length;
-      this.#scale[v] = cells / ((high[d] as number) - (low[d] as number));
-      return Uint16Array.from({ length: cells }, (_, cell) =>
-        places.reduce((part, place, b) => part | (((cell >>> b) & 1) << place), 0),
-      );
+      const parts = new Uint16Array(cells);
+      // A cell has one bit more than an earlier one.
+      for (let b = 0; b < places.length; b++)
+        for (let cell = 2 ** b; cell < 2 ** (b + 1); cell++)
+          parts[cell] = (parts[cell - 2 ** b] as number) | (1 << (places[b] as number));
+      const least = low[d] as number;
+      return { d, low: least, scale: cells / ((high[d] as number) - least), parts, places };
     });
+    this.hasSmallBlocks = this.#dimensions.every(({ d, scale }) => 2 * (half[d] as number) * scale <= FEW_CELLS);
   }
 
   /** Of the blocks at places [first, end) of the order; null if their centres are all the same. */
@@ -238,32 +268,28 @@ class Grid {
     const { rank, starts, counts } = list;
     const low = new Float64Array(rank).fill(Infinity);
     const high = new Float64Array(rank).fill(-Infinity);
-    for (let d = 0; d < rank; d++) {
-      let least = Infinity;
-      let most = -Infinity;
-      for (let i = first; i < end; i++) {
-        const k = (order[i] as number) * rank + d;
-        const centre = (starts[k] as number) + (counts[k] as number) / 2;
-        if (centre < least) least = centre;
-        if (centre > most) most = centre;
+    const half = new Float64Array(rank);
+    for (let i = first; i < end; i++) {
+      const k = (order[i] as number) * rank;
+      for (let d = 0; d < rank; d++) {
+        const extent = (counts[k + d] as number) / 2;
+        const centre = (starts[k + d] as number) + extent;
+        if (centre < (low[d] as number)) low[d] = centre;
+        if (centre > (high[d] as number)) high[d] = centre;
+        if (extent > (half[d] as number)) half[d] = extent;
       }
-      low[d] = least;
-      high[d] = most;
     }
     const dimensions: number[] = [];
     for (let d = 0; d < rank && dimensions.length < bits; d++)
       if ((high[d] as number) > (low[d] as number)) dimensions.push(d);
-    return dimensions.length > 0 ? new Grid(list, dimensions, low, high, bits) : null;
+    return dimensions.length > 0 ? new Grid(list, dimensions, [low, high, half], bits) : null;
   }
 
   /** The cells of the blocks at places [first, end) of the order. */
   keys(order: Uint32Array, first: number, end: number): Uint16Array {
     const { rank, starts, counts } = this.#list;
     const keys = new Uint16Array(end - first);
-    for (const [v, d] of this.#dimensions.entries()) {
-      const low = this.#low[d] as number;
-      const scale = this.#scale[v] as number;
-      const parts = this.#parts[v] as Uint16Array;
+    for (const { d, low, scale, parts } of this.#dimensions) {
       const last = parts.length - 1;
       for (let i = first; i < end; i++) {
         const k = (order[i] as number) * rank + d;
@@ -273,6 +299,28 @@ class Grid {
       }
     }
     return keys;
+  }
+
+  /** How far the blocks in cells [from, to] can reach, where these have the same highest bits: rank lows, then rank highs. */
+  reach(from: number, to: number, bounds: Float64Array, at: number): void {
+    const rank = this.#low.length;
+    for (let d = 0; d < rank; d++) {
+      const half = this.#half[d] as number;
+      bounds[at + d] = (this.#low[d] as number) - half;
+      bounds[at + rank + d] = (this.#high[d] as number) + half;
+    }
+    for (const { d, low, scale, parts, places } of this.#dimensions) {
+      let [least, most] = [0, 0];
+      for (let b = 0; b < places.length; b++) {
+        const place = places[b] as number;
+        least |= ((from >>> place) & 1) << b;
+        most |= ((to >>> place) & 1) << b;
+      }
+      // Sizes are whole numbers, and less than one is lost by rounding.
+      const beyond = (this.#half[d] as number) + 1;
+      if (least > 0) bounds[at + d] = low + least / scale - beyond;
+      if (most < parts.length - 1) bounds[at + rank + d] = low + (most + 1) / scale + beyond;
+    }
   }
 }
 

@@ -297,6 +297,18 @@ function addEntry(entry: RawEntry, dataset: LogDataset, index: BlockIndex): numb
   const filtered = dataset.filters.length > 0;
   // Where elements were written to the same block repeatedly, the last one counts.
   let at = (entry.times - 1) * size;
+  if (!filtered && !index.stored) {
+    // Most blocks by far: no call for each of them.
+    const { counts, offsets, length } = index;
+    for (let i = length, k = length * rank; i < length + entry.count; i++) {
+      offsets[i] = entry.offset + at;
+      let bytes = size;
+      for (const end = k + rank; k < end; k++) bytes *= counts[k] as number;
+      at += bytes;
+    }
+    index.length += entry.count;
+    return at;
+  }
   for (let i = 0; i < entry.count; i++) {
     const k = index.length * rank;
     index.add(entry.offset + at, filtered ? entry.size : 0);

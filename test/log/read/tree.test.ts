@@ -12,6 +12,7 @@ const PLACES: Readonly<Record<string, (next: Next, blocks: number) => number>> =
   'in one place': () => 7,
   'in a few places': (next) => 1000 * Math.floor(next() * 3),
   'ever further apart': (next) => Math.floor(2 ** (next() * 50)),
+  'as far away as can be': (next, blocks) => 2 ** 53 - 1e7 + Math.floor(next() * 4 * blocks),
   'in heaps': (next, blocks) => Math.floor(next() * 5) * 1e9 + Math.floor(next() * blocks),
 };
 
@@ -26,13 +27,15 @@ describe('the blocks that a box touches', () => {
       const rank = 1 + Math.floor(next() * 4);
       const blocks = 600 + Math.floor(next() ** 3 * 20_000);
       const index = new BlockIndex(rank);
+      // One large block among small ones changes how nodes are bounded.
+      const large = k % 2 === 0 ? 0 : 0.001;
       const grow = (more: number): void => {
         index.reserve(more);
         for (let i = 0; i < more; i++) {
           const at = index.length * rank;
           for (let d = 0; d < rank; d++) {
             index.starts[at + d] = place(next, blocks);
-            index.counts[at + d] = next() < 0.001 ? 1e6 : 1 + Math.floor(next() * 5);
+            index.counts[at + d] = next() < large ? 1e6 : 1 + Math.floor(next() * 5);
           }
           index.add(index.length, 0);
         }
