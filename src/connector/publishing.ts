@@ -19,8 +19,10 @@ export class Publishing {
     const isPossible = this.#isAlone || remembered === 'close';
     this.#policy = !log || !target ? 'never' : (publish ?? (isPossible ? remembered : 'never'));
     if (!log || !target || JSON.stringify(this.#policy) === JSON.stringify(remembered) || publish === undefined) return;
-    log.publishState = { policy: publish, sequence: log.published, copied: log.publishState?.copied ?? 0 };
-    writePublish(log.structure, log.publishState);
+    const { structure, published, publishState } = log;
+    const { isTree } = structure;
+    log.publishState = { policy: publish, sequence: published, copied: publishState?.copied ?? 0, isTree };
+    writePublish(structure, log.publishState);
   }
 
   /** What a commit is to publish by itself. */

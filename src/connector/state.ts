@@ -7,7 +7,7 @@ import { Appender } from '../hdf5/write/appender.ts';
 import { Committer } from '../hdf5/write/commit.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { flushDone, planFlush, writeFlush } from '../log/flush/flush.ts';
-import type { CommitRecord } from '../log/format/commit-record.ts';
+import { type CommitRecord, POINTER_VERSION } from '../log/format/commit-record.ts';
 import {
   beginLog,
   CONFIG,
@@ -17,6 +17,7 @@ import {
   newToken,
   type Publish,
   readCounts,
+  readPublish,
   writeLayout,
   writePublish,
 } from '../log/format/log-group.ts';
@@ -162,7 +163,8 @@ function* firstState(options: SessionOptions, made: NewSubfiles | null): Io<File
   if (!import.meta.page && options.newLogs) writeLayout(structure, options.newLogs);
   // A file that remembers nothing never publishes.
   const policy = options.publish ?? (made || options.ranks.comm.size > 1 ? 'never' : 'auto');
-  if (policy !== 'never') writePublish(structure, { policy, sequence: null, copied: 0 });
+  structure.isTree = true;
+  if (policy !== 'never') writePublish(structure, { policy, sequence: null, copied: 0, isTree: true });
   const log = newLog(options, structure, mainStore(options, structure, committer, counts), made);
   const { power, ranks, target } = options;
   const first = planFlush(log.log, solo(), 0, Date.now());
@@ -258,7 +260,9 @@ function* readStructure(options: SessionOptions, root?: number, known?: Structur
   const { structure, superblock, extension } = opened;
   let committer: Committer | null = null;
   if (target) {
-    yield* prepareWriting(opened, storage, !(yield* readCounts(structure)));
+    const counts = yield* readCounts(structure);
+    const isTree = !import.meta.page && counts ? yield* isKnownTree(options, structure, counts) : false;
+    yield* prepareWriting(opened, storage, !counts, isTree);
     if (ranks.leads) committer = new Committer(structure, appenderOf(options, superblock), extension);
   } else if (!storage.blocking) yield* options.lazy ? loadRoot(structure) : loadEverything(structure, LOGS_GROUP);
   const found = yield* readCounts(structure);
@@ -273,6 +277,15 @@ function* readStructure(options: SessionOptions, root?: number, known?: Structur
   if (!import.meta.page && !counts && target && ranks.comm.size > 1)
     throw new H5LogError('UNSUPPORTED', 'a file without a log can only be read by several ranks');
   return { structure, committer, counts, superblock: superblock.bytes };
+}
+
+/** Whether the file says that its objects are a tree, and h5log made the last change to it. */
+function* isKnownTree(options: SessionOptions, structure: Structure, counts: LogCounts): Io<boolean> {
+  if (!(yield* readPublish(structure))?.isTree || hasSubfiles(counts)) return false;
+  const store = mainStore(options, structure, null, counts);
+  yield* store.load();
+  // h5log 0.1 knows nothing of trees, and does not write to files with later records.
+  return store.isOurs && store.commit()?.version === POINTER_VERSION;
 }
 
 function* withLog(

@@ -173,24 +173,34 @@ function* loadMappings({ heap, loader }: Structure, node: ObjectNode): Io<void> 
 /**
  * Makes a structure ready for changes: finds out which objects hold the addresses of which others, and which must not move. Objects
  * that a change touches are loaded from `storage` when it does; null, or a storage that cannot block: all are loaded now. `rewrites`:
- * data that refers to objects can be written anew when they move.
+ * data that refers to objects can be written anew when they move. `isTree`: it is known that one link leads to each object and nothing else
+ * holds addresses of objects, so that nobody has to look.
  */
 export function* prepareWriting(
   opened: OpenedStructure,
   storage: ByteStorage | null = null,
   rewrites = false,
+  isTree = false,
 ): Io<void> {
   const { structure, superblock } = opened;
   const { loader, heap, root } = structure;
   refuseWriting(superblock);
-  const survey = yield* loader.apart(surveyFile(loader, root, heap));
-  const referrers = new Referrers(survey, loader, root, heap);
+  const survey = isTree && storage?.blocking ? null : yield* loader.apart(surveyFile(loader, root, heap));
+  const referrers = new Referrers(survey, surveyed, structure);
   structure.referrers = referrers;
-  for (const address of survey.fixed) structure.pinned.set(address, 'an attribute in a heap');
-  yield* findHolders(structure, survey, rewrites);
+  structure.isTree = survey?.isTree ?? true;
+  for (const address of survey?.fixed ?? []) structure.pinned.set(address, 'an attribute in a heap');
+  if (survey) yield* findHolders(structure, survey, rewrites);
   if (storage?.blocking) structure.now = (io) => driveSync(storage, io);
   else yield* referrers.settleAll();
   structure.writable = true;
+  const { address } = root;
+
+  /** Nothing of the file is ever overwritten: it can be surveyed as it was opened. */
+  function* surveyed(): Io<Survey> {
+    const { structure: before } = yield* openStructure(address);
+    return yield* surveyFile(before.loader, before.root, before.heap);
+  }
 }
 
 /** Finds the datasets whose elements refer to objects. */

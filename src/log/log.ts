@@ -234,9 +234,18 @@ export class Log extends Posts<LogDataset> {
     return this.#token;
   }
 
+  /** Says in the file whether its objects are a tree, if that has changed: whoever opens it next need not look at all of them. */
+  markTree(): void {
+    const { structure, publishState: before } = this;
+    const { isTree } = structure;
+    if (!before || before.isTree === isTree) return;
+    this.publishState = { ...before, isTree };
+    writePublish(structure, this.publishState);
+  }
+
   /** The next commit makes others see what it has; the returned function says that it does not. */
   publishedAt(sequence: number, copied: number): () => void {
-    const before = this.publishState ?? { policy: 'never', sequence: null, copied: 0 };
+    const before = this.publishState ?? { policy: 'never', sequence: null, copied: 0, isTree: this.structure.isTree };
     this.publishState = { ...before, sequence, copied: before.copied + copied };
     writePublish(this.structure, this.publishState);
     return () => {
@@ -348,7 +357,7 @@ export class Log extends Posts<LogDataset> {
   *#findShapes(): Io<Map<number, ShapeInFile>> {
     const shapes = new Map<number, ShapeInFile>();
     const { loader, referrers } = this.structure;
-    for (const address of referrers?.survey.addresses() ?? []) {
+    for (const address of referrers ? (yield* referrers.survey()).addresses() : []) {
       const node = yield* loader.glimpse(address);
       const anchor = node.kind === 'dataset' && node.linkCount > 0 ? yield* this.anchor(node) : undefined;
       if (!anchor) continue;

@@ -23,7 +23,7 @@ import {
   type HeaderMessage,
   type HeapSlot,
   type Link,
-  type ObjectNode,
+  ObjectNode,
   type Relocatable,
   TEMPORARY,
   visitTargets,
@@ -55,6 +55,13 @@ export function setReferences(
   message.heapPending = heap.length > 0;
   assignTemporaryHeapIds(message);
   addReferrer(message);
+}
+
+/** Whether a message that is no link, or what it has in a heap, points to objects. */
+export function pointsToObjects({ targets, heap }: Pick<Relocatable, 'targets' | 'heap'>): boolean {
+  return (
+    targets.some(({ target }) => target instanceof ObjectNode) || heap.some(({ content }) => pointsToObjects(content))
+  );
 }
 
 let lastTemporaryIndex = 0;

@@ -87,6 +87,11 @@ export class Survey {
     return holders;
   }
 
+  /** Whether one link leads to each object, and nothing else holds addresses of objects. */
+  get isTree(): boolean {
+    return this.#count === this.#linked.size - 1 && this.#pointed.size + this.fixed.size + this.referring.length === 0;
+  }
+
   /** The number of links to an object. */
   linksTo(target: number): number {
     let count = 0;
@@ -295,23 +300,52 @@ function plainDatasetSize(bytes: Uint8Array, start: number): number {
 
 /** Loads what a change touches: whoever holds the address of an object that moves. */
 export class Referrers {
-  readonly survey: Survey;
+  /** null: not needed yet. */
+  #survey: Survey | null;
+  readonly #find: () => Io<Survey>;
   readonly #loader: ObjectLoader;
+  readonly #root: ObjectNode;
   readonly #heap: GlobalHeap;
 
-  constructor(survey: Survey, loader: ObjectLoader, root: ObjectNode, heap: GlobalHeap) {
-    this.survey = survey;
+  /**
+   * Of a file that is known to be a tree, where one link leads to each object and nothing else does, `survey` is null: `find` makes it,
+   * of the file as it was opened, if it is needed after all.
+   */
+  constructor(
+    survey: Survey | null,
+    find: () => Io<Survey>,
+    { loader, root, heap }: { loader: ObjectLoader; root: ObjectNode; heap: GlobalHeap },
+  ) {
+    this.#survey = survey;
+    this.#find = find;
     this.#loader = loader;
+    this.#root = root;
     this.#heap = heap;
     loader.onLoad = (node) => {
       // A count that is too low would let an object be removed while links still lead to it. The superblock counts as a link.
-      node.linkCount = Math.max(node.linkCount, survey.linksTo(node.origin) + (node === root ? 1 : 0));
+      const links = survey ? survey.linksTo(node.origin) + (node === root ? 1 : 0) : 1;
+      node.linkCount = Math.max(node.linkCount, links);
     };
     loader.onFollow = (link) => trackLink(link, loader.file.addressSize);
     for (const node of loader.nodes.values()) {
       loader.onLoad(node);
       for (const link of node.links.values()) loader.onFollow(link);
     }
+  }
+
+  /** Every object of the file as it was opened. */
+  *survey(): Io<Survey> {
+    this.#survey ??= yield* this.#find();
+    return this.#survey;
+  }
+
+  /** Whether there was an object when the file was opened. Nothing in a tree leads to one that is not loaded. */
+  has(address: number): boolean {
+    return this.#survey?.has(address) ?? this.#loader.nodes.has(address);
+  }
+
+  get hasScales(): boolean {
+    return this.#survey?.hasScales ?? false;
   }
 
   /** Before an object changes or moves: loads everything that would move with it, and finds out what its messages point to. */
@@ -329,7 +363,7 @@ export class Referrers {
   /** Loads all objects: for tools, and where nothing can be loaded later without waiting. */
   *settleAll(): Io<void> {
     const loader = this.#loader;
-    for (const address of this.survey.addresses()) {
+    for (const address of (yield* this.survey()).addresses()) {
       const node = yield* loader.node(address);
       for (const link of node.links.values()) yield* loader.follow(link);
     }
@@ -337,7 +371,10 @@ export class Referrers {
   }
 
   *#findReferrers(node: ObjectNode): Io<void> {
-    for (const [address, links] of this.survey.holdersOf(node.origin)) {
+    // The one link of an object in a tree is known from the way to it.
+    const isReached = node === this.#root || [...node.referrers].some(({ type }) => type === MESSAGE.link);
+    const survey = this.#survey ?? (isReached ? null : yield* this.survey());
+    for (const [address, links] of survey?.holdersOf(node.origin) ?? []) {
       const holder = yield* this.#loader.node(address);
       if (holder.linkCount === 0) continue; // it was removed since
       yield* this.#track(holder);
@@ -356,7 +393,7 @@ export class Referrers {
     const pointing = { loader, heap: this.#heap, contentOf: this.#heap.contents() };
     const wanted = new Set<number>();
     const collect = (address: number): undefined => {
-      if (this.survey.has(address)) wanted.add(address);
+      if (this.has(address)) wanted.add(address);
     };
     yield* trackMessages({ ...pointing, targetOf: collect }, node);
     for (const address of wanted) yield* loader.node(address);

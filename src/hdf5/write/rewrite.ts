@@ -2,7 +2,7 @@
 
 import { H5LogError } from '../../base/errors.ts';
 import { HeaderMessage, moveToFirstChunk, type ObjectNode, removeMessage } from '../graph/object-node.ts';
-import { addReferrer, removeReferrer, setReferences } from '../graph/references.ts';
+import { addReferrer, pointsToObjects, removeReferrer, setReferences } from '../graph/references.ts';
 import {
   draftDataset,
   type MessageDraft,
@@ -168,6 +168,7 @@ function putMessage(structure: Structure, node: ObjectNode, draft: MessageDraft)
   if (old) replaceMessage(structure, node, draft.type, draft.bytes);
   const message = old ?? new HeaderMessage(node, draft.type, draft.flags, 0, draft.bytes, true);
   setReferences(message, draft.targets, draft.heap);
+  if (pointsToObjects(message)) structure.isTree = false;
   if (old) return;
   message.changed = structure.commitNumber;
   node.otherMessages.push(message);

@@ -15,9 +15,17 @@ import {
   removeMessage,
 } from '../graph/object-node.ts';
 import { ObjectTree } from '../graph/object-tree.ts';
-import { addReferrer, inSharedTable, removeReferrer, setReferences, withReferrers } from '../graph/references.ts';
+import {
+  addReferrer,
+  inSharedTable,
+  pointsToObjects,
+  removeReferrer,
+  setReferences,
+  withReferrers,
+} from '../graph/references.ts';
 import type { Referrers } from '../graph/survey.ts';
 import { draftDataset, draftType, type MessageDraft, type NewDataset } from '../layouts/new-dataset.ts';
+import { mayRefer } from '../messages/datatype.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
 import * as MESSAGE_FLAG from '../messages/message-flags.ts';
 import * as MESSAGE from '../messages/message-types.ts';
@@ -43,6 +51,8 @@ export class Structure extends ObjectTree {
   /** Why no object at all may move; null if they may. */
   frozen: string | null = null;
   writable = false;
+  /** One link leads to each object, and nothing else holds addresses of objects: known to be so. */
+  isTree = false;
   /** Called before anything changes, but for changes `withoutNotice`. */
   beforeChange: (() => void) | null = null;
   /** Called with every object that loses its last link. */
@@ -127,7 +137,7 @@ export class Structure extends ObjectTree {
 
   /** Loads all objects if dimension scales are among them: every scale refers to the datasets that it is attached to. */
   loadScales(): void {
-    if (this.referrers?.survey.hasScales) this.now(this.referrers.settleAll());
+    if (this.referrers?.hasScales) this.now(this.referrers.settleAll());
   }
 
   // ---------------------------------------------------------------- objects
@@ -187,6 +197,8 @@ export class Structure extends ObjectTree {
   addMessage(node: ObjectNode, { type, flags, bytes, targets, heap }: MessageDraft): void {
     const message = new HeaderMessage(node, type, flags, 0, bytes, true);
     setReferences(message, targets, heap);
+    if (pointsToObjects(message) || (type === MESSAGE.datatype && mayRefer(bytes, 0, bytes.length)))
+      this.isTree = false;
     this.#countTypeUses(message, 1);
     node.otherMessages.push(message);
     node.firstChunk.add(message);
@@ -229,6 +241,7 @@ export class Structure extends ObjectTree {
     if (node) this.checkMutable(node);
     this.#insertLink(group, name, target, node);
     if (!node) return;
+    if (node.linkCount > 0) this.isTree = false;
     this.markDirty(node);
     node.linkCount++;
   }

@@ -93,6 +93,7 @@ export function planStore(log: Log, store: LogStore, addition: Addition, rewrite
     subfiles: store.counts.subfiles,
   };
   writeCounts(store.structure, store.counts);
+  if (store === log.main) log.markTree();
   const planned = committer.plan();
   const item = (region: FileExtent, bytes: Uint8Array | null): TierItem => {
     const address = committer.appender.base + region.address;

@@ -180,7 +180,7 @@ export function* readToken(structure: Structure, node = structure.root): Io<Toke
 
 /** When the file publishes, and what it has published: kind, milliseconds of an interval, sequence (-1: nothing yet), bytes copied. */
 export const PUBLISH = '_publish';
-const PUBLISH_SPACE = simpleSpace([4]);
+const PUBLISH_SPACE = simpleSpace([5]);
 
 /** When other programs see what is committed. */
 export type Publish = 'never' | 'close' | 'flush' | 'auto' | { readonly interval: number };
@@ -193,22 +193,31 @@ export interface PublishState {
   readonly sequence: number | null;
   /** Bytes that were ever copied for ordinary layouts. */
   readonly copied: number;
+  /** Whether one link leads to each object, and nothing else holds addresses of objects. */
+  readonly isTree: boolean;
 }
 
 /** What a file remembers of its publishing; null: nothing, as in files of h5log 0.1 and of the original. */
 export function* readPublish(structure: Structure): Io<PublishState | null> {
   const value = yield* structure.attribute(structure.root, PUBLISH);
   if (!(value instanceof BigInt64Array) || value.length < 4) return null;
-  const [kind, interval, sequence, copied] = Array.from(value, Number) as [number, number, number, number];
+  const [kind, interval, sequence, copied, tree] = Array.from(value, Number) as [
+    number,
+    number,
+    number,
+    number,
+    number?,
+  ];
   const policy = POLICIES[kind] ?? { interval };
-  return { policy, sequence: sequence < 0 ? null : sequence, copied };
+  return { policy, sequence: sequence < 0 ? null : sequence, copied, isTree: tree === 1 };
 }
 
-export function writePublish(structure: Structure, { policy, sequence, copied }: PublishState): void {
+export function writePublish(structure: Structure, { policy, sequence, copied, isTree }: PublishState): void {
   const kind = typeof policy === 'string' ? POLICIES.indexOf(policy) : POLICIES.length;
-  const bytes = new Uint8Array(32);
+  const bytes = new Uint8Array(40);
   const view = new DataView(bytes.buffer);
-  const numbers = [kind, typeof policy === 'string' ? 0 : policy.interval, sequence ?? -1, copied];
+  const interval = typeof policy === 'string' ? 0 : policy.interval;
+  const numbers = [kind, interval, sequence ?? -1, copied, isTree ? 1 : 0];
   numbers.forEach((number, i) => {
     view.setBigInt64(8 * i, BigInt(number), true);
   });

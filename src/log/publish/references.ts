@@ -54,7 +54,7 @@ export function objectFinder(structure: Structure): ObjectOf {
   const { loader, referrers } = structure;
   return (address) => {
     const found = known.get(address);
-    if (found || loader.nodes.has(address) || !referrers?.survey.has(address)) return found;
+    if (found || loader.nodes.has(address) || !referrers?.has(address)) return found;
     return structure.now(loader.node(address));
   };
 }

@@ -206,7 +206,7 @@ class Compaction {
     }
     const numbers = this.#renumber(moved, logged);
     const { publishState } = this.#log;
-    if (publishState) writePublish(moved.structure, { ...publishState, sequence: null, copied: 0 });
+    if (publishState) writePublish(moved.structure, { ...publishState, sequence: null, copied: 0, isTree: false });
     const table = tableOptions({});
     const tableLimit = Math.floor(this.#memory / 4);
     const version = logged.some(({ dataset }) => dataset.elements.points) ? POINTER_VERSION : PLAIN_VERSION;
