@@ -49,7 +49,7 @@ export function packHeader(node: ObjectNode, generatedSize: number, commit = 0):
     if (message.changed < commit - STALE_COMMITS) stale += size;
   }
   if (isTemporary(node.address)) {
-    const growing = bytes > FIRST_CHUNK_LIMIT ? changingNext(node, commit) : null;
+    const growing = !import.meta.page && bytes > FIRST_CHUNK_LIMIT ? changingNext(node, commit) : null;
     if (growing) spill(node, growing);
     else if (bytes > NEW_FIRST_CHUNK_LIMIT) spill(node, latest(node, generatedSize));
   } else if (bytes > FIRST_CHUNK_LIMIT) spill(node, latest(node, generatedSize));

@@ -114,7 +114,7 @@ export class PackedTree {
       ends[i] = sum;
     }
     const child = this.#add(node, levels, first, ends);
-    if (grid.hasSmallBlocks) this.#boundByCells(child, levels, grid);
+    if (!import.meta.page && hasSmallBlocks(grid)) boundByCells(this.#bounds, child, levels, grid);
     else this.#bound(child, cells, keys, first);
     // From the last to the first, so that blocks keep their order in a cell.
     const order = this.#order;
@@ -168,17 +168,6 @@ export class PackedTree {
     this.#bounds = grown(this.#bounds, new Float64Array(size * 2 * this.#list.rank));
   }
 
-  /** Gives new nodes the bounds of their cells, and what the largest block reaches beyond: without a look at the blocks. */
-  #boundByCells(top: number, levels: number, grid: Grid): void {
-    const bounds = this.#bounds;
-    const width = 2 * this.#list.rank;
-    let at = top * width;
-    for (let level = 1; level <= levels; level++) {
-      const cells = FANOUT ** (levels - level);
-      for (let i = 0; i < FANOUT ** level; i++, at += width) grid.reach(i * cells, (i + 1) * cells - 1, bounds, at);
-    }
-  }
-
   /** Works out the bounds of new nodes: of the leaves, which are the last of them, from their blocks; of the others from their children. */
   #bound(top: number, leaves: number, keys: Uint16Array, first: number): void {
     const { rank, starts, counts } = this.#list;
@@ -230,12 +219,11 @@ interface GridDimension {
 /** A grid over the centres of blocks, whose cells are numbered along a space-filling curve (Morton order). */
 class Grid {
   readonly #list: BlockList;
-  readonly #dimensions: readonly GridDimension[];
+  readonly dimensions: readonly GridDimension[];
   /** In every dimension the smallest and the largest centre, and the half of the largest block. */
-  readonly #low: Float64Array;
-  readonly #high: Float64Array;
-  readonly #half: Float64Array;
-  readonly hasSmallBlocks: boolean;
+  readonly low: Float64Array;
+  readonly high: Float64Array;
+  readonly half: Float64Array;
 
   private constructor(
     list: BlockList,
@@ -244,10 +232,10 @@ class Grid {
     bits: number,
   ) {
     this.#list = list;
-    this.#low = low;
-    this.#high = high;
-    this.#half = half;
-    this.#dimensions = dimensions.map((d, v) => {
+    this.low = low;
+    this.high = high;
+    this.half = half;
+    this.dimensions = dimensions.map((d, v) => {
       // Bits are dealt out in turn, the first dimension has the highest.
       const places: number[] = [];
       for (let bit = bits - 1 - v; bit >= 0; bit -= dimensions.length) places.unshift(bit);
@@ -260,7 +248,6 @@ class Grid {
       const least = low[d] as number;
       return { d, low: least, scale: cells / ((high[d] as number) - least), parts, places };
     });
-    this.hasSmallBlocks = this.#dimensions.every(({ d, scale }) => 2 * (half[d] as number) * scale <= FEW_CELLS);
   }
 
   /** Of the blocks at places [first, end) of the order; null if their centres are all the same. */
@@ -289,7 +276,7 @@ class Grid {
   keys(order: Uint32Array, first: number, end: number): Uint16Array {
     const { rank, starts, counts } = this.#list;
     const keys = new Uint16Array(end - first);
-    for (const { d, low, scale, parts } of this.#dimensions) {
+    for (const { d, low, scale, parts } of this.dimensions) {
       const last = parts.length - 1;
       for (let i = first; i < end; i++) {
         const k = (order[i] as number) * rank + d;
@@ -300,27 +287,46 @@ class Grid {
     }
     return keys;
   }
+}
 
-  /** How far the blocks in cells [from, to] can reach, where these have the same highest bits: rank lows, then rank highs. */
-  reach(from: number, to: number, bounds: Float64Array, at: number): void {
-    const rank = this.#low.length;
-    for (let d = 0; d < rank; d++) {
-      const half = this.#half[d] as number;
-      bounds[at + d] = (this.#low[d] as number) - half;
-      bounds[at + rank + d] = (this.#high[d] as number) + half;
+function hasSmallBlocks({ dimensions, half }: Grid): boolean {
+  return dimensions.every(({ d, scale }) => 2 * (half[d] as number) * scale <= FEW_CELLS);
+}
+
+/** Gives new nodes, in levels from number `top` on, the bounds of their cells and what the largest block reaches beyond: without a look at the blocks. */
+function boundByCells(bounds: Float64Array, top: number, levels: number, grid: Grid): void {
+  const width = 2 * grid.low.length;
+  let at = top * width;
+  for (let level = 1; level <= levels; level++) {
+    const cells = FANOUT ** (levels - level);
+    for (let i = 0; i < FANOUT ** level; i++, at += width) reach(grid, i * cells, (i + 1) * cells - 1, bounds, at);
+  }
+}
+
+/** How far the blocks in cells [from, to] can reach, where these have the same highest bits: rank lows, then rank highs. */
+function reach(
+  { dimensions, low, high, half }: Grid,
+  from: number,
+  to: number,
+  bounds: Float64Array,
+  at: number,
+): void {
+  const rank = low.length;
+  for (let d = 0; d < rank; d++) {
+    bounds[at + d] = (low[d] as number) - (half[d] as number);
+    bounds[at + rank + d] = (high[d] as number) + (half[d] as number);
+  }
+  for (const { d, low: least, scale, parts, places } of dimensions) {
+    let [first, last] = [0, 0];
+    for (let b = 0; b < places.length; b++) {
+      const place = places[b] as number;
+      first |= ((from >>> place) & 1) << b;
+      last |= ((to >>> place) & 1) << b;
     }
-    for (const { d, low, scale, parts, places } of this.#dimensions) {
-      let [least, most] = [0, 0];
-      for (let b = 0; b < places.length; b++) {
-        const place = places[b] as number;
-        least |= ((from >>> place) & 1) << b;
-        most |= ((to >>> place) & 1) << b;
-      }
-      // Sizes are whole numbers, and less than one is lost by rounding.
-      const beyond = (this.#half[d] as number) + 1;
-      if (least > 0) bounds[at + d] = low + least / scale - beyond;
-      if (most < parts.length - 1) bounds[at + rank + d] = low + (most + 1) / scale + beyond;
-    }
+    // Sizes are whole numbers, and less than one is lost by rounding.
+    const beyond = (half[d] as number) + 1;
+    if (first > 0) bounds[at + d] = least + first / scale - beyond;
+    if (last < parts.length - 1) bounds[at + rank + d] = least + (last + 1) / scale + beyond;
   }
 }
 
