@@ -11,6 +11,7 @@ import { compare } from './compare.ts';
 import { compareE3sm } from './e3sm.ts';
 import { reportFiles } from './e3sm-files.ts';
 import { reportRanks } from './e3sm-ranks.ts';
+import { byLayout, isLayoutDrawn, reportLayouts } from './layouts.ts';
 import { log } from './log.ts';
 import { machine } from './machine.ts';
 import { many } from './many.ts';
@@ -76,10 +77,12 @@ async function main(): Promise<void> {
         const { external: command, scale, full } = options;
         const all = command === undefined ? peers : [...peers, external(command, name, workload.headline)];
         const outcome = await compare(builtWorkload(workload), all, { folder, scale, full, rounds: ROUNDS, onTurn });
-        show(outcome.comparisons);
+        const shown = name === 'layouts' ? byLayout(outcome.comparisons) : outcome.comparisons;
+        show(shown);
         for (const { id, what, value, unit } of outcome.figures) report(`${id}: ${what.trim()}`, value, unit);
-        reportBounds(outcome.comparisons, false);
-        comparisons.push(...outcome.comparisons);
+        if (name === 'layouts') reportLayouts(shown);
+        else reportBounds(shown, false);
+        comparisons.push(...shown);
       } else if (name === 'e3sm') {
         const outcome = await compareE3sm(folder, options.withPeers, onTurn);
         outcome.skipped.forEach(skip);
@@ -118,12 +121,15 @@ function show(comparisons: readonly Comparison[]): void {
 }
 
 function drawn(comparisons: readonly Comparison[]): string {
-  const several = comparisons.filter(({ id, results }) => results.length > 1 && !NOT_DRAWN.includes(id));
+  const isDrawn = (id: string): boolean => (id.startsWith('layouts/') ? isLayoutDrawn(id) : !NOT_DRAWN.includes(id));
+  const several = comparisons.filter(({ id, results }) => results.length > 1 && isDrawn(id));
   if (several.length === 0)
     throw new H5LogError('OPTION', 'there is nothing to draw: no workload was compared with a peer');
   const { cores, node, platform } = machine();
   const note = `Seconds on a logarithmic scale, shorter is faster. ${cores} cores, Node ${node}, ${platform}.`;
-  return chart(several, { title: 'h5log and others, in one run', note });
+  const isOfLayouts = several.every(({ id }) => id.startsWith('layouts/'));
+  const title = isOfLayouts ? 'Where logs live, and how tables are written' : 'h5log and others, in one run';
+  return chart(several, { title, note });
 }
 
 try {
