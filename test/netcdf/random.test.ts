@@ -56,10 +56,11 @@ function hasTextTables({ variables, groups }: Expected): boolean {
 
 withOracle(['ncdump', 'ncgen', 'xarray'], 'files by h5log/netcdf', () => {
   const many = repeats(100);
+  const timeout = 60_000 + 6000 * many;
   const next = random(seed('netcdf files'));
   count('netcdf files', { files: many });
 
-  test(`are the same to everybody: ${many} random data sets, ordinary, sealed and replayed`, async () => {
+  test(`are the same to everybody: ${many} random data sets, ordinary, sealed and replayed`, { timeout }, async () => {
     const expected = new Map<string, Expected>();
     for (let i = 0; i < many; i++) {
       const from = Math.floor(next() * 2 ** 31);
@@ -87,7 +88,9 @@ withOracle(['ncdump', 'ncgen', 'xarray'], 'files by h5log/netcdf', () => {
     expectSame(expected);
   });
 
-  test(`are the same to everybody where they are published: ${many} random data sets, at every flush and at close`, async () => {
+  test(`are the same to everybody where they are published: ${many} random data sets, at every flush and at close`, {
+    timeout,
+  }, async () => {
     const expected = new Map<string, Expected>();
     const open = new Set<string>();
     const again = random(seed('netcdf files, published'));

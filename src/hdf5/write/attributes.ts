@@ -200,7 +200,7 @@ function putAttribute(
   const message = new HeaderMessage(node, MESSAGE.attribute, 0, order, body, true);
   message.changed = structure.commitNumber;
   setReferences(message, targets, heap);
-  if (pointsToObjects(message) || body.length > MESSAGE.MAX_SIZE) structure.isTree = false;
+  if (pointsToObjects(message)) structure.isTree = false;
   if (targets.length + heap.length > 0) putAddresses(message);
   node.firstChunk.add(message);
   if (node.dense) node.dense.written = false;
