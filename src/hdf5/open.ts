@@ -63,9 +63,10 @@ export function* openStructure(root?: number, known?: ObjectTree, remote = false
 function* reopened(superblock: Superblock, root: number | undefined, known: ObjectTree): Io<OpenedStructure> {
   const { loader, heap } = known;
   loader.reopen(superblock.end);
+  // The new state has most of what was loaded of the one before.
+  loader.forgetOthers(known.root);
   const node = yield* loader.node(root ?? superblock.root);
   if (node.kind !== 'group') throw formatError('the root is not a group', loader.file.base + node.address);
-  loader.forgetOthers(node);
   return { structure: new Structure(loader, node, heap), superblock, extension: null };
 }
 

@@ -268,6 +268,12 @@ export class LogStore {
     for (let k = 0; k < count; k++) {
       const link = group.links.get(`${prefix}${k}`);
       const node = link && (yield* this.run(this.structure.loader.follow(link)));
+      // Objects of the file never change. Whoever follows a writer has seen most of them.
+      const seen = node && (earlier[k]?.node === node ? earlier[k] : earlier.find((item) => item.node === node));
+      if (seen && (!read || seen.bytes)) {
+        items.push(seen);
+        continue;
+      }
       const layout = node?.kind === 'dataset' ? this.structure.dataset(node).layout : null;
       if (layout?.kind === 'chunked') {
         this.isRewritten = true;
@@ -290,7 +296,14 @@ export class LogStore {
         bytes = yield* this.data.file.readCopy(address, layout.size, 'table');
       }
       const written = series === 'logs' ? yield* this.run(readAddress(this.structure, node as ObjectNode)) : undefined;
-      const item = { store: this.index, address, size: layout.size, weight: layout.size, bytes };
+      const item = {
+        store: this.index,
+        address,
+        size: layout.size,
+        weight: layout.size,
+        bytes,
+        node: node as ObjectNode,
+      };
       items.push(written === undefined ? item : { ...item, written });
     }
     return items;
@@ -425,6 +438,8 @@ export interface TierItem {
   readonly written?: number;
   /** A table that the original wrote in merge mode; it stays as it is. */
   readonly merged?: boolean;
+  /** The object that it was found in, unless this session wrote it. */
+  readonly node?: ObjectNode;
 }
 
 /** The tier of an item: how often sixteen of something small were put together to reach its weight. */

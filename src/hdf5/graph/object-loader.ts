@@ -157,7 +157,8 @@ export class ObjectLoader {
       refuseUnknown(raw);
       const message = new HeaderMessage(node, raw.type, raw.flags, raw.order, raw.body, false);
       message.offset = raw.offset;
-      yield* this.#resolve(message, raw, chain);
+      if (raw.flags & MESSAGE_FLAG.shared)
+        message.content = yield* this.#sharedContent(raw.type, new Cursor(raw.body, raw.offset), chain);
       if (GENERATED.has(raw.type)) {
         // It is encoded again when the object is written, in the first chunk: its block has to be written without it.
         const block = blocks?.[raw.chunk];
@@ -302,11 +303,6 @@ export class ObjectLoader {
   }
 
   /** Reads the content of a shared message. */
-  *#resolve(message: HeaderMessage, raw: RawMessage, chain: Chain): Io<void> {
-    if ((raw.flags & MESSAGE_FLAG.shared) === 0) return;
-    message.content = yield* this.#sharedContent(raw.type, new Cursor(raw.body, raw.offset), chain);
-  }
-
   *#sharedContent(type: number, cursor: Cursor, chain: Chain): Io<Uint8Array> {
     const record = parseShared(cursor, this.file);
     if (record.kind === 'heap') return yield* this.#sharedTable().content(type, record.id);
