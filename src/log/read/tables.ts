@@ -108,6 +108,7 @@ export class Tables {
     if (this.#stores.some(({ isRewritten }) => isRewritten))
       throw formatError(
         `${dataset.path} was never published, and another program has rewritten the log that has its data`,
+        dataset.log.main.base + dataset.node.address,
       );
     if (!dataset.log.layout) return { items, ranges: this.#stores.map(({ ranges }) => ranges) };
     const own: Series[] = [];

@@ -1,6 +1,6 @@
 import type { File } from '../../api/file.ts';
 import { sessionOf } from '../../api/handle.ts';
-import { H5LogError, inObject } from '../../base/errors.ts';
+import { atOffset, H5LogError, inObject } from '../../base/errors.ts';
 import { ANY, checkOptions } from '../../base/options.ts';
 import type { FileSession } from '../../connector/file-session.ts';
 import { describeType } from '../../dtype/describe.ts';
@@ -210,7 +210,7 @@ function* ordinaryStats(session: FileSession): Io<OrdinaryStat[]> {
     if (node.message(MESSAGE.externalFiles)) found.push({ ...facts, layout: 'external', bytes: 0 });
     else if (layout?.kind === 'compact') found.push({ ...facts, layout: 'compact', bytes: layout.data.length });
     else if (layout?.kind === 'contiguous' || (layout?.kind === 'chunked' && space.kind === 'simple')) {
-      const parts = yield* inDataset(path, storedParts(session.structure, node));
+      const parts = yield* storedParts(session.structure, node, path);
       const bytes = parts.reduce((sum, { size }) => sum + size, 0);
       const chunked =
         layout.kind === 'chunked'
@@ -223,15 +223,20 @@ function* ordinaryStats(session: FileSession): Io<OrdinaryStat[]> {
 }
 
 /** The pieces of the file that contiguous or chunked data is in. */
-function* storedParts(structure: Structure, node: ObjectNode): Io<{ address: number; size: number }[]> {
+function* storedParts(structure: Structure, node: ObjectNode, path: string): Io<{ address: number; size: number }[]> {
   const { space, layout, filters } = structure.dataset(node);
   if (layout?.kind === 'contiguous')
     return layout.address === UNDEFINED ? [] : [{ address: layout.address, size: layout.size }];
   if (layout?.kind !== 'chunked' || space.kind !== 'simple') return [];
   const { chunk, elementSize, index } = layout;
   const grid = { maxShape: space.maxShape, chunk, elementSize, filtered: filters.length > 0 };
-  const chunks = yield* readChunkIndex(structure.loader.file, index, grid);
-  return chunks.map(({ address, size }) => ({ address: address as number, size }));
+  const { file } = structure.loader;
+  try {
+    const chunks = yield* readChunkIndex(file, index, grid);
+    return chunks.map(({ address, size }) => ({ address: address as number, size }));
+  } catch (error) {
+    throw inObject(atOffset(error, file.base + node.address), path);
+  }
 }
 
 /** How the layout of a dataset is made up: of bytes in the log, and of others. */
@@ -240,20 +245,12 @@ function* publishedStat({ published, log, node, path }: LogDataset): Io<Publishe
   const { sequence, way } = published.view;
   const { base, committed } = log.main;
   let [shared, copied] = [0, 0];
-  for (const { address, size } of yield* inDataset(path, storedParts(log.structure, node))) {
+  for (const { address, size } of yield* storedParts(log.structure, node, path)) {
     const at = base + address;
     if (committed.logs.some((each) => at >= each.address && at + size <= each.address + each.size)) shared += size;
     else copied += size;
   }
   return { sequence, way, shared, copied };
-}
-
-function* inDataset<T>(path: string, io: Io<T>): Io<T> {
-  try {
-    return yield* io;
-  } catch (error) {
-    throw inObject(error, path);
-  }
 }
 
 async function statOfLog(file: File, chosen: string | undefined, size: number): Promise<Omit<Stat, 'ordinary'>> {
