@@ -56,7 +56,7 @@ function hasTextTables({ variables, groups }: Expected): boolean {
 
 withOracle(['ncdump', 'ncgen', 'xarray'], 'files by h5log/netcdf', () => {
   const many = repeats(100);
-  const timeout = 60_000 + 6000 * many;
+  const timeout = 60_000 + 12_000 * many;
   const next = random(seed('netcdf files'));
   count('netcdf files', { files: many });
 
