@@ -252,6 +252,8 @@ function* readState(options: SessionOptions, root?: number, known?: FileState): 
 
 interface FoundStructure extends Pick<FileState, 'structure' | 'committer' | 'superblock'> {
   readonly counts: LogCounts | undefined;
+  /** The log's own file as it was looked at before the structure was made ready for changes. */
+  readonly seen?: LogStore | null;
 }
 
 function* readStructure(options: SessionOptions, root?: number, known?: Structure): Io<FoundStructure> {
@@ -259,10 +261,11 @@ function* readStructure(options: SessionOptions, root?: number, known?: Structur
   const opened = yield* openStructure(root, known, !storage.blocking, options.lazy && !storage.blocking);
   const { structure, superblock, extension } = opened;
   let committer: Committer | null = null;
+  let seen: LogStore | null = null;
   if (target) {
     const counts = yield* readCounts(structure);
-    const isTree = !import.meta.page && counts ? yield* isKnownTree(options, structure, counts) : false;
-    yield* prepareWriting(opened, storage, !counts, isTree);
+    if (!import.meta.page && counts && storage.blocking) seen = yield* storeOfTree(options, structure, counts);
+    yield* prepareWriting(opened, storage, !counts, seen !== null);
     if (ranks.leads) committer = new Committer(structure, appenderOf(options, superblock), extension);
   } else if (!storage.blocking) yield* options.lazy ? loadRoot(structure) : loadEverything(structure, LOGS_GROUP);
   const found = yield* readCounts(structure);
@@ -276,16 +279,16 @@ function* readStructure(options: SessionOptions, root?: number, known?: Structur
   }
   if (!import.meta.page && !counts && target && ranks.comm.size > 1)
     throw new H5LogError('UNSUPPORTED', 'a file without a log can only be read by several ranks');
-  return { structure, committer, counts, superblock: superblock.bytes };
+  return { structure, committer, counts, superblock: superblock.bytes, seen };
 }
 
-/** Whether the file says that its objects are a tree, and h5log made the last change to it. */
-function* isKnownTree(options: SessionOptions, structure: Structure, counts: LogCounts): Io<boolean> {
-  if (!(yield* readPublish(structure))?.isTree || hasSubfiles(counts)) return false;
+/** The store of a file that says that its objects are a tree, if h5log made the last change to it; else null. */
+function* storeOfTree(options: SessionOptions, structure: Structure, counts: LogCounts): Io<LogStore | null> {
+  if (!(yield* readPublish(structure))?.isTree || hasSubfiles(counts)) return null;
   const store = mainStore(options, structure, null, counts);
   yield* store.load();
   // h5log 0.1 knows nothing of trees, and does not write to files with later records.
-  return store.isOurs && store.commit()?.version === POINTER_VERSION;
+  return store.isOurs && store.commit()?.version === POINTER_VERSION ? store : null;
 }
 
 function* withLog(
@@ -298,7 +301,7 @@ function* withLog(
   const { structure, committer, counts } = found;
   let log: OpenLog | null = null;
   if (counts) {
-    const main = mainStore(options, structure, committer, counts, known?.main);
+    const main = mainStore(options, structure, committer, counts, known?.main ?? found.seen ?? undefined);
     yield* main.load();
     // Where nothing can be read while a flush is planned.
     if (committer && !options.storage.blocking) yield* main.everyNumbered();

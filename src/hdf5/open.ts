@@ -185,6 +185,7 @@ export function* prepareWriting(
 ): Io<void> {
   const { structure, superblock } = opened;
   const { loader, heap, root } = structure;
+  const { address } = root;
   refuseWriting(superblock);
   const survey = isTree && storage?.blocking ? null : yield* loader.apart(surveyFile(loader, root, heap));
   const referrers = new Referrers(survey, surveyed, structure);
@@ -195,7 +196,6 @@ export function* prepareWriting(
   if (storage?.blocking) structure.now = (io) => driveSync(storage, io);
   else yield* referrers.settleAll();
   structure.writable = true;
-  const { address } = root;
 
   /** Nothing of the file is ever overwritten: it can be surveyed as it was opened. */
   function* surveyed(): Io<Survey> {

@@ -48,6 +48,11 @@ export function checkMaxShape(
   return limits as (number | null)[];
 }
 
+/** Whether a dimension may become larger than it is. */
+export function mayGrow(shape: readonly number[], maxShape: readonly (number | null)[]): boolean {
+  return maxShape.some((most, d) => most !== shape[d]);
+}
+
 /** The number of elements of a shape; 1 for a scalar. */
 export function sizeOf(shape: ArrayLike<number>): number {
   let size = 1;

@@ -7,6 +7,7 @@ import { type NewDataset, unallocated } from '../../hdf5/layouts/new-dataset.ts'
 import { type Dataspace, NULL_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { expectChange, setPlainAttribute } from '../../hdf5/write/attributes.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
+import { mayGrow } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { LOG_NUMBER, readLogNumber, readToken, TOKEN, type Token, writeLogNumber, writeToken } from './log-group.ts';
 import { ID, NOTE, VIEW } from './names.ts';
@@ -89,8 +90,7 @@ export function anchorDataset({ dtype, fill }: NewAnchor): NewDataset {
 /** Sets the attributes of an anchor, in the order in which the original creates them. */
 export function describeAnchor(structure: Structure, node: ObjectNode, identity: Identity, anchor: NewAnchor): void {
   writeSizes(structure, node, DIMS, anchor.shape);
-  if (!import.meta.page && anchor.maxShape.some((most, d) => most !== anchor.shape[d]))
-    expectChange(structure, node, DIMS);
+  if (!import.meta.page && mayGrow(anchor.shape, anchor.maxShape)) expectChange(structure, node, DIMS);
   writeSizes(structure, node, MAX_DIMS, anchor.maxShape);
   writeNumbers(structure, node, ID, [identity.id]);
   if (anchor.chunks) writeSizes(structure, node, CHUNKS, anchor.chunks);

@@ -3,9 +3,10 @@ import { formatError } from '../../base/errors.ts';
 import { putU64 } from '../../hdf5/format/byte-writer.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { type Dataspace, simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { expectChange, setPlainAttribute } from '../../hdf5/write/attributes.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
+import { mayGrow } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import { TOKEN_SIZE, type Token } from './log-group.ts';
 import { VIEW } from './names.ts';
@@ -45,7 +46,10 @@ export function writeView(structure: Structure, node: ObjectNode, view: View): v
     putU64(data, TOKEN_SIZE + 8 * i, number);
   });
   setPlainAttribute(structure, node, VIEW, 'int64', simpleSpace([bytes.length / 8]), bytes);
-  if (!import.meta.page && mayGrow(structure.dataset(node).space)) expectChange(structure, node, VIEW);
+  if (!import.meta.page) {
+    const { space } = structure.dataset(node);
+    if (space.kind === 'simple' && mayGrow(space.shape, space.maxShape)) expectChange(structure, node, VIEW);
+  }
 }
 
 export function* readView(structure: Structure, node: ObjectNode): Io<View | null> {
@@ -69,8 +73,4 @@ export function* readView(structure: Structure, node: ObjectNode): Io<View | nul
     shape,
     cut: rank > 0 && sizes === 2 * rank ? Array.from({ length: rank }, () => cursor.u64()) : null,
   };
-}
-
-function mayGrow(space: Dataspace): boolean {
-  return space.kind === 'simple' && space.maxShape.some((most, d) => most !== space.shape[d]);
 }

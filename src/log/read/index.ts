@@ -112,14 +112,13 @@ export class BlockIndex {
   /** Sorts the blocks by the order of writing where it is known, then by file offset. */
   sort(): void {
     const { offsets, orders, length } = this;
-    let ascends = 1;
-    while (ascends < length && (offsets[ascends - 1] as number) <= (offsets[ascends] as number)) ascends++;
-    if (!orders && ascends >= length) return;
     const compare = (a: number, b: number): number =>
       (orders ? (orders[a] as number) - (orders[b] as number) : 0) || (offsets[a] as number) - (offsets[b] as number);
-    let sorted = true;
-    for (let i = 1; i < length && sorted; i++) sorted = compare(i - 1, i) <= 0;
-    if (sorted) return;
+    let next = 1;
+    if (orders) while (next < length && compare(next - 1, next) <= 0) next++;
+    // Most lists by far: no call for each of a million blocks.
+    else while (next < length && (offsets[next - 1] as number) <= (offsets[next] as number)) next++;
+    if (next >= length) return;
     const order = Array.from({ length }, (_, i) => i).sort((a, b) => compare(a, b) || a - b);
     this.#replace((list, width) => permuted(list, order, width));
     this.#trees = [];

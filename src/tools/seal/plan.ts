@@ -5,6 +5,7 @@ import { ChunkSurvey, type SurveyedExtent } from '../../log/publish/chunk-survey
 import { bestGrid, CHOSEN_VISITS, newestBlock, wholeBlock } from '../../log/publish/plan.ts';
 import { type Candidate, type PublishPlan, planPublishing } from '../../log/publish/publish.ts';
 import { checkChunkBytes, defaultChunks, ordinaryChunks } from '../../space/chunk-shape.ts';
+import { mayGrow } from '../../space/shape.ts';
 import { type MappedPiece, mappedPieces } from './virtual-layouts.ts';
 
 /** The way that a dataset becomes ordinary. */
@@ -23,12 +24,12 @@ export function planSealing(candidate: Candidate, isLocal: boolean): SealPlan {
   }
   const elementSize = elements.size;
   const filtered = filters.length > 0;
-  const mayGrow = maxShape.some((size, d) => size !== shape[d]);
+  const isFixed = !mayGrow(shape, maxShape);
   const chunk = ordinaryChunks({ shape, maxShape, chunks: dataset.chunks, elementSize }, filtered);
   const newest = newestBlock(newer, shape);
   if (newest < 0) return { kind: 'empty', chunk };
   if (containsReference(elements.dtype)) return { kind: 'references' };
-  if (isLocal && !mayGrow) {
+  if (isLocal && isFixed) {
     const offset = wholeBlock(newer, newest, shape, elementSize);
     if (offset !== null) return { kind: 'contiguous', offset };
   }
@@ -46,6 +47,6 @@ export function planSealing(candidate: Candidate, isLocal: boolean): SealPlan {
     ChunkSurvey.of(newer, extent, chunk, CHOSEN_VISITS) ??
     ChunkSurvey.of(newer, extent, defaultChunks({ shape, maxShape, elementSize }), CHOSEN_VISITS);
   if (copied) return { kind: 'chunks', survey: copied, over: false };
-  if (!mayGrow && !filtered) return { kind: 'whole' };
+  if (isFixed && !filtered) return { kind: 'whole' };
   throw new H5LogError('UNSUPPORTED', `[${shape.join(', ')}] has more chunks than can be listed`);
 }
