@@ -23,7 +23,7 @@ import {
 } from '../log/format/log-group.ts';
 import type { Log, LogOptions } from '../log/log.ts';
 import { LogStore } from '../log/store.ts';
-import { type Io, nothing } from '../storage/io.ts';
+import { driveSync, type Io, nothing } from '../storage/io.ts';
 import type { ByteStorage, Source } from '../storage/storage.ts';
 import type { Commit } from './file-session.ts';
 import { createSubfiles, hasSubfiles, type NewSubfiles, OpenLog, openSubfiled, type StoreOptions } from './open-log.ts';
@@ -403,13 +403,15 @@ function storeOptions({ ranks, power, log, subfiles, openSubfiles, target }: Ses
 }
 
 export function mainStore(
-  { ranks }: SessionOptions,
+  { ranks, storage, target }: SessionOptions,
   structure: Structure,
   committer: Committer | null,
   counts: LogCounts,
   known?: LogStore,
 ): LogStore {
-  const main = new LogStore(0, ranks.comm, known);
+  const readLater = <T>(io: Io<T>): T => driveSync(storage, io);
+  const isReader = !import.meta.page && target === null && storage.blocking !== undefined;
+  const main = new LogStore(0, ranks.comm, known, isReader ? readLater : null);
   main.committer = committer;
   main.attach({ storage: null, structure, counts });
   return main;

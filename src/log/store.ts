@@ -95,10 +95,18 @@ export class LogStore {
   isRewritten = false;
   #history: { of: readonly TierItem[]; records: readonly CommitRecord[] } | null = null;
 
-  /** `earlier` is the same store in an earlier state: what was known of it is not read again. */
-  constructor(index: number, comm: Communicator, earlier?: LogStore) {
+  /** The group of commit records of which all but the last member are yet to be read. */
+  #olderRecords: ObjectNode | null = null;
+  readonly #readLater: (<T>(io: Io<T>) => T) | null;
+
+  /**
+   * `earlier` is the same store in an earlier state: what was known of it is not read again. `readLater` runs what a reader may never
+   * need, where it can be read at any time.
+   */
+  constructor(index: number, comm: Communicator, earlier?: LogStore, readLater: (<T>(io: Io<T>) => T) | null = null) {
     this.index = index;
     this.comm = comm;
+    this.#readLater = readLater;
     if (!earlier?.isOpen) return;
     this.committed = earlier.committed;
     this.#earlierData = earlier.data;
@@ -160,7 +168,10 @@ export class LogStore {
 
   /** Finds logs, tables and commit records in the structure. */
   *load(): Io<void> {
-    const { root } = this.structure;
+    const { root, loader } = this.structure;
+    const overlaps = (yield { op: 'overlaps' }) === 1;
+    loader.file.overlapping = overlaps;
+    this.data.file.overlapping = overlaps;
     this.isRewritten = false;
     this.#earlierFound = this.#known;
     this.#found = new Map();
@@ -176,7 +187,12 @@ export class LogStore {
     const tables = hasLogs ? yield* this.#series(node, 'tables', this.counts.tables, writing, known.tables) : [];
     const place = root.links.get(recordsGroup(this.counts));
     const group = place && !this.isRewritten && (yield* this.run(this.structure.loader.follow(place)));
-    const records = group ? yield* this.#series(group, 'records', counted(group, 'records'), true, known.records) : [];
+    const count = group ? counted(group, 'records') : 0;
+    // Most readers never ask for older ones.
+    const isFirst = !import.meta.page && this.#readLater !== null && this.#earlierData === null && count > 1;
+    this.#olderRecords = isFirst && group ? group : null;
+    const from = isFirst ? count - 1 : 0;
+    const records = group ? yield* this.#series(group, 'records', count, true, known.records, from) : [];
     this.committed = { ...EMPTY_STATE, logs: found, tables, records };
     const logs = found.map((item) => this.#placed(item));
     this.state = { ...EMPTY_STATE, logs, tables: this.#marked(tables), records };
@@ -262,11 +278,15 @@ export class LogStore {
     count: number,
     read: boolean,
     earlier: readonly TierItem[],
+    from = 0,
   ): Io<TierItem[]> {
     const prefix = SERIES[series];
     const items: TierItem[] = [];
-    for (let k = 0; k < count; k++) {
-      const link = group.links.get(`${prefix}${k}`);
+    const missing: { into: Uint8Array; address: number }[] = [];
+    const links = Array.from({ length: count - from }, (_, i) => group.links.get(`${prefix}${from + i}`));
+    yield* this.run(this.structure.loader.together(links.filter((link) => link !== undefined)));
+    for (let k = from; k < count; k++) {
+      const link = links[k - from];
       const node = link && (yield* this.run(this.structure.loader.follow(link)));
       // Objects of the file never change. Whoever follows a writer has seen most of them.
       const seen = node && (earlier[k]?.node === node ? earlier[k] : earlier.find((item) => item.node === node));
@@ -293,7 +313,9 @@ export class LogStore {
       }
       let bytes: Uint8Array | null = null;
       if (read && (series === 'records' || layout.size <= SMALL)) {
-        bytes = yield* this.data.file.readCopy(address, layout.size, 'table');
+        this.data.file.mustHold(address, layout.size, 'table');
+        bytes = new Uint8Array(layout.size);
+        missing.push({ into: bytes, address });
       }
       const written = series === 'logs' ? yield* this.run(readAddress(this.structure, node as ObjectNode)) : undefined;
       const item = {
@@ -306,6 +328,7 @@ export class LogStore {
       };
       items.push(written === undefined ? item : { ...item, written });
     }
+    yield* this.data.file.readMany(missing, 'table');
     return items;
   }
 
@@ -336,12 +359,25 @@ export class LogStore {
 
   /** The commits that the file knows of, oldest first. */
   history(): readonly CommitRecord[] {
-    return this.#historyOf(this.committed.records);
+    return this.#historyOf(this.#allRecords());
+  }
+
+  /** The members of the series of commit records. */
+  #allRecords(): readonly TierItem[] {
+    const group = this.#olderRecords;
+    if (!import.meta.page && group && this.#readLater) {
+      const { records: known } = this.committed;
+      const records = this.#readLater(this.#series(group, 'records', counted(group, 'records'), true, known));
+      this.#olderRecords = null;
+      this.committed = { ...this.committed, records };
+      this.state = this.committed;
+    }
+    return this.committed.records;
   }
 
   /** The same of the present state, whenever it is asked for: commits go on, and most of them nobody asks about. */
   historyLater(): () => readonly CommitRecord[] {
-    const { records } = this.committed;
+    const records = this.#allRecords();
     return () => this.#historyOf(records);
   }
 
@@ -368,8 +404,9 @@ export class LogStore {
   /** Commits with numbers above `sequence`, newest first, without a look at all of them. */
   commitsAfter(sequence: number): CommitRecord[] {
     const found: CommitRecord[] = [];
-    for (let i = this.committed.records.length - 1; i >= 0; i--) {
-      const records = recordsIn(this.committed.records[i] as TierItem);
+    const all = this.#allRecords();
+    for (let i = all.length - 1; i >= 0; i--) {
+      const records = recordsIn(all[i] as TierItem);
       for (let k = records.length - 1; k >= 0; k--) {
         const record = records[k] as CommitRecord;
         if (record.sequence <= sequence) return found;
@@ -381,7 +418,7 @@ export class LogStore {
 
   /** The last commit, or the one with that number, without a look at all of them. */
   commit(sequence?: number): CommitRecord | undefined {
-    const { records } = this.committed;
+    const records = sequence === undefined ? this.committed.records : this.#allRecords();
     for (let i = records.length - 1; i >= 0; i--) {
       const found = recordsIn(records[i] as TierItem);
       const record = sequence === undefined ? found.at(-1) : found.findLast((one) => one.sequence === sequence);

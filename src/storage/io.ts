@@ -11,7 +11,8 @@ import {
 /**
  * An operation on a storage. Its result is always a number: the bytes read, the size, else 0. That of `readMany`, whose reads may
  * be under way together, is the number of the first read that got too few bytes, or -1. `scatters` asks whether a read may fill a
- * list of buffers: 1 or 0. `flip` is the write of the superblock that makes a commit visible.
+ * list of buffers, `overlaps` whether the reads of `readMany` are under way together: 1 or 0. `flip` is the write of the superblock that
+ * makes a commit visible.
  *
  * `flip`, `truncate`, `size` and reads marked `now` use the blocking half of the storage if it has one, also under
  * {@link driveAsync}: an asynchronous write of an older superblock, or a change of size, could land after a newer one.
@@ -29,7 +30,7 @@ export type Operation = (
       readonly meanwhile?: () => void;
     }
   | { readonly op: 'truncate'; readonly size: number }
-  | { readonly op: 'size' | 'sync' | 'scatters' }
+  | { readonly op: 'size' | 'sync' | 'scatters' | 'overlaps' }
   | { readonly op: 'wait'; readonly pending: Pending<unknown> }
 ) & {
   /** The storage to use instead of the one that the driver was given: a subfile. */
@@ -153,6 +154,8 @@ function performSync(storage: ByteStorage, blocking: BlockingStorage, operation:
       });
     case 'scatters':
       return scatteredReadsOf(storage) ? 1 : 0;
+    case 'overlaps':
+      return 0;
     case 'size':
       return blocking.size();
     case 'write':
@@ -189,6 +192,8 @@ async function performAsync(storage: ByteStorage, operation: Operation): Promise
       return readTogether(storage, operation.reads);
     case 'scatters':
       return scatteredReadsOf(storage) ? 1 : 0;
+    case 'overlaps':
+      return 1;
     case 'size':
       return blocking ? blocking.size() : storage.size();
     case 'write':

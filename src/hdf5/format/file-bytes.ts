@@ -23,6 +23,12 @@ const MOST_AHEAD = 16;
 /** Thrown where structure is asked for that was not loaded; whoever knows its path says so. */
 export class NotLoaded extends Error {}
 
+/** Bytes of the file. */
+export interface Place {
+  readonly address: number;
+  readonly length: number;
+}
+
 interface Page {
   bytes: Uint8Array;
   valid: number;
@@ -42,6 +48,8 @@ export class FileBytes {
   end: number;
   /** Every read costs a request: what is needed soon is read ahead, and pieces that lie near are read together. */
   remote = false;
+  /** Reads that are given together are under way together: worth it where all of them are certainly needed, also on a disk. */
+  overlapping = false;
   /** Nothing may be read: whoever asks for something that is not in memory gets {@link NotLoaded}. */
   sealed = false;
   /** Reads that pages in memory answered. */
@@ -94,8 +102,16 @@ export class FileBytes {
    * Reads the pages of places that will be needed, neighbours in one piece and several pieces together. Only where every read costs a
    * request: a disk has them ready. Places outside of the file are left to whoever reads them.
    */
-  *ahead(places: readonly { readonly address: number; readonly length: number }[]): Io<void> {
-    if (!this.remote) return;
+  *ahead(places: readonly Place[]): Io<void> {
+    if (this.remote) yield* this.#readPages(places);
+  }
+
+  /** The same for places that are certainly needed: a file on a disk has them sooner, too, where reads overlap. */
+  *together(places: readonly Place[]): Io<void> {
+    if (this.remote || this.overlapping) yield* this.#readPages(places);
+  }
+
+  *#readPages(places: readonly Place[]): Io<void> {
     const PAGE = this.#paging.size;
     const wanted = new Set<number>();
     for (const { address, length } of places) {

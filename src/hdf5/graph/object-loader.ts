@@ -5,7 +5,7 @@ import { atOffset, formatError, H5LogError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
 import { Cursor, UNDEFINED } from '../format/cursor.ts';
-import { Budget, type FileBytes } from '../format/file-bytes.ts';
+import { Budget, type FileBytes, type Place } from '../format/file-bytes.ts';
 import { attributeName, parseAttribute, parseAttributeInfo } from '../messages/attribute.ts';
 import { encodeLink, type LinkTarget, parseLink, parseLinkInfo } from '../messages/link.ts';
 import * as MESSAGE_FLAG from '../messages/message-flags.ts';
@@ -124,8 +124,17 @@ export class ObjectLoader {
 
   /** The objects that links lead to will be needed. */
   ahead(links: readonly Link[]): Io<void> {
+    return this.file.ahead(this.#headersOf(links));
+  }
+
+  /** The same for objects that are certainly needed. */
+  together(links: readonly Link[]): Io<void> {
+    return this.file.together(this.#headersOf(links));
+  }
+
+  #headersOf(links: readonly Link[]): Place[] {
     const missing = links.map(addressOf).filter((address) => address !== UNDEFINED && !this.nodes.has(address));
-    return this.file.ahead(missing.map((address) => ({ address, length: HEADER_BYTES })));
+    return missing.map((address) => ({ address, length: HEADER_BYTES }));
   }
 
   /** The file has grown: objects of its new state are loaded beside those of earlier ones. */

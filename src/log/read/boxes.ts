@@ -1,6 +1,6 @@
 import { atOffset } from '../../base/errors.ts';
 import { type Codecs, type FilterStep, PendingBytes, unfilter } from '../../filter/pipeline.ts';
-import { FileBytes } from '../../hdf5/format/file-bytes.ts';
+import { FileBytes, type Place } from '../../hdf5/format/file-bytes.ts';
 import { CACHED, GAP, RowMajorReader, WINDOW } from '../../hdf5/layouts/row-major.ts';
 import { endOf, halves, intersectInto, isContiguous, positionIn } from '../../space/box.ts';
 import { copyBox, fillWith } from '../../space/copy.ts';
@@ -14,6 +14,8 @@ import { overlapping, visible } from './visible.ts';
 /** A box of more elements that more than so many blocks touch is read in halves, so that what is visible stays small. */
 const LARGE_BOX = 4 * 2 ** 20;
 const MANY_BLOCKS = 16;
+/** Of more blocks no pages are read together: many of them lie side by side. */
+const MOST_TOGETHER = 512;
 
 /** The file that holds the data of a log, with a page cache for small reads. */
 export class LogData {
@@ -98,6 +100,12 @@ export class BoxReader {
   /** Reads the blocks, neighbours in the file together, and copies what lies in the box; later blocks over earlier ones. */
   *#readBlocks(blocks: Uint32Array, start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
     const { stored, stores } = this.index;
+    yield* this.together(blocks, (block) => {
+      const held = stored?.[block] ?? 0;
+      if (held > 0) return { address: this.index.offsets[block] as number, length: held };
+      const address = this.#firstByte(block, start, count);
+      return { address, length: this.#lastByte(block) - address };
+    });
     for (let i = 0; i < blocks.length; ) {
       const block = blocks[i] as number;
       const file = this.fileOf(block);
@@ -138,6 +146,20 @@ export class BoxReader {
       const base = page ? file.pageStart(from) : from;
       for (; i < next; i++) this.#copy(blocks[i] as number, start, count, bytes, base, out, at);
     }
+  }
+
+  /** Reads the pages of small parts of a few blocks, where reads overlap: one behind the other they take as long as all of them. */
+  *together(blocks: Uint32Array, partOf: (block: number, i: number) => Place): Io<void> {
+    const { length } = blocks;
+    if (length < 2 || length > MOST_TOGETHER) return;
+    const file = this.fileOf(blocks[0] as number);
+    if (!file.overlapping) return;
+    const places: Place[] = [];
+    blocks.forEach((block, i) => {
+      const part = partOf(block, i);
+      if (part.length <= CACHED && this.fileOf(block) === file) places.push(part);
+    });
+    yield* file.together(places);
   }
 
   fetch(file: FileBytes, from: number, length: number): Io<Uint8Array> {

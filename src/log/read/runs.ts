@@ -1,4 +1,4 @@
-import type { FileBytes } from '../../hdf5/format/file-bytes.ts';
+import type { FileBytes, Place } from '../../hdf5/format/file-bytes.ts';
 import { CACHED, GAP, WINDOW } from '../../hdf5/layouts/row-major.ts';
 import type { Io } from '../../storage/io.ts';
 import type { BlockIndex } from './index.ts';
@@ -13,6 +13,7 @@ interface RunReader {
   /** Bytes of an element. */
   readonly size: number;
   fileOf(block: number): FileBytes;
+  together(blocks: Uint32Array, partOf: (block: number, i: number) => Place): Io<void>;
   fetch(file: FileBytes, from: number, length: number): Io<Uint8Array>;
   direct(file: FileBytes, into: Uint8Array, from: number): Io<void>;
 }
@@ -24,6 +25,7 @@ export function* readRuns(reader: RunReader, runs: Runs, out: Uint8Array, at: nu
   const { blocks, lengths, low } = runs;
   const firstByte = (block: number): number =>
     (offsets[block] as number) + Math.max(0, low - (starts[block * rank + rank - 1] as number)) * size;
+  yield* reader.together(blocks, (block, i) => ({ address: firstByte(block), length: (lengths[i] as number) * size }));
   const inWindow = new Int32Array(Math.min(blocks.length, RUNS_A_READ));
   for (let i = 0; i < blocks.length; ) {
     const block = blocks[i] as number;

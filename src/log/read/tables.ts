@@ -103,6 +103,27 @@ export class Tables {
     return table;
   }
 
+  /** The tables that may have entries behind covered offsets. Small ones of them are read together. */
+  *#behind(covered: Coverage, items: readonly TierItem[], ranges: readonly LogRanges[]): Io<readonly TierItem[]> {
+    // A table from before the covered offset holds nothing new. One that was merged since may hold old and new entries.
+    const needed = items.filter(
+      ({ address, store }) => address >= (covered.ends[store] ?? 0) || (ranges[store] as LogRanges).isMoved,
+    );
+    const wanted: { item: TierItem; into: Uint8Array; address: number }[] = [];
+    let room = TABLE_CACHE / 4;
+    for (const item of needed) {
+      if (item.bytes || item.size > room || item.store !== needed[0]?.store || this.#cache.get(item)) continue;
+      room -= item.size;
+      const { file } = this.#data(item.store);
+      file.mustHold(item.address, item.size, 'metadata table');
+      wanted.push({ item, into: new Uint8Array(item.size), address: item.address });
+    }
+    if (wanted.length < 2) return needed;
+    yield* this.#data((wanted[0] as { item: TierItem }).item.store).file.readMany(wanted, 'metadata table');
+    for (const { item, into } of wanted) this.#cache.add(item, openTable(into, item.address));
+    return needed;
+  }
+
   /** The tables of a dataset: those of its own log, and those that all datasets share. */
   *#of(dataset: LogDataset, { items, numbered }: Committed): Io<TablesOf> {
     if (this.#stores.some(({ isRewritten }) => isRewritten))
@@ -140,11 +161,9 @@ export class Tables {
     // No data belongs to two entries. Where references repeat a selection without end, this bounds the index by the file.
     const budgets = this.#stores.map(({ data }) => new Budget(data.file));
     const known = dataset.isDeflated;
-    for (const item of items) {
+    for (const item of yield* this.#behind(covered, items, all)) {
       const floor = covered.ends[item.store] ?? 0;
       const ranges = all[item.store] as LogRanges;
-      // A table from before the covered offset holds nothing new. One that was merged since may hold old and new entries.
-      if (item.address < floor && !ranges.isMoved) continue;
       const table = yield* this.#table(item);
       const places = table.placesOf(dataset.id);
       if (item.merged && places.length > 0) yield* this.#mustDecode(item, table, dataset.log);
@@ -259,9 +278,8 @@ export class Tables {
   *count(dataset: LogDataset, state: Committed, covered: Coverage = NOTHING): Io<number> {
     const { items, ranges } = yield* this.#of(dataset, state);
     let blocks = 0;
-    for (const item of items) {
+    for (const item of yield* this.#behind(covered, items, ranges)) {
       const floor = covered.ends[item.store] ?? 0;
-      if (item.address < floor && !ranges[item.store]?.isMoved) continue;
       const table = yield* this.#table(item);
       for (const at of table.placesOf(dataset.id)) {
         const { offset, count } = table.entryAt(at);
