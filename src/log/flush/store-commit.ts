@@ -17,17 +17,13 @@ import {
 } from '../format/log-group.ts';
 import { mergeTables, refersToGone } from '../format/table-merge.ts';
 import type { Log } from '../log.ts';
-import {
-  LOG_WEIGHT,
-  type LogState,
-  type LogStore,
-  mergeable,
-  NO_SERIES,
-  type Series,
-  SMALL,
-  type TierItem,
-} from '../store.ts';
+import { LOG_WEIGHT, type LogState, type LogStore, NO_SERIES, type Series, SMALL, type TierItem } from '../store.ts';
 import type { LogPart } from './numbered.ts';
+
+/** So many neighbours of a size make one of the next; every byte is then rewritten once a tier, not once a flush. */
+const FANOUT = 16;
+/** What is larger than this stays as it is. */
+const LARGEST = 2 ** 20;
 
 const EMPTY = new Uint8Array(0);
 const NOTHING: readonly Uint8Array[] = [];
@@ -364,4 +360,35 @@ export function commitFailed({ store, committer, planned, before, numbered }: St
   }
   store.state = before;
   store.counts = { ...store.counts, logs: before.logs.length, tables: before.tables.length };
+}
+
+/** The tier of an item: how often sixteen of something small were put together to reach its weight. */
+function tier(size: number): number {
+  // The logarithm to base 16 of its multiples of 64, rounded down.
+  return size < 64 * FANOUT ? 0 : (31 - Math.clz32(Math.min(size / 64, 0xffffffff))) >> 2;
+}
+
+/**
+ * How many items at the end of the list should become one, now that another is to be added; 0: none. Items
+ * of a tier merge when there are sixteen of them, so that the whole list stays logarithmic in the number of flushes.
+ */
+function mergeable(items: readonly TierItem[], weight: number): number {
+  let merged = 0;
+  let total = weight;
+  for (;;) {
+    const level = tier(total);
+    // From here on items are of a higher tier.
+    const limit = 64 * FANOUT ** (level + 1);
+    let count = 0;
+    let sum = total;
+    for (let i = items.length - 1 - merged; i >= 0; i--) {
+      const item = items[i] as TierItem;
+      if (!item.bytes || item.weight >= limit || sum + item.weight > LARGEST) break;
+      sum += item.weight;
+      count++;
+    }
+    if (count + 1 < FANOUT) return merged;
+    merged += count;
+    total = sum;
+  }
 }
