@@ -195,7 +195,9 @@ export class LogStore {
     const records = group ? yield* this.#series(group, 'records', count, true, known.records, from) : [];
     this.committed = { ...EMPTY_STATE, logs: found, tables, records };
     const logs = found.map((item) => this.#placed(item));
-    this.state = { ...EMPTY_STATE, logs, tables: this.#marked(tables), records };
+    // Where logs do not say it themselves, older records tell where they were written: all of them may be there now.
+    const marked = this.#marked(tables);
+    this.state = { ...EMPTY_STATE, logs, tables: marked, records: this.committed.records };
     this.committed = this.state;
     this.#isMoved = false;
     if (root.links.has(LOGS_GROUP) && !this.isOurs)
