@@ -1,6 +1,6 @@
 import { formatError, H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
-import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
 import { openStructure } from '../hdf5/open.ts';
 import type { Committer } from '../hdf5/write/commit.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
@@ -285,8 +285,13 @@ export class LogStore {
     const prefix = SERIES[series];
     const items: TierItem[] = [];
     const missing: { into: Uint8Array; address: number }[] = [];
-    const links = Array.from({ length: count - from }, (_, i) => group.links.get(`${prefix}${from + i}`));
-    yield* this.run(this.structure.loader.together(links.filter((link) => link !== undefined)));
+    const links: Link[] = [];
+    for (let k = from; k < count; k++) {
+      const link = group.links.get(`${prefix}${k}`);
+      if (!link) break;
+      links.push(link);
+    }
+    yield* this.run(this.structure.loader.together(links));
     for (let k = from; k < count; k++) {
       const link = links[k - from];
       const node = link && (yield* this.run(this.structure.loader.follow(link)));
@@ -361,11 +366,11 @@ export class LogStore {
 
   /** The commits that the file knows of, oldest first. */
   history(): readonly CommitRecord[] {
-    return this.#historyOf(this.#allRecords());
+    return this.#historyOf(this.recordMembers());
   }
 
-  /** The members of the series of commit records. */
-  #allRecords(): readonly TierItem[] {
+  /** The members of the series of commit records, older ones that are yet to be read among them. */
+  recordMembers(): readonly TierItem[] {
     const group = this.#olderRecords;
     if (!import.meta.page && group && this.#readLater) {
       const { records: known } = this.committed;
@@ -379,7 +384,7 @@ export class LogStore {
 
   /** The same of the present state, whenever it is asked for: commits go on, and most of them nobody asks about. */
   historyLater(): () => readonly CommitRecord[] {
-    const records = this.#allRecords();
+    const records = this.recordMembers();
     return () => this.#historyOf(records);
   }
 
@@ -406,7 +411,7 @@ export class LogStore {
   /** Commits with numbers above `sequence`, newest first, without a look at all of them. */
   commitsAfter(sequence: number): CommitRecord[] {
     const found: CommitRecord[] = [];
-    const all = this.#allRecords();
+    const all = this.recordMembers();
     for (let i = all.length - 1; i >= 0; i--) {
       const records = recordsIn(all[i] as TierItem);
       for (let k = records.length - 1; k >= 0; k--) {
@@ -420,7 +425,7 @@ export class LogStore {
 
   /** The last commit, or the one with that number, without a look at all of them. */
   commit(sequence?: number): CommitRecord | undefined {
-    const records = sequence === undefined ? this.committed.records : this.#allRecords();
+    const records = sequence === undefined ? this.committed.records : this.recordMembers();
     for (let i = records.length - 1; i >= 0; i--) {
       const found = recordsIn(records[i] as TierItem);
       const record = sequence === undefined ? found.at(-1) : found.findLast((one) => one.sequence === sequence);

@@ -1,5 +1,7 @@
 import { PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import { boxSize, halves } from '../../space/box.ts';
+import { fittingChunks } from '../../space/chunk-shape.ts';
+import { sizeOf } from '../../space/shape.ts';
 import { type EntryBlocks, MOST_DATA_BYTES } from '../format/table.ts';
 import { mostBlocks, newTable, type TableBuilder } from '../format/table-write.ts';
 import type { Log } from '../log.ts';
@@ -9,6 +11,11 @@ import type { DatasetStage, Stage } from '../post/stage.ts';
 import { BlockFilter } from './filtered-pieces.ts';
 import { LogParts } from './numbered.ts';
 import type { Addition } from './store-commit.ts';
+
+/** Chunks of fewer bytes are not worth an entry each. */
+const LEAST_CUT = 4096;
+/** Pieces are copies, in memory until the flush has ended. */
+const MOST_CUT = 2 ** 28;
 
 /** Blocks of a dataset that extend its index in memory once they are committed. */
 interface IndexedBlocks {
@@ -128,10 +135,18 @@ export class Contribution implements Contributed {
     for (const part of inOrder(stages)) {
       if (part.dataset.deleted || part.runs.length === 0) continue;
       if (!import.meta.page && this.numbered) this.#enter(part.dataset.logNumber, this.numbered);
-      if (part.dataset.filters.length > 0) this.#addFiltered(part);
+      const chunks = chunksOf(part.dataset);
+      if (part.dataset.filters.length > 0) this.#addPieces(part, chunks);
+      // Others can be shown whole chunks where they are.
+      else if (this.#publishes && chunks && hasChunksInside(part, chunks)) this.#addPieces(part, chunks);
       else this.#addPlain(part);
       this.numbered?.reach(this.offset + this.size);
     }
+  }
+
+  /** Whether this flush is published, or one that has its blocks will be. */
+  get #publishes(): boolean {
+    return this.collects || (this.#log.publishState?.policy ?? 'never') !== 'never';
   }
 
   /** Data of a numbered log comes next. */
@@ -240,13 +255,11 @@ export class Contribution implements Contributed {
     this.#addLarge(dataset, { rank, starts: later, counts: second, from: 0, to: 1 }, behind);
   }
 
-  #addFiltered(stage: DatasetStage): void {
+  /** Cuts blocks at the chunk grid; null: at that of default chunks. */
+  #addPieces(stage: DatasetStage, chunks: readonly number[] | null): void {
     const { dataset, arena } = stage;
     const { maxShape, elements, filters } = dataset;
     const shape = this.#shapeOf(dataset);
-    // Pieces that are whole chunks of the layout need not be copied when they are published.
-    const layout = dataset.published?.data.parts.layout;
-    const chunks = layout?.kind === 'chunked' ? layout.chunk : dataset.chunks;
     const filter = new BlockFilter(
       { shape, maxShape, chunks, elementSize: elements.size },
       filters,
@@ -268,7 +281,8 @@ export class Contribution implements Contributed {
         const count = counts.slice(i * rank, (i + 1) * rank);
         for (const piece of filter.pieces(start, count, next)) {
           const blocks = { rank, starts: piece.start, counts: piece.count, from: 0, to: 1 };
-          this.#entry(dataset, blocks, null, this.offset + this.size, piece.bytes.length, piece.bytes.length);
+          const size = piece.bytes.length;
+          this.#entry(dataset, blocks, null, this.offset + this.size, size, filters.length > 0 ? size : 0);
           this.#putFiltered(piece.bytes);
         }
       }
@@ -315,4 +329,34 @@ export class Contribution implements Contributed {
   #shapeOf(dataset: LogDataset): readonly number[] {
     return this.shapes?.get(dataset) ?? dataset.shape;
   }
+}
+
+/** The chunks that others see a dataset in, or will. Pieces that are whole chunks need not be copied when they are published. */
+function chunksOf({ published, chunks, maxShape }: LogDataset): readonly number[] | null {
+  const layout = published?.data.parts.layout;
+  if (layout?.kind === 'chunked') return layout.chunk;
+  return chunks && fittingChunks(chunks, maxShape);
+}
+
+/** Whether a block holds whole chunks side by side, whose elements alternate in it. */
+function hasChunksInside({ dataset, runs, starts, counts, arena }: DatasetStage, chunks: readonly number[]): boolean {
+  const rank = chunks.length;
+  if (dataset.elements.size * sizeOf(chunks) < LEAST_CUT || arena.size > MOST_CUT) return false;
+  return runs.some(({ shared, from, to }) => {
+    const lists = shared ?? { starts, counts };
+    for (let k = from * rank; k < to * rank; k += rank) {
+      let slow = 0;
+      while (slow < rank - 1 && lists.counts[k + slow] === 1) slow++;
+      let [isWhole, isSideBySide] = [true, false];
+      for (let d = 0; d < rank && isWhole; d++) {
+        const chunk = chunks[d] as number;
+        const low = lists.starts[k + d] as number;
+        const high = low + (lists.counts[k + d] as number);
+        isWhole = (Math.ceil(low / chunk) + 1) * chunk <= high;
+        if (d > slow && Math.floor(low / chunk) < Math.floor((high - 1) / chunk)) isSideBySide = true;
+      }
+      if (isWhole && isSideBySide) return true;
+    }
+    return false;
+  });
 }

@@ -146,7 +146,8 @@ function planFirst(
   if (offset !== null) return { kind: 'contiguous', offset };
   if (!chunk && elementSize * sizeOf(shape) <= WHOLE) return { kind: 'whole' };
   const extent: SurveyedExtent = { shape, elementSize, filtered, isLocal: true };
-  const found = bestGrid(newer, extent, dataset, chunk, LEAST_FOUND);
+  // Who declares chunks finds them in other programs, too.
+  const found = chunks && !filtered ? null : bestGrid(newer, extent, dataset, chunk, LEAST_FOUND);
   if (found) return { kind: 'chunks', survey: found, over: false };
   const survey = surveyed(dataset, shape, newer, chunk ?? defaultChunks({ shape, maxShape, elementSize }));
   return { kind: 'chunks', survey, over: false };

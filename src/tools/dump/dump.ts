@@ -143,7 +143,7 @@ function* describeStores(log: Log, file: string): Io<DumpedStore[]> {
 }
 
 function describeStore(store: LogStore, log: Log, file: string, numbered: ReadonlyMap<number, Series>): DumpedStore {
-  const { logs, tables, records } = store.committed;
+  const { logs, tables } = store.committed;
   const places = (list: typeof logs) => list.map(({ address, size }) => ({ offset: address, bytes: size }));
   return {
     file: store.storage?.name ?? file,
@@ -156,7 +156,7 @@ function describeStore(store: LogStore, log: Log, file: string, numbered: Readon
       logs: places(series.logs),
       tables: places(series.tables),
     })),
-    records: places(records),
+    records: places(store.recordMembers()),
   };
 }
 
