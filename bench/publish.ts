@@ -194,6 +194,7 @@ function multiples(folder: string): void {
     ['chunks of which a flush has a quarter', { shape: [1024, 1024], chunks: [128, 128] }, [64, 64]],
     ['a dataset of its size from the beginning, in rows', { shape: [1024, 1024] }, [16, 1024]],
     ['filtered chunks', { shape: [1024, 1024], chunks: [64, 1024], filters: [{ deflate: 1 }] }, [64, 1024]],
+    ['blocks of eight chunks', { shape: [1024, 1024], chunks: [128, 128] }, [128, 1024]],
     ['two unlimited dimensions', { shape: [0, 0], maxShape: [null, null], chunks: [128, 128] }, [128, 128]],
   ];
   for (const [what, options, [height, width]] of cases) {
