@@ -1,19 +1,16 @@
 import { PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import { boxSize, halves } from '../../space/box.ts';
 import { fittingChunks } from '../../space/chunk-shape.ts';
-import { sizeOf } from '../../space/shape.ts';
 import { type EntryBlocks, MOST_DATA_BYTES } from '../format/table.ts';
 import { mostBlocks, newTable, type TableBuilder } from '../format/table-write.ts';
 import type { Log } from '../log.ts';
 import { Arena } from '../post/arena.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import type { DatasetStage, Stage } from '../post/stage.ts';
-import { BlockFilter } from './filtered-pieces.ts';
+import { BlockFilter, isWorthCutting } from './filtered-pieces.ts';
 import { LogParts } from './numbered.ts';
 import type { Addition } from './store-commit.ts';
 
-/** Chunks of fewer bytes are not worth an entry each. */
-const LEAST_CUT = 4096;
 /** Pieces are copies, in memory until the flush has ended. */
 const MOST_CUT = 2 ** 28;
 
@@ -341,7 +338,7 @@ function chunksOf({ published, chunks, maxShape }: LogDataset): readonly number[
 /** Whether a block holds whole chunks side by side, whose elements alternate in it. */
 function hasChunksInside({ dataset, runs, starts, counts, arena }: DatasetStage, chunks: readonly number[]): boolean {
   const rank = chunks.length;
-  if (dataset.elements.size * sizeOf(chunks) < LEAST_CUT || arena.size > MOST_CUT) return false;
+  if (!isWorthCutting(chunks, dataset.elements.size) || arena.size > MOST_CUT) return false;
   return runs.some(({ shared, from, to }) => {
     const lists = shared ?? { starts, counts };
     for (let k = from * rank; k < to * rank; k += rank) {

@@ -7,6 +7,14 @@ import { sizeOf } from '../../space/shape.ts';
 /** Default chunks are not used where they would cut a block into pieces that have less than this on average. */
 const LEAST_PIECE = 64 * 1024;
 
+/** Unfiltered chunks of fewer bytes are not worth an entry each. */
+const LEAST_CHUNK = 4096;
+
+/** Whether unfiltered blocks should be cut at these chunks where a file publishes. */
+export function isWorthCutting(chunks: readonly number[], elementSize: number): boolean {
+  return elementSize * sizeOf(chunks) >= LEAST_CHUNK;
+}
+
 /** A box of a dataset with its data as the filters left it. The next piece may be filtered into the same bytes. */
 interface FilteredPiece {
   readonly start: Float64Array;

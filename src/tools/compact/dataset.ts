@@ -1,4 +1,4 @@
-import { BlockFilter } from '../../log/flush/filtered-pieces.ts';
+import { BlockFilter, isWorthCutting } from '../../log/flush/filtered-pieces.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { LogData } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
@@ -99,7 +99,7 @@ class DatasetCopy {
     const { elements, filters, chunks } = this.#dataset;
     // A stream whose elements point elsewhere cannot be kept: what they point to moves.
     const mayKeep = filters.length > 0 && !elements.points;
-    for (const pieces of livePieces(index, window, mayKeep, chunks, elements.size)) {
+    for (const pieces of livePieces(index, window, mayKeep || this.#isCut, chunks, elements.size)) {
       for (const block of pieces.kept) yield* this.#keep(index, block);
       const boxes = pieces.boxes.toBoxes();
       for (let i = 0; i < boxes.length; i++) {
@@ -107,6 +107,13 @@ class DatasetCopy {
         yield* this.#box(blocks, start, count);
       }
     }
+  }
+
+  /** Whether the output will be published, in chunks that should be in its log as they are. */
+  get #isCut(): boolean {
+    const { filters, chunks, elements, log } = this.#dataset;
+    const publishes = (log.publishState?.policy ?? 'never') !== 'never';
+    return publishes && filters.length === 0 && chunks !== null && isWorthCutting(chunks, elements.size);
   }
 
   /** A stream as it is stored. */
@@ -158,11 +165,11 @@ class DatasetCopy {
 function* livePieces(
   index: BlockIndex,
   window: Window,
-  filtered: boolean,
+  isCut: boolean,
   chunks: readonly number[] | null,
   elementSize: number,
 ): Iterable<LivePieces> {
-  if (!filtered) yield livePlain(index, window);
+  if (!isCut) yield livePlain(index, window);
   else if (chunks && chunks.length > 0) yield* liveCells(index, window, chunks);
   else yield liveFiltered(index, window, elementSize);
 }

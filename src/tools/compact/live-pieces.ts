@@ -72,7 +72,7 @@ const SMALL_STREAM = 64 * 1024;
 
 const keyOf = (lo: Float64Array, hi: Float64Array): string => `${lo.join()} ${hi.join()}`;
 
-/** Filtered blocks on a grid, cell by cell: a block that is alone in its cell is kept. */
+/** Blocks on a grid, cell by cell: a filtered one that is alone in its cell is kept. */
 export function* liveCells(index: BlockIndex, window: Window, chunk: readonly number[]): Iterable<LivePieces> {
   const { rank } = index;
   for (const [cell, blocks] of touchedChunks(index, window, chunk)) {
