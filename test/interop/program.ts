@@ -173,11 +173,9 @@ export class Program {
       if (limit === n && this.#pick(3) > 0) return n;
       return this.#pick(Math.min(limit ?? 30, 30) + 1);
     });
-    // Only datasets in chunks can change their shape.
     if (model.maxShape.every((limit, d) => limit === model.shape[d]) && model.shape.every((n, d) => n === shape[d]))
       return;
     const dataset = this.#file.dataset(path);
-    if (dataset.chunks === null) return;
     this.steps.push(`resize ${path} ${shape}`);
     dataset.resize(shape);
     resized(model, shape);

@@ -21,7 +21,7 @@ import { changeData, rewriteDataset } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { positionIn, rowBoxes } from '../../space/box.ts';
 import { checkChunkBytes, defaultChunks, ordinaryChunks } from '../../space/chunk-shape.ts';
-import { gridOf } from '../../space/grid.ts';
+import { cellOf, gridOf } from '../../space/grid.ts';
 import { sizeOf } from '../../space/shape.ts';
 import { type Io, settle } from '../../storage/io.ts';
 import type { PublishWay } from '../format/view.ts';
@@ -62,8 +62,10 @@ export type PublishPlan =
   | { readonly kind: 'contiguous'; readonly offset: number }
   | { readonly kind: 'whole' }
   | { readonly kind: 'references' }
-  /** `over`: contiguous data becomes chunks where it lies. */
-  | { readonly kind: 'chunks'; readonly survey: ChunkSurvey; readonly over: boolean };
+  | { readonly kind: 'chunks'; readonly survey: ChunkSurvey; readonly from: ChunksFrom };
+
+/** What chunks are added to: those that are there, contiguous data that becomes chunks where it lies, or nothing: all are made anew. */
+type ChunksFrom = 'chunks' | 'bytes' | 'nothing';
 
 /** The layout of a dataset, made but not yet in its header. */
 export interface MadeLayout {
@@ -97,15 +99,25 @@ export function planPublishing({ dataset, shape, newer }: Candidate): PublishPla
   const isSame = shape.every((size, d) => size === published.data.shape[d]);
   if (newer.length === 0 && isSame && !published.view.cut) return { kind: 'same' };
   if (layout.kind === 'chunked')
-    return { kind: 'chunks', survey: surveyed(dataset, shape, newer, layout.chunk), over: false };
+    return { kind: 'chunks', survey: surveyed(dataset, shape, newer, layout.chunk), from: 'chunks' };
   if (layout.kind !== 'contiguous')
     throw new H5LogError('UNSUPPORTED', `another program has made its layout ${layout.kind}`);
-  if (newer.length === 0) return { kind: 'same' };
+  if (!isSame || published.view.cut) return planAnew(dataset, shape, newer);
   const offset = inPlace(dataset, shape, newer);
   if (offset !== null) return { kind: 'contiguous', offset };
   if (elements.size * sizeOf(shape) <= WHOLE) return { kind: 'whole' };
   const chunk = slabOf(shape, elements.size);
-  return { kind: 'chunks', survey: surveyed(dataset, shape, newer, chunk), over: true };
+  return { kind: 'chunks', survey: surveyed(dataset, shape, newer, chunk), from: 'bytes' };
+}
+
+/** Contiguous data cannot be seen in another shape, and HDF5 has no contiguous dataset that may grow. */
+function planAnew(dataset: LogDataset, shape: readonly number[], newer: BlockIndex): PublishPlan {
+  const { maxShape, filters, elements, chunks } = dataset;
+  const chunk = ordinaryChunks({ shape, maxShape, chunks, elementSize: elements.size }, filters.length > 0);
+  if (shape.includes(0)) return { kind: 'empty', chunk };
+  if (chunk) return { kind: 'chunks', survey: surveyed(dataset, shape, newer, chunk), from: 'nothing' };
+  const offset = inPlace(dataset, shape, newer);
+  return offset === null ? { kind: 'whole' } : { kind: 'contiguous', offset };
 }
 
 /** Bytes that a plan copies. */
@@ -115,7 +127,7 @@ export function copiedBy({ dataset, shape }: Candidate, plan: PublishPlan): numb
     case 'references':
       return dataset.elements.size * sizeOf(shape);
     case 'chunks':
-      return plan.survey.moving;
+      return plan.from === 'nothing' ? dataset.elements.size * sizeOf(shape) : plan.survey.moving;
     default:
       return 0;
   }
@@ -147,10 +159,10 @@ function planFirst(
   if (!chunk && elementSize * sizeOf(shape) <= WHOLE) return { kind: 'whole' };
   const extent: SurveyedExtent = { shape, elementSize, filtered, isLocal: true };
   // Who declares chunks finds them in other programs, too.
-  const found = chunks && !filtered ? null : bestGrid(newer, extent, dataset, chunk, LEAST_FOUND);
-  if (found) return { kind: 'chunks', survey: found, over: false };
+  const found = chunks ? null : bestGrid(newer, extent, dataset, chunk, LEAST_FOUND);
+  if (found) return { kind: 'chunks', survey: found, from: 'chunks' };
   const survey = surveyed(dataset, shape, newer, chunk ?? defaultChunks({ shape, maxShape, elementSize }));
-  return { kind: 'chunks', survey, over: false };
+  return { kind: 'chunks', survey, from: 'chunks' };
 }
 
 /** Where the whole dataset lies in the newest block, as it is. */
@@ -225,7 +237,7 @@ export class Publisher {
       case 'whole':
         return { ...same, ...(yield* this.#whole(candidate)), way: 'copied', pieces: 1 };
       case 'chunks':
-        return yield* this.#chunks(candidate, plan.survey, plan.over);
+        return yield* this.#chunks(candidate, plan.survey, plan.from);
     }
   }
 
@@ -283,7 +295,7 @@ export class Publisher {
     return { layout: first === null ? unallocated : contiguous(first), moved };
   }
 
-  *#chunks(candidate: Candidate, survey: ChunkSurvey, over: boolean): Io<MadeLayout> {
+  *#chunks(candidate: Candidate, survey: ChunkSurvey, from: ChunksFrom): Io<MadeLayout> {
     const { dataset, shape } = candidate;
     const { chunk } = survey;
     const before = chunkedDataset(dataset);
@@ -294,9 +306,9 @@ export class Publisher {
       filtered: dataset.filters.length > 0,
     });
     const tree =
-      !before || !hasLayout(before)
+      !before || !hasLayout(before) || from === 'nothing'
         ? first
-        : over
+        : from === 'bytes'
           ? yield* treeOverBytes(before, shape, [...chunk], this.#to)
           : yield* treeOf(before);
     const put: ChunkEntry[] = [];
@@ -307,11 +319,14 @@ export class Publisher {
     const { published } = dataset;
     const isCut = published?.view.cut != null;
     for (const each of survey.all()) {
-      if (isCut) known.add(positionIn(grid, each.cell));
+      if (isCut || from === 'nothing') known.add(positionIn(grid, each.cell));
       if (each.offset !== null)
         put.push({ cell: each.cell, address: each.offset - this.#base, size: each.stored, mask: 0 });
       else copied.push(each);
     }
+    // Blocks do not touch the others, but older data may be in them.
+    if (from === 'nothing')
+      for (let i = 0; i < sizeOf(grid); i++) if (!known.has(i)) copied.push(survey.at(cellOf(i, grid)));
     // What a smaller shape has cut off is gone, also from chunks that reach over its edge.
     if (isCut && published) {
       const { visible } = published;
@@ -346,7 +361,7 @@ export class Publisher {
         moved += size;
       });
     }
-    const way = put.length > copied.length || (over && put.length === 0) ? 'chunked' : 'copied';
+    const way = put.length > copied.length || (from === 'bytes' && put.length === 0) ? 'chunked' : 'copied';
     if (!import.meta.page && this.#final && tree === first) {
       put.sort((a, b) => positionIn(grid, a.cell) - positionIn(grid, b.cell));
       return { dataset, shape, layout: this.#final.chunked(chunk, put), tree: null, way, moved, pieces: put.length };

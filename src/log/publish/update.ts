@@ -12,6 +12,7 @@ import { chunkedByTree, compact, contiguous, type NewLayout } from '../../hdf5/l
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { clip, positionIn, rowBoxes } from '../../space/box.ts';
+import { defaultChunks } from '../../space/chunk-shape.ts';
 import { copyBox, fillWith } from '../../space/copy.ts';
 import { cellOf, gridOf } from '../../space/grid.ts';
 import { sizeOf } from '../../space/shape.ts';
@@ -80,7 +81,12 @@ export function* updateLayout(change: DatasetChange, { to, heap, objectOf }: Upd
   if (layout?.kind === 'chunked')
     return yield* updateChunks(change, posts, layout.chunk, yield* treeOf(dataset), to, referring);
   const targets = referring?.targets ?? null;
-  if (posts.length === 0 && !referring) return { layout: null, tree: null, targets };
+  if (shape.some((size, d) => size !== dataset.maxShape[d])) {
+    // Nothing but chunks can have another shape than the largest.
+    const chunk = defaultChunks({ shape, maxShape: dataset.maxShape, elementSize: elements.size });
+    return yield* updateChunks(change, posts, chunk, ChunkTree.empty(gridFor(dataset, chunk)), to, referring, true);
+  }
+  if (posts.length === 0 && !posts.wasCut && !referring) return { layout: null, tree: null, targets };
   const bytes = elements.size * sizeOf(shape);
   const isSmall = bytes <= PIECE || referring || dataset.node.message(MESSAGE.externalFiles) !== undefined;
   if (layout?.kind === 'compact' || isSmall) {
@@ -226,7 +232,7 @@ export function* treeOf(dataset: ChunkedDataset): Io<ChunkTree> {
   return yield* ChunkTree.empty(grid).edit({ put });
 }
 
-/** Writes the chunks that posts touch, or that were cut by a smaller shape, and edits their index. */
+/** Writes the chunks that posts touch, or that were cut by a smaller shape, and edits their index. `all`: every chunk. */
 function* updateChunks(
   { dataset, shape }: DatasetChange,
   posts: PostedBlocks,
@@ -234,10 +240,12 @@ function* updateChunks(
   tree: ChunkTree,
   to: Sink,
   referring: Referring | null,
+  all = false,
 ): Io<UpdatedLayout> {
   const grid = gridOf(shape, chunk);
   const { visible } = posts;
   const touched = posts.byChunk(shape, chunk);
+  if (all) for (let i = 0; i < sizeOf(grid); i++) touched.add(i);
   const remove: (readonly number[])[] = [];
   if (posts.wasCut || referring) {
     for (const { cell } of yield* tree.all()) {

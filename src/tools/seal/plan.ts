@@ -36,7 +36,7 @@ export function planSealing(candidate: Candidate, isLocal: boolean): SealPlan {
   if (shape.length === 0) return { kind: 'whole' };
   const extent: SurveyedExtent = { shape, elementSize, filtered, isLocal };
   const survey = isLocal ? bestGrid(newer, extent, dataset, chunk) : null;
-  if (survey) return { kind: 'chunks', survey, over: false };
+  if (survey) return { kind: 'chunks', survey, from: 'chunks' };
   // The pieces of virtual datasets are datasets without dimensions, for which h5netcdf refuses a netCDF file.
   const mayMap = isLocal && !elements.points && !isNetcdf(dataset.log.structure.root);
   const pieces = mayMap ? mappedPieces(newer, shape, elementSize) : null;
@@ -46,7 +46,7 @@ export function planSealing(candidate: Candidate, isLocal: boolean): SealPlan {
   const copied =
     ChunkSurvey.of(newer, extent, chunk, CHOSEN_VISITS) ??
     ChunkSurvey.of(newer, extent, defaultChunks({ shape, maxShape, elementSize }), CHOSEN_VISITS);
-  if (copied) return { kind: 'chunks', survey: copied, over: false };
+  if (copied) return { kind: 'chunks', survey: copied, from: 'chunks' };
   if (isFixed && !filtered) return { kind: 'whole' };
   throw new H5LogError('UNSUPPORTED', `[${shape.join(', ')}] has more chunks than can be listed`);
 }
