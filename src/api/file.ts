@@ -19,6 +19,9 @@ import { Group, membersIn } from './group.ts';
 import { fileOf, handleOf, lineOf } from './handle.ts';
 import { Scales } from './scales.ts';
 
+/** Longer ones fire at once. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
 /** What publishing came to. */
 export interface PublishResult {
   /** The commit that everybody sees. */
@@ -247,11 +250,14 @@ export class File extends Group {
     const { publishing, isPublished } = this.#session;
     const { due } = publishing;
     if (due === null || isPublished || this.#timer !== null) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = null;
-      // If it cannot be done now, it is done with the next flush, whose error the caller gets.
-      if (!this.closed) this.publish().catch(() => {});
-    }, due);
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = null;
+        // What was not flushed must not be committed. If it cannot be done now, the next flush does it, whose error the caller gets.
+        if (!this.closed && !this.#session.hasChanges) this.publish().catch(() => {});
+      },
+      Math.min(due, LONGEST_TIMER),
+    );
     // It must not keep a process alive.
     (this.#timer as { unref?: () => void }).unref?.();
   }

@@ -97,6 +97,8 @@ export interface FileSession {
   readonly publishing: { now(): PublishRequest | null; readonly due: number | null };
   /** Whether they do. */
   readonly isPublished: boolean;
+  /** Whether anything waits for a flush. */
+  readonly hasChanges: boolean;
   /** What the last commit is to publish; null: nothing. */
   closing(): PublishRequest | null;
   commits(): Commit[];

@@ -363,7 +363,7 @@ export class Session implements LinkedSession {
     const isDone = this.comm.size === 1 && this.isPublished && !this.#state.committer?.pending;
     const request = isDone ? null : this.publishing.closing();
     // With nothing to commit, a file that another program has changed meanwhile is left to it.
-    return request?.auto && this.log && !this.#isChanged(this.log) && this.#isForeign() ? null : request;
+    return request?.auto && this.log && !this.hasChanges && this.#isForeign() ? null : request;
   }
 
   /** Whether another program has changed the file, as far as that can be told at once. */
@@ -379,15 +379,16 @@ export class Session implements LinkedSession {
     return !log || (log.touched?.size === 0 && log.published === this.last.sequence && !log.hasRequests);
   }
 
-  #isChanged({ hasRequests, grown }: Log): boolean {
-    const isPending = this.#state.committer?.pending === true;
-    return hasRequests || !this.posts.isEmpty || grown.size > 0 || isPending || this.#unplanned > 0;
+  get hasChanges(): boolean {
+    const { log, posts } = this;
+    const isPending = this.#state.committer?.pending === true || !posts.isEmpty || this.#unplanned > 0;
+    return isPending || (log !== null && (log.hasRequests || log.grown.size > 0));
   }
 
   /** The flush of a log that publishes, or in whose file ordinary datasets change as well. */
   #lateJob(log: Log, publish: PublishRequest | null): Job<Commit> | undefined {
     const { posts } = this;
-    if (!this.#isChanged(log) && !(publish && !this.isPublished)) return undefined;
+    if (!this.hasChanges && !(publish && !this.isPublished)) return undefined;
     const taken = takeFlush(log, posts.isEmpty ? null : takePosts(posts), publish);
     const sequence = this.#next++;
     this.#unplanned++;
