@@ -113,7 +113,7 @@ export class Group {
     for (const { name } of this.#links()) yield name;
   }
 
-  /** Names with what they lead to; undefined where a link leads nowhere, or to another file that cannot be opened. */
+  /** Names with what they lead to; undefined where a link leads nowhere, to another file that cannot be opened, or to an object that cannot be read: `get` says why. */
   *children(): IterableIterator<[string, Group | Dataset | undefined]> {
     for (const { name, link } of this.#links()) {
       const found = this.#follow(name, link);
@@ -183,14 +183,16 @@ export class Group {
     );
   }
 
-  /** What a link leads to. A list goes on where another file cannot be opened; `get` tells why. */
+  /** What a link leads to. A list goes on where another file cannot be opened, or an object cannot be read; `get` tells why. */
   #follow(name: string, link: Link): Found | undefined {
     const session = this.#session;
     const follow = (): Found | undefined => {
       try {
         return session.follow(this.#node, this.path, link);
       } catch (error) {
-        if (link.target.kind === 'hard' || !isH5LogError(error)) throw error;
+        const isKnown =
+          link.target.kind !== 'hard' || isH5LogError(error, 'FORMAT') || isH5LogError(error, 'UNSUPPORTED');
+        if (!isKnown || !isH5LogError(error)) throw error;
         return undefined;
       }
     };

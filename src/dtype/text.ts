@@ -18,8 +18,8 @@ export function textBytes(text: string, type: StringType): Uint8Array {
     if (type.charset === 'ascii') throw fail('text with characters beyond ASCII');
     if (/\p{Surrogate}/u.test(text)) throw fail('text with half of a surrogate pair');
   }
-  // Readers end these at the first NUL, or (null) cut NULs off the end; what follows would be lost.
-  if (type.variable || type.pad === 'zero' ? text.includes('\0') : type.pad === 'null' && text.endsWith('\0')) {
+  // Readers end these at the first NUL, or cut NULs off the end; what follows would be lost.
+  if (type.variable || type.pad === 'zero' ? text.includes('\0') : text.endsWith('\0')) {
     throw fail('text with a NUL character');
   }
   if (!type.variable) {
@@ -42,8 +42,9 @@ export function textOf(bytes: Uint8Array, from: number, to: number, type: String
     end = from;
     while (end < to && bytes[end] !== 0) end += 1;
   } else {
-    const filler = type.pad === 'space' ? 0x20 : 0;
-    while (end > from && bytes[end - 1] === filler) end -= 1;
+    while (type.pad === 'space' && end > from && bytes[end - 1] === 0x20) end -= 1;
+    // Also behind blanks: what was never written is zeros.
+    while (end > from && bytes[end - 1] === 0) end -= 1;
   }
   const short = import.meta.page ? undefined : shortAscii(bytes, from, end);
   return short ?? decoder.decode(Uint8Array.prototype.slice.call(bytes, from, end));

@@ -51,6 +51,9 @@ export function checkFletcher32(bytes: Uint8Array): Uint8Array {
   if (bytes.length < 4) throw formatError(`checksummed data of ${bytes.length} bytes`);
   const data = bytes.subarray(0, bytes.length - 4);
   const stored = new DataView(bytes.buffer, bytes.byteOffset + data.length, 4).getUint32(0, true);
-  if (stored !== fletcherSum(data)) throw formatError('fletcher32 checksum of a chunk is wrong');
+  const sum = fletcherSum(data);
+  // HDF5 up to 1.6.2 swapped the bytes of each half on little-endian machines.
+  const old = ((swapped(sum >>> 16) << 16) | swapped(sum & 0xffff)) >>> 0;
+  if (stored !== sum && stored !== old) throw formatError('fletcher32 checksum of a chunk is wrong');
   return data;
 }

@@ -4,14 +4,14 @@
 import { atOffset, formatError, H5LogError, isH5LogError } from '../base/errors.ts';
 import { containsReference, containsVlen } from '../dtype/describe.ts';
 import { hasPlainReferences } from '../dtype/heap-ids.ts';
-import { driveSync, type Io } from '../storage/io.ts';
+import { attemptIo, driveSync, type Io } from '../storage/io.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import { ByteWriter } from './format/byte-writer.ts';
 import { Cursor, UNDEFINED } from './format/cursor.ts';
 import { Budget, FileBytes } from './format/file-bytes.ts';
 import { type BtreeK, DEFAULT_K, readSuperblock, SUPERBLOCK_SIZE, type Superblock } from './format/superblock.ts';
 import { type AttributeParts, attributeParts } from './graph/attribute-value.ts';
-import { ObjectLoader } from './graph/object-loader.ts';
+import { addressOf, ObjectLoader } from './graph/object-loader.ts';
 import { HeaderMessage, ObjectNode } from './graph/object-node.ts';
 import type { ObjectTree } from './graph/object-tree.ts';
 import { DERIVED } from './graph/references.ts';
@@ -47,6 +47,7 @@ export function* openStructure(root?: number, known?: ObjectTree, remote = false
   if (known) return yield* reopened(superblock, root, known);
   const file = new FileBytes(superblock.base, superblock.end, superblock.addressSize, superblock.lengthSize);
   file.remote = remote;
+  if (superblock.driver !== UNDEFINED) yield* mustBeOneFile(file, superblock.driver);
   const extension = yield* readExtension(file, superblock.extension);
   const shared = extension.shared
     ? yield* SharedTable.open(file, new Cursor(extension.shared.body, extension.shared.offset))
@@ -97,7 +98,7 @@ export function* loadBelow(
   let level = [from];
   for (let left = depth; ; left--) {
     level = level.filter((node) => !loader.complete.has(node));
-    for (const node of level) yield* loader.whole(node);
+    for (const node of level) yield* node === from ? loader.whole(node) : unlessDamaged(loader.whole(node));
     yield* loadValues(structure, level, resolved);
     for (const node of level) yield* loadMappings(structure, node);
     if (left <= 0 || level.length === 0) return all;
@@ -111,7 +112,8 @@ export function* loadBelow(
       const some = links.slice(i, i + TOGETHER);
       yield* loader.ahead(some.map(({ link }) => link));
       for (const { group, link } of some) {
-        const target = yield* resolved ? structure.target(group, link) : loader.follow(link);
+        const found = resolved ? structure.target(group, link) : loader.follow(link);
+        const target = yield* unlessDamaged(found, (error) => loader.failed.set(addressOf(link), error));
         if (!target || all.has(target)) continue;
         all.add(target);
         next.push(target);
@@ -119,6 +121,16 @@ export function* loadBelow(
     }
     level = next;
   }
+}
+
+/** Runs code that loads one of many objects: what is damaged, or not known, is an error for those who ask for it. */
+function* unlessDamaged<T>(io: Io<T>, failed?: (error: unknown) => void): Io<T | null> {
+  const done = yield* attemptIo(io);
+  if ('result' in done) return done.result;
+  const { error } = done;
+  if (!isH5LogError(error, 'FORMAT') && !isH5LogError(error, 'UNSUPPORTED')) throw error;
+  failed?.(error);
+  return null;
 }
 
 /** Loads the root: its attributes, and its links if they are few. */
@@ -135,27 +147,38 @@ const TOGETHER = 4096;
 function* loadValues(structure: Structure, nodes: readonly ObjectNode[], resolved: boolean): Io<void> {
   const { loader, heap } = structure;
   const values: Pick<AttributeParts, 'dtype' | 'data' | 'count'>[] = [];
+  const collections = new Set<number>();
+  const add = (parts: Pick<AttributeParts, 'dtype' | 'data' | 'count'>): void => {
+    for (const collection of heap.missing(parts.dtype, parts.data, parts.count)) collections.add(collection);
+    values.push(parts);
+  };
+  const referring: [ObjectNode, string][] = [];
   for (const node of nodes) {
-    if (node.kind === 'dataset') {
-      const { dtype, type, fill } = structure.dataset(node);
-      const { value: data } = fill;
-      if (data instanceof Uint8Array && data.length === type.size && containsVlen(dtype))
-        values.push({ dtype, data, count: 1 });
-    }
-    for (const attribute of node.attributes.values()) {
-      const parts = attributeParts(attribute, loader.file.lengthSize);
-      if (containsVlen(parts.dtype) || containsReference(parts.dtype)) values.push(parts);
-    }
+    if (node.kind === 'dataset')
+      sound(() => {
+        const { dtype, type, fill } = structure.dataset(node);
+        const { value: data } = fill;
+        if (data instanceof Uint8Array && data.length === type.size && containsVlen(dtype))
+          add({ dtype, data, count: 1 });
+      });
+    for (const attribute of node.attributes.values())
+      sound(() => {
+        const parts = attributeParts(attribute, loader.file.lengthSize);
+        if (containsVlen(parts.dtype) || containsReference(parts.dtype)) add(parts);
+        if (containsReference(parts.dtype)) referring.push([node, attribute.name]);
+      });
   }
-  const collections = values.flatMap(({ dtype, data, count }) => [...heap.missing(dtype, data, count)]);
-  yield* heap.ahead(new Set(collections));
-  for (const { dtype, data, count } of values) yield* heap.load(dtype, data, count);
-  if (!resolved) return;
-  for (const node of nodes) {
-    for (const attribute of node.attributes.values()) {
-      const { dtype } = attributeParts(attribute, loader.file.lengthSize);
-      if (containsReference(dtype)) yield* structure.attribute(node, attribute.name);
-    }
+  yield* unlessDamaged(heap.ahead(collections));
+  for (const { dtype, data, count } of values) yield* unlessDamaged(heap.load(dtype, data, count));
+  if (resolved) for (const [node, name] of referring) yield* unlessDamaged(structure.attribute(node, name));
+}
+
+/** Runs code that looks at one of many values: what is damaged, or not known, is an error for those who read it. */
+function sound(look: () => void): void {
+  try {
+    look();
+  } catch (error) {
+    if (!isH5LogError(error, 'FORMAT') && !isH5LogError(error, 'UNSUPPORTED')) throw error;
   }
 }
 
@@ -288,6 +311,17 @@ export function newStructure(): Structure {
   return structure;
 }
 
+/** Refuses a file whose driver information block says that it is one part of several. */
+function* mustBeOneFile(file: FileBytes, address: number): Io<void> {
+  const block = yield* file.cursor(address, 16, 'driver information');
+  block.skip(8);
+  if (/^NCSA(fami|mult)$/.test(String.fromCharCode(...block.take(8)))) throw severalParts(file.base + address);
+}
+
+function severalParts(offset: number): H5LogError {
+  return new H5LogError('UNSUPPORTED', 'the file is one part of several (driver information)', { offset });
+}
+
 function* readExtension(file: FileBytes, address: number): Io<Extension> {
   if (address === UNDEFINED) return { k: null, shared: null };
   const header = yield* readHeader(file, address, new Budget(file));
@@ -310,10 +344,7 @@ function* readExtension(file: FileBytes, address: number): Io<Extension> {
     cursor.expect(0, 'version of the B-tree K values');
     k = { chunk: cursor.u16(), groupInternal: cursor.u16(), groupLeaf: cursor.u16() };
   }
-  if (find(MESSAGE.driverInfo))
-    throw new H5LogError('UNSUPPORTED', 'the file is one part of several (driver information)', {
-      offset: file.base + address,
-    });
+  if (find(MESSAGE.driverInfo)) throw severalParts(file.base + address);
   return { k, shared: find(MESSAGE.sharedTable) };
 }
 

@@ -104,6 +104,14 @@ export class Cursor {
     return UNDEFINED;
   }
 
+  /** A size that nothing reaches, as {@link address}: one beyond 2^53 - 1 counts as that. */
+  limit(size: number): number {
+    const isLarge = size === 8 && ((this.bytes[this.at + 7] ?? 0) > 0 || (this.bytes[this.at + 6] ?? 0) > 31);
+    if (!isLarge || this.left < 8) return this.address(size);
+    const isUnlimited = this.take(8).every((byte) => byte === 0xff);
+    return isUnlimited ? UNDEFINED : Number.MAX_SAFE_INTEGER;
+  }
+
   i32(): number {
     const at = this.need(4);
     return this.#byte(at) | (this.#byte(at + 1) << 8) | (this.#byte(at + 2) << 16) | (this.#byte(at + 3) << 24);

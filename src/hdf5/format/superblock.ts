@@ -90,8 +90,7 @@ function parseOld(cursor: Cursor, version: number, at: number, size: number): Su
     cursor.skip(2);
   }
   if (groupLeaf === 0 || groupInternal === 0 || chunk === 0) cursor.fail('a B-tree of rank 0');
-  // The base address is where the signature was found, as in libhdf5: a user block may have been added since.
-  cursor.skip(addressSize);
+  const base = cursor.address(addressSize);
   cursor.skip(addressSize); // free-space information, which no release ever wrote
   const end = cursor.address(addressSize);
   const driver = cursor.address(addressSize);
@@ -104,7 +103,7 @@ function parseOld(cursor: Cursor, version: number, at: number, size: number): Su
     addressSize,
     lengthSize,
     flags: flags & 0xff,
-    end: checkedEnd(end, at, size),
+    end: checkedEnd(end, base, at, size),
     root,
     extension: UNDEFINED,
     driver,
@@ -117,7 +116,7 @@ function parseNew(cursor: Cursor, version: number, at: number, size: number): Su
   const addressSize = fieldSize(cursor, 'addresses');
   const lengthSize = fieldSize(cursor, 'lengths');
   const flags = cursor.u8();
-  cursor.skip(addressSize); // the base address is where the signature was found
+  const base = cursor.address(addressSize);
   const extension = cursor.address(addressSize);
   const end = cursor.address(addressSize);
   const root = cursor.address(addressSize);
@@ -129,7 +128,7 @@ function parseNew(cursor: Cursor, version: number, at: number, size: number): Su
     addressSize,
     lengthSize,
     flags,
-    end: checkedEnd(end, at, size),
+    end: checkedEnd(end, base, at, size),
     root,
     extension,
     driver: UNDEFINED,
@@ -149,12 +148,16 @@ function fieldSize(cursor: Cursor, what: string): number {
   return size;
 }
 
-/** The stored end of file counts from byte 0 of the file, unlike every other address. Gives it relative to the base. */
-function checkedEnd(end: number, at: number, size: number): number {
+/**
+ * The stored end of file counts from byte 0 of the file, unlike every other address. Gives it relative to the base, which is where the
+ * signature was found: a user block may have been added or taken away since, and the stored base says where it was.
+ */
+function checkedEnd(end: number, stored: number, at: number, size: number): number {
   if (end === UNDEFINED) throw formatError('the superblock has no end of file', at);
-  const relative = end - at;
+  const relative = end - Math.max(0, stored);
   if (relative <= 0) throw formatError('the end of file lies before the superblock', at);
-  if (end > size) throw formatError(`truncated file: ${size} bytes where the superblock says ${end}`, size);
+  if (at + relative > size)
+    throw formatError(`truncated file: ${size} bytes where the superblock says ${at + relative}`, size);
   return relative;
 }
 

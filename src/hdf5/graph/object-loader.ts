@@ -1,7 +1,7 @@
 // Loading objects: turns object headers of any version, with dense storage and symbol tables, into nodes.
 
 import { lookup3 } from '../../base/checksum.ts';
-import { atOffset, formatError, H5LogError } from '../../base/errors.ts';
+import { atOffset, formatError, H5LogError, isH5LogError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { ByteWriter } from '../format/byte-writer.ts';
 import { Cursor, UNDEFINED } from '../format/cursor.ts';
@@ -49,6 +49,8 @@ export class ObjectLoader {
   lazy = false;
   /** Objects that were loaded with everything behind them. */
   readonly complete = new WeakSet<ObjectNode>();
+  /** Addresses of objects that could not be loaded with all others, where nothing can be read later, and why. */
+  readonly failed = new Map<number, unknown>();
   /** For a writer: called with every object that was loaded, and with every link whose object was. */
   onLoad: ((node: ObjectNode) => void) | null = null;
   onFollow: ((link: Link) => void) | null = null;
@@ -70,6 +72,7 @@ export class ObjectLoader {
   *node(address: number, chain: Chain = new Map()): Io<ObjectNode> {
     const known = this.nodes.get(address) ?? chain.get(address);
     if (known) return known;
+    if (this.failed.has(address)) throw this.failed.get(address);
     const { spent } = this.#budget;
     try {
       if (chain.size >= MAX_DEPTH) throw formatError('messages shared by objects that share messages, too deep');
@@ -181,8 +184,15 @@ export class ObjectLoader {
       }
       putInChunk(message, blocks?.[raw.chunk] ?? null);
       if (raw.type === MESSAGE.link) this.#addLink(node, message, raw);
-      else if (raw.type === MESSAGE.attribute) yield* this.#addAttribute(node, message, raw.offset, chain);
-      else node.otherMessages.push(message);
+      else if (raw.type === MESSAGE.attribute) {
+        // One attribute that cannot be read does not take its object along; verify finds it.
+        try {
+          yield* this.#addAttribute(node, message, raw.offset, chain);
+        } catch (error) {
+          if (!isH5LogError(error, 'FORMAT')) throw error;
+          node.otherMessages.push(message);
+        }
+      } else node.otherMessages.push(message);
     }
     sortMap(node.links, node.linkOrder.tracked);
     sortMap(node.attributes, node.attributeOrder.tracked);

@@ -29,8 +29,9 @@ interface DataOptions {
 export function dataReader(file: FileBytes, parts: DatasetParts, options: DataOptions): DataReader {
   const { layout, space, type, filters } = parts;
   const shape = space.kind === 'simple' ? space.shape : [];
-  const fill = fillOf(parts);
-  if (!layout) return new FillReader(type.size, fill);
+  // Whoever never writes fill values leaves what was never written as it is: zeros.
+  const fill = parts.fill.isNeverWritten ? null : fillOf(parts);
+  if (!layout || space.kind === 'null') return new FillReader(type.size, fill);
   switch (layout.kind) {
     case 'compact':
       if (layout.data.length < sizeOf(shape) * type.size)

@@ -44,7 +44,7 @@ export function parseDataspace(cursor: Cursor, lengthSize: number): Dataspace {
   for (let d = 0; d < rank; d++) {
     if ((flags & 1) === 0) maxShape.push(shape[d] as number);
     else {
-      const size = cursor.address(lengthSize);
+      const size = cursor.limit(lengthSize);
       maxShape.push(size < 0 ? null : size);
       if (size >= 0 && size < (shape[d] as number))
         cursor.fail(`dimension ${d} is ${shape[d]}, more than its maximum ${size}`);

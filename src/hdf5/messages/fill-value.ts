@@ -10,6 +10,8 @@ export interface FillMessage {
   readonly allocation: AllocationTime;
   /** 'default' means zeros; 'undefined' means that a reader's buffer is left alone; else an encoded element. */
   readonly value: Uint8Array | 'default' | 'undefined';
+  /** Space that is allocated is not filled, and space that is not is not read as the value. */
+  readonly isNeverWritten?: boolean;
 }
 
 const ALLOCATION = { early: 1, late: 2, incremental: 3 } as const;
@@ -24,29 +26,30 @@ export function parseFill(cursor: Cursor): FillMessage {
   if (version < 1 || version > 3) cursor.fail(`fill value version ${version} is not known`);
   if (version === 3) {
     const flags = cursor.u8();
-    const allocation = allocationOf(flags & 3);
-    if (flags & 0x10) return { allocation, value: 'undefined' };
-    if (flags & 0x20) return { allocation, value: sized(cursor) };
-    return { allocation, value: 'default' };
+    const when = { allocation: allocationOf(flags & 3), isNeverWritten: ((flags >> 2) & 3) === NEVER };
+    if (flags & 0x10) return { ...when, value: 'undefined' };
+    return { ...when, value: flags & 0x20 ? sized(cursor) : 'default' };
   }
-  const allocation = allocationOf(cursor.u8());
-  cursor.skip(1);
+  const when = { allocation: allocationOf(cursor.u8()), isNeverWritten: cursor.u8() === NEVER };
   const defined = cursor.u8();
-  if (version === 2 && defined === 0) return { allocation, value: 'undefined' };
-  if (cursor.left < 4) return { allocation, value: 'default' };
+  if (version === 2 && defined === 0) return { ...when, value: 'undefined' };
+  if (cursor.left < 4) return { ...when, value: 'default' };
   const value = sized(cursor);
-  if (defined === 0) return { allocation, value: 'undefined' };
-  return { allocation, value: value.length === 0 ? 'default' : value };
+  return { ...when, value: defined === 0 ? 'undefined' : value };
 }
+
+/** When fill values are written: the code of "never". */
+const NEVER = 1;
 
 /** Parses the fill value message of files older than HDF5 1.6: just the value. */
 export function parseOldFill(cursor: Cursor): FillMessage {
-  const value = sized(cursor);
-  return { allocation: 'late', value: value.length === 0 ? 'default' : value };
+  return { allocation: 'late', value: sized(cursor) };
 }
 
-function sized(cursor: Cursor): Uint8Array {
-  return cursor.take(cursor.u32(), 'fill value').slice();
+/** A value behind its size, which is signed: below 0 there is none. */
+function sized(cursor: Cursor): FillMessage['value'] {
+  const size = cursor.i32();
+  return size < 0 ? 'undefined' : size === 0 ? 'default' : cursor.take(size, 'fill value').slice();
 }
 
 export function encodeFill({ allocation, value }: FillMessage): Uint8Array {

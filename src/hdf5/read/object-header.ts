@@ -130,8 +130,8 @@ function* readVersion2(file: FileBytes, address: number, cursor: Cursor, budget:
 
 function* readVersion1(file: FileBytes, address: number, cursor: Cursor, budget: Budget): Io<RawHeader> {
   cursor.expect(1, 'version of the object header');
-  cursor.skip(1);
-  const count = cursor.u16();
+  // The number of messages is not looked at: old versions of HDF5 counted wrong, and all find the messages without it.
+  cursor.skip(3);
   const referenceCount = cursor.u32();
   const parts = new HeaderParts(file, budget, address, 16 + cursor.u32());
   yield* parts.read((chunk, number) => {
@@ -145,8 +145,5 @@ function* readVersion1(file: FileBytes, address: number, cursor: Cursor, budget:
     }
   });
   const { messages, chunks } = parts;
-  const found = messages.length + chunks.length - 1;
-  if (found > count)
-    throw formatError(`object header with ${found} messages where ${count} are announced`, file.base + address);
   return { address, version: 1, flags: 0, extras: new Uint8Array(0), referenceCount, messages, chunks };
 }

@@ -5,6 +5,7 @@ import { visitHeapIds } from '../../dtype/heap-ids.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import { attributeParts } from '../../hdf5/graph/attribute-value.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { readAnchor } from '../../log/format/anchor.ts';
 import { LOG_GROUP, LOGS_GROUP } from '../../log/format/log-group.ts';
@@ -125,6 +126,9 @@ function* lookAt(
       note(error, `attribute ${attribute.name} of ${path}`);
     }
   }
+  for (const { type, offset } of node.otherMessages)
+    if (type === MESSAGE.attribute)
+      problems.push({ object: path, what: `an attribute of ${path} cannot be read`, offset });
   const links: [string, number][] = [];
   for (const { name, target } of node.links.values()) {
     if (target.kind !== 'hard') continue;
