@@ -332,7 +332,7 @@ export class File extends Group {
   #warnUnpublished(): void {
     const { name } = this.#session.storage;
     warn(
-      `${name} stays a log: to publish it by itself would have copied too much. Other programs see it after: npx h5log publish ${name}`,
+      `${name} stays a log: to publish it by itself would have cost too much. Other programs see it after: npx h5log publish ${name}`,
       'H5LOG_UNPUBLISHED',
     );
   }

@@ -276,14 +276,51 @@ export class Contribution implements Contributed {
       for (let i = run.from; i < run.to; i++) {
         const start = starts.slice(i * rank, (i + 1) * rank);
         const count = counts.slice(i * rank, (i + 1) * rank);
+        if (filters.length === 0) {
+          this.#addParts(dataset, filter.pieces(start, count, next));
+          continue;
+        }
         for (const piece of filter.pieces(start, count, next)) {
           const blocks = { rank, starts: piece.start, counts: piece.count, from: 0, to: 1 };
           const size = piece.bytes.length;
-          this.#entry(dataset, blocks, null, this.offset + this.size, size, filters.length > 0 ? size : 0);
+          this.#entry(dataset, blocks, null, this.offset + this.size, size, size);
           this.#putFiltered(piece.bytes);
         }
       }
     }
+  }
+
+  /** Pieces of one block, which are not filtered: as few entries as there is room for in one. */
+  #addParts(
+    dataset: LogDataset,
+    pieces: Iterable<{ start: Float64Array; count: Float64Array; bytes: Uint8Array }>,
+  ): void {
+    const rank = dataset.shape.length;
+    const most = this.#log.options.table.merge ? mostBlocks(rank) : 1;
+    let [starts, counts]: [number[], number[]] = [[], []];
+    let from = this.offset + this.size;
+    const end = (): void => {
+      const blocks = {
+        rank,
+        starts: Float64Array.from(starts),
+        counts: Float64Array.from(counts),
+        from: 0,
+        to: starts.length / rank,
+      };
+      const behind = this.offset + this.size;
+      if (blocks.to > 0) this.#entry(dataset, blocks, null, from, behind - from, 0);
+      [starts, counts, from] = [[], [], behind];
+    };
+    const before = this.blocks;
+    for (const { start, count, bytes } of pieces) {
+      if (starts.length === most * rank) end();
+      starts.push(...start);
+      counts.push(...count);
+      this.#putFiltered(bytes);
+    }
+    end();
+    // To others it is one block as before.
+    this.blocks = before + 1;
   }
 
   /** Copies data behind the last, and returns the copy; what lies together is written together. */
