@@ -58,7 +58,6 @@ const contiguous = (address: bigint, size: bigint): Uint8Array =>
 /** [what, a file with the number in that place, whether all ones mean something there] */
 const PLACES: readonly (readonly [string, (value: bigint) => Uint8Array, boolean])[] = [
   ['the size of a dimension', (value) => datasetOf(space(value), TYPE), false],
-  ['the largest size of a dimension', (value) => datasetOf(space(1n, value), TYPE), true],
   ['the size of an attribute', (value) => rootWith(attribute('a', INT32, simple(value), new Uint8Array(4))), false],
   ['the address of data', (value) => datasetOf(space(1n), TYPE, contiguous(value, 4n)), true],
   ['the length of data', (value) => datasetOf(space(1n), TYPE, contiguous(ALL_ONES, value)), false],

@@ -184,15 +184,8 @@ export class ObjectLoader {
       }
       putInChunk(message, blocks?.[raw.chunk] ?? null);
       if (raw.type === MESSAGE.link) this.#addLink(node, message, raw);
-      else if (raw.type === MESSAGE.attribute) {
-        // One attribute that cannot be read does not take its object along; verify finds it.
-        try {
-          yield* this.#addAttribute(node, message, raw.offset, chain);
-        } catch (error) {
-          if (!isH5LogError(error, 'FORMAT')) throw error;
-          node.otherMessages.push(message);
-        }
-      } else node.otherMessages.push(message);
+      else if (raw.type === MESSAGE.attribute) yield* this.#addAttribute(node, message, raw.offset, chain);
+      else node.otherMessages.push(message);
     }
     sortMap(node.links, node.linkOrder.tracked);
     sortMap(node.attributes, node.attributeOrder.tracked);
@@ -363,7 +356,15 @@ export class ObjectLoader {
 
   *#addAttribute(node: ObjectNode, message: HeaderMessage, offset: number, chain: Chain): Io<void> {
     const cursor = new Cursor(message.content, offset);
-    const name = attributeName(cursor);
+    let name: string;
+    try {
+      name = attributeName(cursor);
+    } catch (error) {
+      if (!isH5LogError(error, 'FORMAT')) throw error;
+      // An attribute of another kind does not take its object along; verify finds it.
+      node.otherMessages.push(message);
+      return;
+    }
     if (name === '') throw formatError('attribute without a name', offset);
     if (node.attributes.has(name)) throw formatError(`two attributes named ${name}`, offset);
     let sharedType: Uint8Array | null = null;

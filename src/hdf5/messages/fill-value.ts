@@ -26,11 +26,11 @@ export function parseFill(cursor: Cursor): FillMessage {
   if (version < 1 || version > 3) cursor.fail(`fill value version ${version} is not known`);
   if (version === 3) {
     const flags = cursor.u8();
-    const when = { allocation: allocationOf(flags & 3), isNeverWritten: ((flags >> 2) & 3) === NEVER };
+    const when = timesOf(flags & 3, (flags >> 2) & 3);
     if (flags & 0x10) return { ...when, value: 'undefined' };
-    return { ...when, value: flags & 0x20 ? sized(cursor) : 'default' };
+    return { ...when, value: flags & 0x20 ? cursor.take(cursor.u32(), 'fill value').slice() : 'default' };
   }
-  const when = { allocation: allocationOf(cursor.u8()), isNeverWritten: cursor.u8() === NEVER };
+  const when = timesOf(cursor.u8(), cursor.u8());
   const defined = cursor.u8();
   if (version === 2 && defined === 0) return { ...when, value: 'undefined' };
   if (cursor.left < 4) return { ...when, value: 'default' };
@@ -40,6 +40,10 @@ export function parseFill(cursor: Cursor): FillMessage {
 
 /** When fill values are written: the code of "never". */
 const NEVER = 1;
+
+function timesOf(allocation: number, fill: number): Omit<FillMessage, 'value'> {
+  return { allocation: allocationOf(allocation), ...(fill === NEVER && { isNeverWritten: true }) };
+}
 
 /** Parses the fill value message of files older than HDF5 1.6: just the value. */
 export function parseOldFill(cursor: Cursor): FillMessage {

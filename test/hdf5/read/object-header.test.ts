@@ -89,13 +89,14 @@ describe('a damaged object header is refused', () => {
     }
   });
 
-  test('version 1: more messages than it announces', () => {
+  test('but not version 1 with more messages than it announces: libhdf5 reads them all', () => {
     const fixture = new Fixture('earliest');
     const { address } = fixture.object('/layouts/filtered');
+    const { messages } = headerAt(fixture, '/layouts/filtered');
     const damaged = fixture.damaged((bytes) => {
       bytes[address + 2] = 3;
     });
-    expectFormat(() => headerAt(damaged, '/layouts/filtered'));
+    expect(headerAt(damaged, '/layouts/filtered').messages).toHaveLength(messages.length);
   });
 
   test('version 1: a message that is longer than its chunk', () => {

@@ -137,7 +137,7 @@ def string(type, bytes):
     elif pad == h5t.STR_NULLPAD:
         bytes = bytes.rstrip(b'\0')
     else:
-        bytes = bytes.rstrip(b' ')
+        bytes = bytes.rstrip(b' ').rstrip(b'\0')
     return {'s': bytes.decode('utf-8')}
 
 
