@@ -113,7 +113,11 @@ export function* loadBelow(
       yield* loader.ahead(some.map(({ link }) => link));
       for (const { group, link } of some) {
         const found = resolved ? structure.target(group, link) : loader.follow(link);
-        const target = yield* unlessDamaged(found, (error) => loader.failed.set(addressOf(link), error));
+        const address = addressOf(link);
+        const target = yield* unlessDamaged(
+          found,
+          (error) => address !== UNDEFINED && loader.failed.set(address, error),
+        );
         if (!target || all.has(target)) continue;
         all.add(target);
         next.push(target);
