@@ -132,10 +132,10 @@ export class Contribution implements Contributed {
     for (const part of inOrder(stages)) {
       if (part.dataset.deleted || part.runs.length === 0) continue;
       if (!import.meta.page && this.numbered) this.#enter(part.dataset.logNumber, this.numbered);
-      const chunks = chunksOf(part.dataset);
-      if (part.dataset.filters.length > 0) this.#addPieces(part, chunks);
+      const isFiltered = part.dataset.filters.length > 0;
+      const chunks = isFiltered || this.#publishes ? chunksOf(part.dataset) : null;
       // Others can be shown whole chunks where they are.
-      else if (this.#publishes && chunks && hasChunksInside(part, chunks)) this.#addPieces(part, chunks);
+      if (isFiltered || (chunks && hasChunksInside(part, chunks))) this.#addPieces(part, chunks);
       else this.#addPlain(part);
       this.numbered?.reach(this.offset + this.size);
     }
