@@ -19,7 +19,7 @@ import { Group, membersIn } from './group.ts';
 import { fileOf, handleOf, lineOf } from './handle.ts';
 import { Scales } from './scales.ts';
 
-/** Longer ones fire at once. */
+/** Timers that are set to more milliseconds fire at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** What publishing came to. */

@@ -1,4 +1,4 @@
-import { type ErrorCode, H5LogError, isH5LogError, printAs } from '../base/errors.ts';
+import { type ErrorCode, H5LogError, isH5LogError, isUnreadable, printAs } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
 import { deferrable } from '../connector/deferred.ts';
 import type { FileSession, Found } from '../connector/file-session.ts';
@@ -190,9 +190,7 @@ export class Group {
       try {
         return session.follow(this.#node, this.path, link);
       } catch (error) {
-        const isKnown =
-          link.target.kind !== 'hard' || isH5LogError(error, 'FORMAT') || isH5LogError(error, 'UNSUPPORTED');
-        if (!isKnown || !isH5LogError(error)) throw error;
+        if (link.target.kind === 'hard' ? !isUnreadable(error) : !isH5LogError(error)) throw error;
         return undefined;
       }
     };

@@ -56,6 +56,11 @@ export function isH5LogError(error: unknown, code?: ErrorCode): error is H5LogEr
   );
 }
 
+/** Whether an error says that something in a file is damaged, or of a kind that is not known: the rest of the file can still be read. */
+export function isUnreadable(error: unknown): error is H5LogError {
+  return isH5LogError(error, 'FORMAT') || isH5LogError(error, 'UNSUPPORTED');
+}
+
 /**
  * An error of ours with more context: `prefix` before its message, and the details that it did not have yet. `unlessKnown` names
  * the detail that whoever was nearer to the mistake may have added already; then the error stays as it is, as do errors that are

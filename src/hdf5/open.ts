@@ -1,7 +1,7 @@
 // Opening and creating: from the superblock and its extension (HDF5 file format specification, II.A and II.C) to a structure
 // that can be read, and from there to one that can be changed.
 
-import { atOffset, formatError, H5LogError, isH5LogError } from '../base/errors.ts';
+import { atOffset, formatError, H5LogError, isH5LogError, isUnreadable } from '../base/errors.ts';
 import { containsReference, containsVlen } from '../dtype/describe.ts';
 import { hasPlainReferences } from '../dtype/heap-ids.ts';
 import { attemptIo, driveSync, type Io } from '../storage/io.ts';
@@ -132,7 +132,7 @@ function* unlessDamaged<T>(io: Io<T>, failed?: (error: unknown) => void): Io<T |
   const done = yield* attemptIo(io);
   if ('result' in done) return done.result;
   const { error } = done;
-  if (!isH5LogError(error, 'FORMAT') && !isH5LogError(error, 'UNSUPPORTED')) throw error;
+  if (!isUnreadable(error)) throw error;
   failed?.(error);
   return null;
 }
@@ -182,7 +182,7 @@ function sound(look: () => void): void {
   try {
     look();
   } catch (error) {
-    if (!isH5LogError(error, 'FORMAT') && !isH5LogError(error, 'UNSUPPORTED')) throw error;
+    if (!isUnreadable(error)) throw error;
   }
 }
 

@@ -1,5 +1,5 @@
 import { H5LogError } from '../base/errors.ts';
-import { describe, sizeOf } from './shape.ts';
+import { describe, mayGrow, sizeOf } from './shape.ts';
 
 /** Default chunks have at most this many bytes ... */
 const MOST_BYTES = 2 ** 20;
@@ -23,10 +23,10 @@ export interface ChunkedExtent {
  */
 export function ordinaryChunks(extent: ChunkedExtent, filtered: boolean): number[] | null {
   const { shape, maxShape, chunks } = extent;
-  const mayGrow = shape.some((size, d) => size !== maxShape[d]);
-  if (shape.length === 0 || (!mayGrow && !filtered && !chunks)) return null;
+  const grows = mayGrow(shape, maxShape);
+  if (shape.length === 0 || (!grows && !filtered && !chunks)) return null;
   // It can never hold anything, and HDF5 has no chunk of no size.
-  if (!mayGrow && shape.includes(0)) return null;
+  if (!grows && shape.includes(0)) return null;
   return chunks ? fittingChunks(chunks, maxShape) : defaultChunks(extent);
 }
 

@@ -106,7 +106,7 @@ export class FileBytes {
     if (this.remote) yield* this.#readPages(places);
   }
 
-  /** The same for places that are certainly needed: a file on a disk has them sooner, too, where reads overlap. */
+  /** Reads the pages of places that are certainly needed: of a file on a disk, too, where reads overlap, because all of them take as long as one. */
   *together(places: readonly Place[]): Io<void> {
     if (this.remote || this.overlapping) yield* this.#readPages(places);
   }

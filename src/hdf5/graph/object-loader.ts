@@ -130,7 +130,7 @@ export class ObjectLoader {
     return this.file.ahead(this.#headersOf(links));
   }
 
-  /** The same for objects that are certainly needed. */
+  /** Reads the headers of objects that are certainly needed, several at a time where reads overlap. */
   together(links: readonly Link[]): Io<void> {
     return this.file.together(this.#headersOf(links));
   }

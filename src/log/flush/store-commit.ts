@@ -22,7 +22,7 @@ import type { LogPart } from './numbered.ts';
 
 /** So many neighbours of a size make one of the next; every byte is then rewritten once a tier, not once a flush. */
 const FANOUT = 16;
-/** What is larger than this stays as it is. */
+/** Members of a series that have more bytes are not merged: to write them anew would cost more than one member fewer saves. */
 const LARGEST = 2 ** 20;
 
 const EMPTY = new Uint8Array(0);

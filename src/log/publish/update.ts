@@ -15,7 +15,7 @@ import { clip, positionIn, rowBoxes } from '../../space/box.ts';
 import { defaultChunks } from '../../space/chunk-shape.ts';
 import { copyBox, fillWith } from '../../space/copy.ts';
 import { cellOf, gridOf } from '../../space/grid.ts';
-import { sizeOf } from '../../space/shape.ts';
+import { mayGrow, sizeOf } from '../../space/shape.ts';
 import { type Io, settle } from '../../storage/io.ts';
 import type { WritableDataset } from '../post/writable.ts';
 import type { OrdinaryDataset } from '../read/ordinary.ts';
@@ -81,7 +81,7 @@ export function* updateLayout(change: DatasetChange, { to, heap, objectOf }: Upd
   if (layout?.kind === 'chunked')
     return yield* updateChunks(change, posts, layout.chunk, yield* treeOf(dataset), to, referring);
   const targets = referring?.targets ?? null;
-  if (shape.some((size, d) => size !== dataset.maxShape[d])) {
+  if (mayGrow(shape, dataset.maxShape)) {
     // Nothing but chunks can have another shape than the largest.
     const chunk = defaultChunks({ shape, maxShape: dataset.maxShape, elementSize: elements.size });
     return yield* updateChunks(change, posts, chunk, ChunkTree.empty(gridFor(dataset, chunk)), to, referring, true);

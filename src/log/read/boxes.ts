@@ -100,12 +100,13 @@ export class BoxReader {
   /** Reads the blocks, neighbours in the file together, and copies what lies in the box; later blocks over earlier ones. */
   *#readBlocks(blocks: Uint32Array, start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
     const { stored, stores } = this.index;
-    yield* this.together(blocks, (block) => {
-      const held = stored?.[block] ?? 0;
-      if (held > 0) return { address: this.index.offsets[block] as number, length: held };
-      const address = this.#firstByte(block, start, count);
-      return { address, length: this.#lastByte(block) - address };
-    });
+    if (this.mayOverlap(blocks))
+      yield* this.together(blocks, (block) => {
+        const held = stored?.[block] ?? 0;
+        if (held > 0) return { address: this.index.offsets[block] as number, length: held };
+        const address = this.#firstByte(block, start, count);
+        return { address, length: this.#lastByte(block) - address };
+      });
     for (let i = 0; i < blocks.length; ) {
       const block = blocks[i] as number;
       const file = this.fileOf(block);
@@ -148,12 +149,15 @@ export class BoxReader {
     }
   }
 
+  /** Whether parts of these blocks should be read together. Most reads are blocking and small: they end here, without a generator. */
+  mayOverlap(blocks: Uint32Array): boolean {
+    const { length } = blocks;
+    return length > 1 && length <= MOST_TOGETHER && this.fileOf(blocks[0] as number).overlapping;
+  }
+
   /** Reads the pages of small parts of a few blocks, where reads overlap: one behind the other they take as long as all of them. */
   *together(blocks: Uint32Array, partOf: (block: number, i: number) => Place): Io<void> {
-    const { length } = blocks;
-    if (length < 2 || length > MOST_TOGETHER) return;
     const file = this.fileOf(blocks[0] as number);
-    if (!file.overlapping) return;
     const places: Place[] = [];
     blocks.forEach((block, i) => {
       const part = partOf(block, i);

@@ -13,6 +13,7 @@ interface RunReader {
   /** Bytes of an element. */
   readonly size: number;
   fileOf(block: number): FileBytes;
+  mayOverlap(blocks: Uint32Array): boolean;
   together(blocks: Uint32Array, partOf: (block: number, i: number) => Place): Io<void>;
   fetch(file: FileBytes, from: number, length: number): Io<Uint8Array>;
   direct(file: FileBytes, into: Uint8Array, from: number): Io<void>;
@@ -25,7 +26,11 @@ export function* readRuns(reader: RunReader, runs: Runs, out: Uint8Array, at: nu
   const { blocks, lengths, low } = runs;
   const firstByte = (block: number): number =>
     (offsets[block] as number) + Math.max(0, low - (starts[block * rank + rank - 1] as number)) * size;
-  yield* reader.together(blocks, (block, i) => ({ address: firstByte(block), length: (lengths[i] as number) * size }));
+  if (reader.mayOverlap(blocks))
+    yield* reader.together(blocks, (block, i) => ({
+      address: firstByte(block),
+      length: (lengths[i] as number) * size,
+    }));
   const inWindow = new Int32Array(Math.min(blocks.length, RUNS_A_READ));
   for (let i = 0; i < blocks.length; ) {
     const block = blocks[i] as number;

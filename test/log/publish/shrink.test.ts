@@ -7,6 +7,15 @@ function cut(from: readonly [number, number], to: readonly [number, number]): Fl
   return Float64Array.from({ length: to[0] * to[1] }, (_, i) => Math.floor(i / to[1]) * from[1] + (i % to[1]));
 }
 
+/** Values in a shape that becomes larger: zeros, the fill value, around them. */
+function widened(values: Float64Array, from: readonly [number, number], to: readonly [number, number]): Float64Array {
+  const all = new Float64Array(to[0] * to[1]);
+  values.forEach((value, i) => {
+    all[Math.floor(i / from[1]) * to[1] + (i % from[1])] = value;
+  });
+  return all;
+}
+
 const counted = (length: number): Float64Array => Float64Array.from({ length }, (_, i) => i);
 
 /** What other programs read, and the largest shape that they see. */
@@ -67,9 +76,7 @@ describe.each(SHAPES)('a dataset without chunks, published as %j, that becomes %
     expect(asOthersSee(storage.bytes()).chunks).not.toBeNull();
     dataset.resize(from);
     file.flushSync();
-    const grown = new Float64Array(from[0] * from[1]);
-    for (let i = 0; i < expected.length; i++)
-      grown[Math.floor(i / to[1]) * from[1] + (i % to[1])] = expected[i] as number;
+    const grown = widened(expected, to, from);
     expect(dataset.readSync()).toEqual(grown);
     file.closeSync();
     expect(asOthersSee(storage.bytes())).toMatchObject({ shape: from, data: grown });
@@ -81,10 +88,7 @@ describe.each(SHAPES)('a dataset without chunks, published as %j, that becomes %
     dataset.resize(to);
     dataset.resize(from);
     file.flushSync();
-    const kept = new Float64Array(from[0] * from[1]);
-    cut(from, to).forEach((value, i) => {
-      kept[Math.floor(i / to[1]) * from[1] + (i % to[1])] = value;
-    });
+    const kept = widened(cut(from, to), to, from);
     expect(dataset.readSync()).toEqual(kept);
     expect(asOthersSee(storage.bytes())).toMatchObject({ shape: from, data: kept });
     file.closeSync();
@@ -110,10 +114,7 @@ describe.each(SHAPES)('a dataset without chunks, published as %j, that becomes %
       expect(asOthersSee(storage.bytes())).toMatchObject({ shape: to, data: expected });
       dataset.resize(from);
       file.closeSync();
-      const grown = new Float64Array(from[0] * from[1]);
-      expected.forEach((value, i) => {
-        grown[Math.floor(i / to[1]) * from[1] + (i % to[1])] = value;
-      });
+      const grown = widened(expected, to, from);
       expect(asOthersSee(storage.bytes())).toMatchObject({ shape: from, data: grown });
     }
   });
