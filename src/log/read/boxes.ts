@@ -99,7 +99,7 @@ export class BoxReader {
 
   /** Reads the blocks, neighbours in the file together, and copies what lies in the box; later blocks over earlier ones. */
   *#readBlocks(blocks: Uint32Array, start: Float64Array, count: Float64Array, out: Uint8Array, at: number): Io<void> {
-    const { stored, stores } = this.index;
+    const { offsets, stored, stores } = this.index;
     if (this.mayOverlap(blocks))
       yield* this.together(blocks, (block) => {
         const held = stored?.[block] ?? 0;
@@ -132,9 +132,14 @@ export class BoxReader {
         continue;
       }
       let next = i + 1;
+      // Whether the scratch still is that of the first block.
+      let isCut = true;
       for (; next < blocks.length; next++) {
         const candidate = blocks[next] as number;
+        // Most blocks of a random order are far from one another: that needs no look at what of them is in the box.
+        if ((offsets[candidate] as number) > end + GAP) break;
         if ((stored && (stored[candidate] as number) > 0) || (stores && stores[candidate] !== stores[block])) break;
+        isCut = false;
         const a = this.#firstByte(candidate, start, count);
         if (a < end || a > end + GAP) break;
         const b = this.#lastByte(candidate);
@@ -145,7 +150,11 @@ export class BoxReader {
       const page = file.cached(from, end - from);
       const bytes = page ?? (yield* this.fetch(file, from, end - from));
       const base = page ? file.pageStart(from) : from;
-      for (; i < next; i++) this.#copy(blocks[i] as number, start, count, bytes, base, out, at);
+      for (; i < next; i++, isCut = false) {
+        const copied = blocks[i] as number;
+        if (!isCut) this.#cut(copied, start, count);
+        this.#copy(copied, count, bytes, base, out, at);
+      }
     }
   }
 
@@ -197,16 +206,8 @@ export class BoxReader {
     return (this.index.offsets[block] as number) + (position + 1) * this.size;
   }
 
-  #copy(
-    block: number,
-    start: Float64Array,
-    count: Float64Array,
-    bytes: Uint8Array,
-    from: number,
-    out: Uint8Array,
-    at: number,
-  ): void {
-    this.#cut(block, start, count);
+  /** Copies the part of the block in the scratch from bytes that begin at file offset `from`. */
+  #copy(block: number, count: Float64Array, bytes: Uint8Array, from: number, out: Uint8Array, at: number): void {
     const blockAt = (this.index.offsets[block] as number) - from;
     copyBox(bytes, blockAt, this.#shape, this.#inBlock, out, at, count, this.#inBox, this.#part, this.size);
   }

@@ -114,8 +114,10 @@ export class PackedTree {
       ends[i] = sum;
     }
     const child = this.#add(node, levels, first, ends);
-    if (!import.meta.page && hasSmallBlocks(grid)) boundByCells(this.#bounds, child, levels, grid);
-    else this.#bound(child, cells, keys, first);
+    const leaf = this.#nodes - cells;
+    if (!import.meta.page && hasSmallBlocks(grid)) boundByCells(this.#bounds, leaf, cells, grid);
+    else this.#boundByBlocks(leaf, keys, first);
+    this.#boundByChildren(child, leaf);
     // From the last to the first, so that blocks keep their order in a cell.
     const order = this.#order;
     const sorted = new Uint32Array(end - first);
@@ -168,17 +170,16 @@ export class PackedTree {
     this.#bounds = grown(this.#bounds, new Float64Array(size * 2 * this.#list.rank));
   }
 
-  /** Works out the bounds of new nodes: of the leaves, which are the last of them, from their blocks; of the others from their children. */
-  #bound(top: number, leaves: number, keys: Uint16Array, first: number): void {
+  /** Works out the bounds of new leaves, which are the last nodes, from their blocks. */
+  #boundByBlocks(leaf: number, keys: Uint16Array, first: number): void {
     const { rank, starts, counts } = this.#list;
     const bounds = this.#bounds;
     const order = this.#order;
     const width = 2 * rank;
-    for (let at = top * width; at < this.#nodes * width; at += width) {
+    for (let at = leaf * width; at < this.#nodes * width; at += width) {
       bounds.fill(Infinity, at, at + rank);
       bounds.fill(-Infinity, at + rank, at + width);
     }
-    const leaf = this.#nodes - leaves;
     // In the order in which the blocks are in their lists, as far as the order still is that one.
     for (let i = 0; i < keys.length; i++) {
       const at = (leaf + (keys[i] as number)) * width;
@@ -190,10 +191,18 @@ export class PackedTree {
         if (high > (bounds[at + rank + d] as number)) bounds[at + rank + d] = high;
       }
     }
+  }
+
+  /** Works out the bounds of new nodes that are no leaves. */
+  #boundByChildren(top: number, leaf: number): void {
+    const { rank } = this.#list;
+    const bounds = this.#bounds;
+    const width = 2 * rank;
     for (let node = leaf - 1; node >= top; node--) {
       const at = node * width;
       const child = (this.#children[node] as number) * width;
-      for (let k = child; k < child + FANOUT * width; k += width) {
+      bounds.copyWithin(at, child, child + width);
+      for (let k = child + width; k < child + FANOUT * width; k += width) {
         for (let d = 0; d < rank; d++) {
           if ((bounds[k + d] as number) < (bounds[at + d] as number)) bounds[at + d] = bounds[k + d] as number;
           if ((bounds[k + rank + d] as number) > (bounds[at + rank + d] as number))
@@ -253,18 +262,23 @@ class Grid {
   /** Of the blocks at places [first, end) of the order; null if their centres are all the same. */
   static over(list: BlockList, order: Uint32Array, first: number, end: number, bits: number): Grid | null {
     const { rank, starts, counts } = list;
-    const low = new Float64Array(rank).fill(Infinity);
-    const high = new Float64Array(rank).fill(-Infinity);
+    const low = new Float64Array(rank);
+    const high = new Float64Array(rank);
     const half = new Float64Array(rank);
-    for (let i = first; i < end; i++) {
-      const k = (order[i] as number) * rank;
-      for (let d = 0; d < rank; d++) {
-        const extent = (counts[k + d] as number) / 2;
-        const centre = (starts[k + d] as number) + extent;
-        if (centre < (low[d] as number)) low[d] = centre;
-        if (centre > (high[d] as number)) high[d] = centre;
-        if (extent > (half[d] as number)) half[d] = extent;
+    // One dimension after the other: what is found stays in registers.
+    for (let d = 0; d < rank; d++) {
+      let [least, most, largest] = [Infinity, -Infinity, 0];
+      for (let i = first; i < end; i++) {
+        const k = (order[i] as number) * rank + d;
+        const extent = (counts[k] as number) / 2;
+        const centre = (starts[k] as number) + extent;
+        if (centre < least) least = centre;
+        if (centre > most) most = centre;
+        if (extent > largest) largest = extent;
       }
+      low[d] = least;
+      high[d] = most;
+      half[d] = largest;
     }
     const dimensions: number[] = [];
     for (let d = 0; d < rank && dimensions.length < bits; d++)
@@ -293,41 +307,44 @@ function hasSmallBlocks({ dimensions, half }: Grid): boolean {
   return dimensions.every(({ d, scale }) => 2 * (half[d] as number) * scale <= FEW_CELLS);
 }
 
-/** Gives new nodes, in levels from number `top` on, the bounds of their cells and what the largest block reaches beyond: without a look at the blocks. */
-function boundByCells(bounds: Float64Array, top: number, levels: number, grid: Grid): void {
-  const width = 2 * grid.low.length;
-  let at = top * width;
-  for (let level = 1; level <= levels; level++) {
-    const cells = FANOUT ** (levels - level);
-    for (let i = 0; i < FANOUT ** level; i++, at += width) reach(grid, i * cells, (i + 1) * cells - 1, bounds, at);
+/**
+ * Gives new leaves, one for each cell, the bounds of their cells and what the largest block reaches beyond: without a look at the
+ * blocks.
+ */
+function boundByCells(bounds: Float64Array, leaf: number, leaves: number, { dimensions, low, high, half }: Grid): void {
+  const rank = low.length;
+  const width = 2 * rank;
+  const end = (leaf + leaves) * width;
+  for (let d = 0; d < rank; d++) {
+    const least = (low[d] as number) - (half[d] as number);
+    const most = (high[d] as number) + (half[d] as number);
+    for (let at = leaf * width + d; at < end; at += width) {
+      bounds[at] = least;
+      bounds[at + rank] = most;
+    }
+  }
+  for (const { d, low: least, scale, parts, places } of dimensions) {
+    const cells = cellsAlong(places, leaves);
+    const last = parts.length - 1;
+    // Sizes are whole numbers, and less than one is lost by rounding.
+    const beyond = (half[d] as number) + 1;
+    for (let i = 0, at = leaf * width + d; i < leaves; i++, at += width) {
+      const cell = cells[i] as number;
+      if (cell > 0) bounds[at] = least + cell / scale - beyond;
+      if (cell < last) bounds[at + rank] = least + (cell + 1) / scale + beyond;
+    }
   }
 }
 
-/** How far the blocks in cells [from, to] can reach, where these have the same highest bits: rank lows, then rank highs. */
-function reach(
-  { dimensions, low, high, half }: Grid,
-  from: number,
-  to: number,
-  bounds: Float64Array,
-  at: number,
-): void {
-  const rank = low.length;
-  for (let d = 0; d < rank; d++) {
-    bounds[at + d] = (low[d] as number) - (half[d] as number);
-    bounds[at + rank + d] = (high[d] as number) + (half[d] as number);
+/** By number of a cell on the curve its place in the dimension whose bits are at these places of the number. */
+function cellsAlong(places: readonly number[], cells: number): Uint16Array {
+  const along = new Uint16Array(cells);
+  for (let bit = 0, half = 1; half < cells; bit++, half *= 2) {
+    const b = places.indexOf(bit);
+    const added = b < 0 ? 0 : 1 << b;
+    for (let i = 0; i < half; i++) along[half + i] = (along[i] as number) | added;
   }
-  for (const { d, low: least, scale, parts, places } of dimensions) {
-    let [first, last] = [0, 0];
-    for (let b = 0; b < places.length; b++) {
-      const place = places[b] as number;
-      first |= ((from >>> place) & 1) << b;
-      last |= ((to >>> place) & 1) << b;
-    }
-    // Sizes are whole numbers, and less than one is lost by rounding.
-    const beyond = (half[d] as number) + 1;
-    if (first > 0) bounds[at + d] = least + first / scale - beyond;
-    if (last < parts.length - 1) bounds[at + rank + d] = least + (last + 1) / scale + beyond;
-  }
+  return along;
 }
 
 /** A growing list of block numbers without an object a number. */
