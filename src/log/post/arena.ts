@@ -3,11 +3,13 @@ import { H5LogError } from '../../base/errors.ts';
 /** Chunks start small, because a file may have 10,000 datasets with one each, and double up to the large size. */
 const SMALL_CHUNK = 512;
 const LARGE_CHUNK = 4 * 2 ** 20;
-/** Bytes of free chunks that the pool holds without a buffer limit; filling fresh memory takes 1.5 times as long as reused memory. */
-const POOL_SIZE = 32 * 2 ** 20;
+/** Bytes of free chunks that the pool holds without a buffer limit, and the largest of them. */
+const POOL_SIZE = 96 * 2 ** 20;
+const LARGEST_KEPT = 16 * 2 ** 20;
 
 /**
- * Memory chunks of committed stages, for reuse. With a buffer limit as many are kept as were in use at once: the garbage
+ * Memory chunks of committed stages, for reuse: filling fresh memory takes half as long again, and several times as long in a virtual
+ * machine, where the first touch of every page is slow. With a buffer limit as many are kept as were in use at once: the garbage
  * collector leaves large buffers so long that a process would hold the limit two or three times over.
  */
 export class ArenaPool {
@@ -44,7 +46,7 @@ export class ArenaPool {
   give(chunk: Uint8Array, reuse: boolean): void {
     const { length } = chunk;
     this.#used -= length;
-    if (!reuse || (!this.#isBounded && (length > LARGE_CHUNK || this.#bytes + length > POOL_SIZE))) return;
+    if (!reuse || (!this.#isBounded && (length > LARGEST_KEPT || this.#bytes + length > POOL_SIZE))) return;
     let list = this.#free.get(length);
     if (!list) {
       list = [];
@@ -53,6 +55,17 @@ export class ArenaPool {
     list.push(chunk);
     this.#bytes += length;
   }
+}
+
+let shared: WeakRef<ArenaPool> | null = null;
+
+/** The pool of all files without a buffer limit. It outlives a file, until the garbage collector wants its memory. */
+export function sharedPool(): ArenaPool {
+  const known = shared?.deref();
+  if (known) return known;
+  const pool = new ArenaPool();
+  shared = new WeakRef(pool);
+  return pool;
 }
 
 /** A caller's buffer, read when it is flushed. */

@@ -1,7 +1,7 @@
 import { H5LogError } from '../../base/errors.ts';
 import type { Codecs } from '../../filter/pipeline.ts';
 import { PendingHeap } from '../../hdf5/format/pending-heap.ts';
-import { ArenaPool } from './arena.ts';
+import { ArenaPool, sharedPool } from './arena.ts';
 import type { PostedDataset } from './dataset.ts';
 import { DatasetStage, Stage } from './stage.ts';
 
@@ -33,7 +33,7 @@ export abstract class Posts<D extends PostedDataset> {
 
   constructor(options: PostLimits) {
     this.options = options;
-    this.pool = new ArenaPool(options.bufferLimit);
+    this.pool = import.meta.page || this.hasLimit ? new ArenaPool(options.bufferLimit) : sharedPool();
   }
 
   /** Throws if data cannot be reached or located. */
@@ -114,7 +114,7 @@ export abstract class Posts<D extends PostedDataset> {
     this.#held -= stage.heap?.held ?? 0;
     for (const part of stage.datasets) {
       this.#held -= part.arena.held;
-      part.arena.release(reuse);
+      part.release(reuse);
       part.dataset.forgetStage(part);
     }
   }

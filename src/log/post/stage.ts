@@ -1,8 +1,12 @@
 import { allocateNumbers } from '../../base/buffers.ts';
 import type { PendingHeap } from '../../hdf5/format/pending-heap.ts';
 import type { Blocks } from '../../space/select.ts';
-import { Arena, type ArenaPool, type LentPart } from './arena.ts';
+import { Arena, type ArenaPool, type LentPart, sharedPool } from './arena.ts';
 import type { LogDataset, PostedDataset } from './dataset.ts';
+
+/** Lists of at least so many numbers are used again: smaller ones share their memory with others. */
+const REUSED_LIST = 1024;
+const NO_NUMBERS = new Float64Array(0);
 
 /** Blocks of one dataset that were posted one after the other: from its own lists, or those of a selection. */
 interface Run {
@@ -51,12 +55,20 @@ export class DatasetStage<D extends PostedDataset = LogDataset> {
 
   #grow(needed: number): void {
     const size = Math.max(needed, this.starts.length * 2);
-    const starts = new Float64Array(size);
-    const counts = new Float64Array(size);
-    starts.set(this.starts);
-    counts.set(this.counts);
+    const used = this.length * this.dataset.shape.length;
+    const starts = takeList(size);
+    const counts = takeList(size);
+    starts.set(this.starts.subarray(0, used));
+    counts.set(this.counts.subarray(0, used));
+    if (!import.meta.page) giveLists(this);
     this.starts = starts;
     this.counts = counts;
+  }
+
+  /** The posts are in the file. `reuse`: whether nobody may still read them here. */
+  release(reuse: boolean): void {
+    this.arena.release(reuse);
+    if (reuse && !import.meta.page) giveLists(this);
   }
 
   /** Accepts the block written behind the last one in the lists; joins it to the last one if it continues it. */
@@ -110,6 +122,20 @@ export class DatasetStage<D extends PostedDataset = LogDataset> {
   lend(part: LentPart): void {
     this.arena.lend(part);
   }
+}
+
+/** Numbers that may be anything. Lists do not count for a buffer limit: they are from the pool of all files. */
+function takeList(size: number): Float64Array {
+  if (!import.meta.page && size >= REUSED_LIST) return new Float64Array(sharedPool().take(8 * size).buffer);
+  return allocateNumbers(size);
+}
+
+/** Gives the lists of a stage back, which has none then. */
+function giveLists(stage: DatasetStage<PostedDataset>): void {
+  if (stage.starts.length < REUSED_LIST) return;
+  for (const { buffer } of [stage.starts, stage.counts]) sharedPool().give(new Uint8Array(buffer), true);
+  stage.starts = NO_NUMBERS;
+  stage.counts = NO_NUMBERS;
 }
 
 function move(starts: Float64Array, counts: Float64Array, from: number, to: number, rank: number): void {
