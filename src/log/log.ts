@@ -192,7 +192,7 @@ export class Log extends Posts<LogDataset> {
       order:
         !import.meta.page && stores.length > 1 ? new WriteOrder(stores.map((store) => store.historyLater())) : null,
       coverage: indexed ? coverage : { ends },
-      numbered: stores.map(({ committed }) => committed.numbered),
+      numbered: this.layout ? stores.map((store) => store.numberedIn(store.committed)) : [],
     };
   }
 

@@ -40,6 +40,20 @@ export interface LogState extends Series {
   readonly numbered: ReadonlyMap<number, Series>;
 }
 
+/** Numbered logs of a state of the file. */
+export interface NumberedLogs {
+  /** Those that commits of this session had changed by then. */
+  readonly changed: ReadonlyMap<number, Series>;
+  readonly found: FoundLogs;
+}
+
+/** Numbered logs as they were in the file when its structure was read, as far as somebody has asked for them. */
+interface FoundLogs {
+  /** null until the file is open. */
+  structure: Structure | null;
+  readonly series: Map<number, Series>;
+}
+
 export const NO_SERIES: Series = { logs: [], tables: [] };
 const EMPTY_STATE: LogState = { ...NO_SERIES, records: [], numbered: new Map() };
 
@@ -86,8 +100,7 @@ export class LogStore {
   #file: { structure: Structure; counts: LogCounts; data: LogData } | null = null;
   #ranges: { of: readonly TierItem[]; ranges: LogRanges } | null = null;
   readonly #numberedRanges = new WeakMap<readonly TierItem[], { of: readonly TierItem[]; ranges: LogRanges }>();
-  /** Numbered logs as they were found in the file. */
-  #found = new Map<number, Series>();
+  #found: FoundLogs | null = null;
   /** Numbered logs as an earlier state had them: what was known of them is not read again. */
   #earlierFound: ReadonlyMap<number, Series> = new Map();
   #isMoved = false;
@@ -114,9 +127,8 @@ export class LogStore {
   }
 
   get #known(): ReadonlyMap<number, Series> {
-    return this.#found.size === 0 && this.committed.numbered.size === 0
-      ? this.#earlierFound
-      : new Map([...this.#earlierFound, ...this.#found, ...this.committed.numbered]);
+    const found = this.#found?.series ?? [];
+    return new Map([...this.#earlierFound, ...found, ...this.committed.numbered]);
   }
 
   /** The file is open; {@link load} finds what is in it. */
@@ -174,7 +186,7 @@ export class LogStore {
     this.data.file.overlapping = overlaps;
     this.isRewritten = false;
     this.#earlierFound = this.#known;
-    this.#found = new Map();
+    this.#found = null;
     const link = root.links.get(LOG_GROUP);
     const node = link && (yield* this.run(this.structure.loader.follow(link)));
     const writing = this.committer !== null;
@@ -206,35 +218,56 @@ export class LogStore {
     if (this.isRewritten) this.state = this.committed = EMPTY_STATE;
   }
 
-  /** A numbered log in a state of the file; `numbered` are those that commits of this session have changed by then. */
-  *series(number: number, numbered: ReadonlyMap<number, Series>): Io<Series> {
-    const known = numbered.get(number) ?? this.#found.get(number);
+  /** The numbered logs of a state of this store. */
+  numberedIn({ numbered: changed }: LogState): NumberedLogs {
+    this.#found ??= { structure: this.#file?.structure ?? null, series: new Map() };
+    return { changed, found: this.#found };
+  }
+
+  /**
+   * A numbered log in a state of the file. A flush that begins while it is being read changes the groups in memory, also for a commit
+   * that then fails; but it has read every log that it changes before, and what it has read counts.
+   */
+  *series(number: number, { changed, found }: NumberedLogs): Io<Series> {
+    const known = changed.get(number) ?? found.series.get(number);
     if (known) return known;
-    const all = yield* this.#logsGroup();
+    found.structure ??= this.structure;
+    let read = NO_SERIES;
+    try {
+      read = yield* this.#read(number, found.structure);
+    } catch (error) {
+      // Links of a commit that is not in the file lead nowhere.
+      if (!found.series.has(number)) throw error;
+    }
+    const series = found.series.get(number) ?? read;
+    found.series.set(number, series);
+    return series;
+  }
+
+  *#read(number: number, structure: Structure): Io<Series> {
+    const all = yield* this.#logsGroup(structure);
     const link = all?.links.get(String(number));
-    const group = link && (yield* this.run(this.structure.loader.follow(link)));
+    const group = link && (yield* this.run(structure.loader.follow(link)));
     const earlier = this.#earlierFound.get(number) ?? NO_SERIES;
     const logs = group ? yield* this.#series(group, 'logs', counted(group, 'logs'), false, earlier.logs) : [];
     const tables = group
       ? yield* this.#series(group, 'tables', counted(group, 'tables'), this.committer !== null, earlier.tables)
       : [];
-    const series = { logs: logs.map((item) => this.#placed(item)), tables };
-    this.#found.set(number, series);
-    return series;
+    return { logs: logs.map((item) => this.#placed(item)), tables };
   }
 
-  *#logsGroup(): Io<ObjectNode | null> {
-    const link = this.structure.root.links.get(LOGS_GROUP);
-    return link ? yield* this.run(this.structure.loader.follow(link)) : null;
+  *#logsGroup({ root, loader }: Structure): Io<ObjectNode | null> {
+    const link = root.links.get(LOGS_GROUP);
+    return link ? yield* this.run(loader.follow(link)) : null;
   }
 
   /** All numbered logs of the newest state, in the order of their numbers. */
   *everyNumbered(): Io<ReadonlyMap<number, Series>> {
     const all = new Map<number, Series>();
-    const names = [...((yield* this.#logsGroup())?.links.keys() ?? [])];
+    const names = [...((yield* this.#logsGroup(this.structure))?.links.keys() ?? [])];
     const numbers = names.filter((name) => /^\d{1,10}$/.test(name)).map(Number);
     for (const number of numbers.sort((a, b) => a - b))
-      all.set(number, yield* this.series(number, this.committed.numbered));
+      all.set(number, yield* this.series(number, this.numberedIn(this.committed)));
     return all;
   }
 

@@ -244,7 +244,7 @@ const NONE: readonly NumberedChange[] = [];
 
 function planNumbered(log: Log, store: LogStore, { numbered = [] }: Addition): NumberedChange[] {
   const { structure, state } = store;
-  const find = (number: number): Series => structure.now(store.series(number, state.numbered));
+  const find = (number: number): Series => structure.now(store.series(number, store.numberedIn(state)));
   const shapeOf = (id: number) => log.shapeOf(id);
   const changes = numbered.map(({ number, start, end, table }): NumberedChange => {
     const before = find(number);

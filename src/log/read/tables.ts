@@ -10,7 +10,7 @@ import type { BlockSink, OpenedTable, RawEntry } from '../format/table-read.ts';
 import type { Log } from '../log.ts';
 import type { LogRanges } from '../log-ranges.ts';
 import type { LogDataset } from '../post/dataset.ts';
-import type { Series, TierItem } from '../store.ts';
+import type { NumberedLogs, Series, TierItem } from '../store.ts';
 import type { LogData } from './boxes.ts';
 import { BlockIndex, type Coverage } from './index.ts';
 import type { WriteOrder } from './write-order.ts';
@@ -26,7 +26,7 @@ interface TableStore {
   readonly ranges: LogRanges;
   readonly isRewritten: boolean;
   rangesWith(logs: readonly TierItem[]): LogRanges;
-  series(number: number, numbered: ReadonlyMap<number, Series>): Io<Series>;
+  series(number: number, of: NumberedLogs): Io<Series>;
 }
 
 /** The tables that may have entries of a dataset, and where the data is that they name, by store. */
@@ -44,8 +44,8 @@ export interface Committed {
   readonly order: WriteOrder | null;
   /** Marks indexes that have all of this state. */
   readonly coverage: Coverage;
-  /** Numbered logs that commits of this session have changed, by store. */
-  readonly numbered: readonly ReadonlyMap<number, Series>[];
+  /** Numbered logs, by store; empty if the file has none. */
+  readonly numbered: readonly NumberedLogs[];
 }
 
 /** Tables that were read. A table never changes, so that the states of a file share them. */
@@ -134,7 +134,7 @@ export class Tables {
     if (!dataset.log.layout) return { items, ranges: this.#stores.map(({ ranges }) => ranges) };
     const own: Series[] = [];
     for (const [i, store] of this.#stores.entries())
-      own.push(yield* store.series(dataset.logNumber, numbered[i] ?? NO_CHANGES));
+      own.push(yield* store.series(dataset.logNumber, numbered[i] as NumberedLogs));
     const ranges = this.#stores.map((store, i) => store.rangesWith((own[i] as Series).logs));
     return { items: [...items, ...own.flatMap(({ tables }) => tables)], ranges };
   }
@@ -289,8 +289,6 @@ export class Tables {
     return blocks;
   }
 }
-
-const NO_CHANGES: ReadonlyMap<number, Series> = new Map();
 
 /** Offsets tell the order of blocks, as they were written; where a log has moved they are now exchanged for where the data is. */
 function followMoves({ offsets, stores, length }: BlockIndex, all: readonly LogRanges[]): void {
