@@ -83,8 +83,10 @@ export class ObjectAttributes implements Attributes {
   }
 
   set(name: string, value: AttributeValue, options: { dtype?: DType; shape?: readonly number[] } = {}): void {
-    const { session, path } = this.#owner;
+    const { session, path, node } = this.#owner;
     session.writable();
+    if (node.linkCount === 0 && node !== session.structure.root)
+      throw new H5LogError('NOT_FOUND', `${path} was deleted`, { file: session.storage.name, object: path });
     session.change(
       'attributes.set',
       () => ({ path, name, value, ...options }),

@@ -158,9 +158,10 @@ export class Dataset<D extends DType = DType> {
 
   /** What reads get their elements from: they see what every rank has committed. */
   get #readable(): Readable {
-    const session = this.#session;
-    session.catchUp();
-    return this.#posted ?? session.ordinary(this[handle].node, this.path);
+    this.#session.catchUp();
+    const dataset = this.#posted;
+    if (dataset?.deleted) throw this.#unusable(true);
+    return dataset ?? this.#session.ordinary(this[handle].node, this.path);
   }
 
   /** The same for changes: the file must be writable, the dataset still there. */
@@ -168,10 +169,10 @@ export class Dataset<D extends DType = DType> {
     this.#session.writable();
     const dataset = this.#posted;
     if (dataset && !dataset.deleted) return dataset;
-    throw this.#unwritable(dataset !== undefined); // not made here, where every post comes along
+    throw this.#unusable(dataset !== undefined); // not made here, where every post comes along
   }
 
-  #unwritable(wasDeleted: boolean): H5LogError {
+  #unusable(wasDeleted: boolean): H5LogError {
     const { comm, log, storage } = this.#session;
     const details = { file: storage.name, object: this.path };
     if (wasDeleted) return new H5LogError('NOT_FOUND', `${this.path} was deleted`, details);
@@ -392,8 +393,7 @@ export class Dataset<D extends DType = DType> {
     checkNames('readMany', options, READ_MANY);
     const { signal } = options;
     signal?.throwIfAborted();
-    const dataset = this.#readable;
-    return this.#finish(Reading.many(dataset, starts, counts, options, true), signal);
+    return this.#finish(Reading.many(this.#readable, starts, counts, options, true), signal);
   }
 
   readManySync(starts: Coordinates, counts: Coordinates): ArrayOf<D>;

@@ -304,18 +304,30 @@ describe('names', () => {
   test('a dataset of another type: DTYPE', () => {
     refused('DTYPE', ({ file }) => file.dataset('d', 'int64'));
   });
-  test('a dataset that was deleted takes no more writes: NOT_FOUND', () => {
-    for (const path of ['x', 'g/x']) {
-      const { file } = scene();
-      const x = file.createDataset(path, { dtype: 'int8', shape: [2], maxShape: [null] });
-      x.write([1, 2]);
-      file.delete(path.split('/')[0] as string);
-      expect(codeOf(() => x.write([1, 2]))).toBe('NOT_FOUND');
-      expect(codeOf(() => x.writeMany([1], [0], [1]))).toBe('NOT_FOUND');
-      expect(codeOf(() => x.resize([3]))).toBe('NOT_FOUND');
-      file.closeSync();
-    }
-  });
+  test.each(['shared', 'group', 'dataset'] as const)(
+    'a dataset that was deleted is gone, logs: %s: NOT_FOUND',
+    async (logs) => {
+      for (const path of ['x', 'g/x']) {
+        const file = File.createSync(memoryStorage(), { logs });
+        const x = file.createDataset(path, { dtype: 'int8', shape: [2], maxShape: [null] });
+        x.write([1, 2]);
+        const begun = x.read();
+        file.delete(path.split('/')[0] as string);
+        for (let turn = 0; turn < 2; turn++) {
+          expect(codeOf(() => x.write([1, 2]))).toBe('NOT_FOUND');
+          expect(codeOf(() => x.writeMany([1], [0], [1]))).toBe('NOT_FOUND');
+          expect(codeOf(() => x.resize([3]))).toBe('NOT_FOUND');
+          expect(codeOf(() => x.readSync())).toBe('NOT_FOUND');
+          expect(codeOf(() => x.readManySync([0], [1]))).toBe('NOT_FOUND');
+          expect(codeOf(() => x.attributes.set('a', 1))).toBe('NOT_FOUND');
+          await expect(x.read()).rejects.toMatchObject({ code: 'NOT_FOUND' });
+          file.flushSync();
+        }
+        expect(await begun).toEqual(Int8Array.of(1, 2));
+        file.closeSync();
+      }
+    },
+  );
 });
 
 describe('resize: SHAPE', () => {
