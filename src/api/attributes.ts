@@ -6,6 +6,7 @@ import { arrayKind } from '../dtype/convert.ts';
 import { describeValue } from '../dtype/describe.ts';
 import { elementsIn } from '../dtype/encode.ts';
 import type { DType, TypedArray } from '../dtype/model.ts';
+import { isText } from '../dtype/text.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute, setAttribute, setUnlessReferring } from '../hdf5/write/attributes.ts';
 import { isAlias } from '../log/format/names.ts';
@@ -147,7 +148,7 @@ export class ObjectAttributes implements Attributes {
   }
 
   #stored(name: string): string {
-    if (typeof name !== 'string' || name === '' || name.includes('\0'))
+    if (!isText(name) || name === '')
       throw new H5LogError('OPTION', `${JSON.stringify(name)} is not a name for an attribute`);
     return this.#owner.session.names.storedAttribute(name, this.#owner.node.attributes);
   }

@@ -403,10 +403,7 @@ export class Dataset<D extends DType = DType> {
     return this.#finishSync(Reading.many(this.#readable, starts, counts, options, false));
   }
 
-  /**
-   * The elements of a selection in boxes of about `bytes` (default 16 MiB), in an order that is cheap to read: whole chunks where
-   * there are any. Each piece is read when it is asked for.
-   */
+  /** The elements of a selection in boxes of about `bytes` (default 16 MiB), whole chunks where there are any; each is read when asked for. */
   async *pieces(
     where?: Where,
     options: { bytes?: number; signal?: AbortSignal } = {},
@@ -414,6 +411,7 @@ export class Dataset<D extends DType = DType> {
     const most = Math.max(1, Math.floor(checkPieces(options) / fullType(this.dtype).size));
     const read = options.signal ? { signal: options.signal } : {};
     const { rank } = this;
+    if (this.space === 'null') return;
     for (const { starts, counts, sizes } of batchesOf(resolve(where, this.shape), this.chunks, most)) {
       const data = await this.readMany(starts, counts, read);
       let at = 0;

@@ -4,6 +4,7 @@ import { deferrable } from '../connector/deferred.ts';
 import type { FileSession, Found } from '../connector/file-session.ts';
 import { checkType } from '../dtype/check.ts';
 import type { DType } from '../dtype/model.ts';
+import { isText } from '../dtype/text.ts';
 import { NotLoaded } from '../hdf5/format/file-bytes.ts';
 import { committedType } from '../hdf5/graph/dataset-header.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
@@ -280,8 +281,7 @@ export class Group {
 
   createSoftLink(path: string, target: string): void {
     this.#change('createSoftLink', path, { target }, () => {
-      if (typeof target !== 'string' || target === '')
-        throw new H5LogError('OPTION', 'a soft link needs a target path');
+      if (!isText(target) || target === '') throw new H5LogError('OPTION', 'a soft link needs a target path');
       this.#link(path, { kind: 'soft', path: this.#session.storedPath(target) }, null);
     });
   }
@@ -296,9 +296,8 @@ export class Group {
 
   createExternalLink(path: string, file: string, target: string): void {
     this.#change('createExternalLink', path, { file, target }, () => {
-      if (typeof file !== 'string' || file === '' || typeof target !== 'string' || target === '') {
+      if (!isText(file) || file === '' || !isText(target) || target === '')
         throw new H5LogError('OPTION', 'an external link needs a file and a path in it');
-      }
       this.#link(path, { kind: 'external', file, path: target }, null);
     });
   }
@@ -448,6 +447,6 @@ function namesIn(path: string): string[] {
 }
 
 function checkedPath(path: unknown): string {
-  if (typeof path === 'string' && path !== '' && !path.includes('\0')) return path;
+  if (isText(path) && path !== '') return path;
   throw new H5LogError('OPTION', `${JSON.stringify(path)} is not a path`);
 }

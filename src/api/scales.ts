@@ -1,6 +1,7 @@
 import { H5LogError, isH5LogError } from '../base/errors.ts';
 import { T } from '../dtype/construct.ts';
 import type { DType } from '../dtype/model.ts';
+import { isText } from '../dtype/text.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { storedScaleAttribute } from '../log/format/names.ts';
 import { scaleUses, settleScales } from '../log/format/scales.ts';
@@ -38,8 +39,7 @@ function refuse(dataset: Dataset, why: string): never {
 
 export function makeScale(dataset: Dataset, name: string | undefined): void {
   if (dataset.attributes.has(LIST)) refuse(dataset, 'has scales itself and cannot be a scale');
-  if (name !== undefined && (typeof name !== 'string' || name.includes('\0')))
-    refuse(dataset, `: ${JSON.stringify(name)} is not a name for a scale`);
+  if (name !== undefined && !isText(name)) refuse(dataset, `: ${JSON.stringify(name)} is not a name for a scale`);
   const { attributes } = dataset;
   attributes.set('CLASS', 'DIMENSION_SCALE', terminated('DIMENSION_SCALE'));
   if (name !== undefined) attributes.set('NAME', name, terminated(name));
@@ -176,7 +176,6 @@ export class Scales {
     const isChanged = structure.commitNumber > 1 || structure.dirty.size > 0 || session.pending.requests > 0;
     if (!isChanged && !log?.resized.size) return;
     const known = this.#find();
-    if (known.uses.size === 0) return;
     unlessUnsupported(() => {
       this.#lengthen(known);
       settleScales(structure, [...known.paths.keys()], known.uses);

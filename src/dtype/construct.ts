@@ -33,6 +33,7 @@ import {
   type ValueOf,
   type VlenType,
 } from './model.ts';
+import { isText } from './text.ts';
 
 /** The size of a type is a 32-bit field in the file. */
 const MAX_SIZE = 2 ** 32 - 1;
@@ -77,7 +78,8 @@ function makeEnum(base: DType, members: Readonly<Record<string, number | bigint>
     throw wrong(`an enum needs an integer type, got ${describeType(base)}`);
   }
   const entries = Object.entries(members).map(([name, value]) => {
-    if (name === '') throw wrong('an enum member needs a name');
+    if (name === '' || !isText(name))
+      throw wrong('an enum member needs a name without NUL or half of a surrogate pair');
     return Object.freeze([name, memberValue(name, value, base, integer)] as const);
   });
   if (entries.length === 0) throw wrong('an enum needs at least one member');
@@ -113,7 +115,8 @@ function makeCompound(
   const list: CompoundField[] = [];
   let end = 0;
   for (const [name, dtype] of Object.entries(fields)) {
-    if (name === '') throw wrong('a compound field needs a name');
+    if (name === '' || !isText(name))
+      throw wrong('a compound field needs a name without NUL or half of a surrogate pair');
     const { size } = fullType(checkType(dtype));
     const offset = layout ? layout.offsets[name] : end;
     if (offset === undefined) throw wrong(`the layout has no offset for the field '${name}'`);
@@ -162,7 +165,7 @@ function makeOpaque(size: number, tag = ''): OpaqueType {
   checkSize('the size of an opaque type', size);
   const bytes = new TextEncoder().encode(tag).length;
   if (bytes > MAX_TAG) throw wrong(`an opaque tag may have ${MAX_TAG} bytes, this one has ${bytes}`);
-  if (tag.includes('\0')) throw wrong('an opaque tag may not contain NUL characters');
+  if (!isText(tag)) throw wrong('an opaque tag may not contain NUL characters or half of a surrogate pair');
   return Object.freeze({ class: 'opaque', size, tag } satisfies OpaqueType);
 }
 

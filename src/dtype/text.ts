@@ -8,6 +8,11 @@ const encoder = new TextEncoder();
 // A byte order mark is text like any other: dropping it would change what was written.
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
+/** Whether something is a text that a file can hold as a name: no NUL, and no half of a surrogate pair. */
+export function isText(text: unknown): text is string {
+  return typeof text === 'string' && !text.includes('\0') && !/\p{Surrogate}/u.test(text);
+}
+
 /** The bytes of a text, without padding; throws DTYPE for text that the type cannot hold. */
 export function textBytes(text: string, type: StringType): Uint8Array {
   const bytes = encoder.encode(text);

@@ -161,6 +161,10 @@ function apply(
   for (let i = first; i < filters.length; i++) {
     const filter = filters[i] as FilterStep;
     const codec = findCodec(filter.id, codecs);
+    if (skipped && !codec && filter.flags & 1 && lacksParameters(filter)) {
+      skipped.mask |= 1 << i;
+      continue;
+    }
     const encoded = codec ? runCodec('encode', filter, codec, data, chunk) : encode(data, filter, room);
     const before = data;
     const kept = (result: Uint8Array): Uint8Array => {
@@ -200,6 +204,11 @@ function encode(bytes: Uint8Array, filter: FilterStep, room: Room | undefined): 
   }
 }
 
+/** libhdf5 leaves the parameters out where a filter cannot work on a type, texts of variable length for example. */
+function lacksParameters({ id, values }: FilterStep): boolean {
+  return (id === 2 && !values[0]) || (id === 6 && values.length < SCALE_OFFSET_PARAMETERS);
+}
+
 /** Why chunks with these filters cannot be written, or null. A codec that is still to be loaded counts as able to. */
 export function problemOfEncoding(filters: readonly FilterStep[], codecs?: Codecs): string | null {
   for (const filter of filters) {
@@ -210,6 +219,7 @@ export function problemOfEncoding(filters: readonly FilterStep[], codecs?: Codec
 }
 
 const ENCODED = new Set([1, 2, 3, 5, 6, LZF]);
+const SCALE_OFFSET_PARAMETERS = 20;
 
 function withoutEncoder(filter: FilterStep): string {
   return filter.id === 4 || findCodec(filter.id, undefined)

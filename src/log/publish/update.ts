@@ -349,18 +349,20 @@ class ChunkWriter {
         entries.push({ cell, address: this.#referring.extent(data), size: data.length, mask });
         continue;
       }
-      const stored = yield* this.#filtered(data);
-      entries.push({ cell, address: yield* this.#to.append(stored), size: stored.length, mask: 0 });
+      const skipped = { mask: 0 };
+      const stored = yield* this.#filtered(data, skipped);
+      entries.push({ cell, address: yield* this.#to.append(stored), size: stored.length, mask: skipped.mask });
     }
     return entries;
   }
 
-  *#filtered(data: Uint8Array): Io<Uint8Array> {
+  /** Optional filters that cannot work on the data are left out, and their bits set in the mask. */
+  *#filtered(data: Uint8Array, skipped: { mask: number }): Io<Uint8Array> {
     const { committed, posts } = this.#dataset;
     const { filters } = committed.parts;
     if (filters.length === 0) return data;
     const whole = { size: this.bytes, elementSize: committed.elements.size, shape: this.#chunk };
-    const filtered = applyFilters(data, filters, whole, posts.options.codecs);
+    const filtered = applyFilters(data, filters, whole, posts.options.codecs, skipped);
     return filtered instanceof PendingBytes ? yield* settle(filtered) : filtered;
   }
 }

@@ -71,8 +71,7 @@ export class Reading {
 
   /** `deferred`: other code may run before the read is finished. */
   static of(source: Readable, where: Where | undefined, request: ReadRequest, deferred: boolean): Reading {
-    const isNull = 'isNull' in source && source.isNull;
-    return new Reading(source, isNull ? NO_BLOCKS : resolve(where, source.shape), request, deferred);
+    return new Reading(source, isNull(source) ? NO_BLOCKS : resolve(where, source.shape), request, deferred);
   }
 
   /** The blocks one after the other, in the caller's order. */
@@ -313,6 +312,11 @@ const NO_BLOCKS: Blocks = {
   counts: new Float64Array(0),
   itemOf: null,
   elementOf: null,
+};
+
+const isNull = (source: Readable): boolean => {
+  const ordinary = 'committed' in source ? source.committed : source;
+  return 'isNull' in ordinary && ordinary.isNull;
 };
 
 /** What has elements of some size. */
