@@ -55,12 +55,13 @@ export class File extends Group {
     if (import.meta.page || session.mode !== 'r+') return;
     const { rank, size } = session.comm;
     this.#unwatch = registerExitHooks({
-      describe: () => ({ name: session.storage.name, rank, size, sequence: this.sequence, ...this.pending }),
+      describe: () => ({ name: session.storage.name, rank, size, sequence: this.sequence, ...session.waiting(true) }),
       // Neither an exit nor a signal publishes: nobody waits for what it would cost.
       close: () => this.#closeSync(false),
       end: () => this.#end(),
       abandon: () => this.#abandon(),
       onSignal: commitOnSignal ? () => this.#commitNow('flush', null) : null,
+      unlock: () => session.release(),
     });
   }
 
@@ -181,7 +182,7 @@ export class File extends Group {
 
   /** What was posted and not flushed yet. */
   get pending(): { readonly requests: number; readonly bytes: number } {
-    return this.#session.pending;
+    return this.#session.waiting();
   }
 
   /**

@@ -173,7 +173,7 @@ export class Scales {
   finish(): void {
     const session = sessionOf(this.#file);
     const { structure, log } = session;
-    const isChanged = structure.commitNumber > 1 || structure.dirty.size > 0 || session.pending.requests > 0;
+    const isChanged = structure.commitNumber > 1 || structure.dirty.size > 0 || session.waiting().requests > 0;
     if (!isChanged && !log?.resized.size) return;
     const known = this.#find();
     unlessUnsupported(() => {

@@ -146,12 +146,14 @@ export function quietly(finish: () => void): void {
 }
 
 /** What waits to be committed, in ordinary datasets and in those of a log. */
-export function addPending(
-  ordinary: OrdinaryPosts['pending'],
-  logged: OrdinaryPosts['pending'] | undefined,
-): OrdinaryPosts['pending'] {
-  return {
-    requests: ordinary.requests + (logged?.requests ?? 0),
-    bytes: ordinary.bytes + (logged?.bytes ?? 0),
-  };
+export function waitingIn(ordinary: OrdinaryPosts, log: Log | null, withFlushes: boolean): Waiting {
+  const posts = ordinary.waiting(withFlushes);
+  const logged = log?.waiting(withFlushes);
+  return { requests: posts.requests + (logged?.requests ?? 0), bytes: posts.bytes + (logged?.bytes ?? 0) };
+}
+
+/** How much waits, in posts and in bytes. */
+export interface Waiting {
+  readonly requests: number;
+  readonly bytes: number;
 }

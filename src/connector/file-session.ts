@@ -84,7 +84,8 @@ export interface FileSession {
   /** A dataset that is not in the log, for posts and for reads that see them; undefined where the dataset cannot be changed. */
   changed(node: ObjectNode, path: string): WritableDataset | undefined;
   /** What was posted and not flushed yet. */
-  readonly pending: { readonly requests: number; readonly bytes: number };
+  /** What waits for a flush; or all that is not committed, what is being flushed included. */
+  waiting(withFlushes?: boolean): { readonly requests: number; readonly bytes: number };
 
   /**
    * The commit of everything that changed, planned and ready to be written; undefined if nothing changed. Collective: it begins like

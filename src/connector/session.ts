@@ -19,7 +19,7 @@ import { VirtualDataset } from '../log/read/virtual.ts';
 import { attemptIo, driveSync, type Io, onStorage } from '../storage/io.ts';
 import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage, WriteTarget } from '../storage/storage.ts';
-import { addPending, FlushJob, lateJob, type Milestones, ordinaryJob, quietly } from './commit-jobs.ts';
+import { FlushJob, lateJob, type Milestones, ordinaryJob, quietly, type Waiting, waitingIn } from './commit-jobs.ts';
 import type { Commit, Found } from './file-session.ts';
 import {
   behind,
@@ -325,8 +325,8 @@ export class Session implements LinkedSession {
 
   // ---------------------------------------------------------------- commits
 
-  get pending(): { readonly requests: number; readonly bytes: number } {
-    return addPending(this.posts.pending, this.log?.pending);
+  waiting(withFlushes = false): Waiting {
+    return waitingIn(this.posts, this.log, withFlushes);
   }
 
   /** The commit of everything that changed, ready to be written; undefined if nothing changed. */

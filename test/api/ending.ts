@@ -29,6 +29,9 @@ switch (how) {
     throw new Error('handled');
   case 'exception':
     throw new Error('something went wrong');
+  case 'exception during a flush':
+    void file.flush();
+    throw new Error('something went wrong');
   case 'rejection':
     void Promise.reject(new Error('nobody waits'));
     break;

@@ -56,7 +56,7 @@ describe('the end of the process', () => {
     expect((await ending(how)).commits).toEqual({ last: 2, published: 1 });
   });
 
-  test.each(['exception', 'rejection'])(
+  test.each(['exception', 'rejection', 'exception during a flush'])(
     'an uncaught %s leaves the last flush, and a line says what was lost',
     async (how) => {
       const { code, values, errors, locked } = await ending(how);
@@ -88,8 +88,8 @@ describe('the end of the process', () => {
   test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
     '%s commits with commitOnSignal, and then takes effect',
     async (name) => {
-      const { signal, values, commits } = await ending('signal with commit', name);
-      expect({ signal, values }).toEqual({ signal: name, values: [1, 2, 3, 4] });
+      const { signal, values, commits, locked } = await ending('signal with commit', name);
+      expect({ signal, values, locked }).toEqual({ signal: name, values: [1, 2, 3, 4], locked: false });
       // Nobody waits for what that would cost.
       expect(commits).toEqual({ last: 2, published: 1 });
     },

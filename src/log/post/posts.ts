@@ -119,10 +119,11 @@ export abstract class Posts<D extends PostedDataset> {
     }
   }
 
-  get pending(): { requests: number; bytes: number } {
+  /** What waits for a flush; or all that is not committed, what is being flushed included. */
+  waiting(withFlushes: boolean): { requests: number; bytes: number } {
     let requests = 0;
     let bytes = 0;
-    for (const stage of [...this.returned, this.current]) {
+    for (const stage of [...(withFlushes ? this.flushing : []), ...this.returned, this.current]) {
       requests += stage.requests;
       bytes += stage.bytes;
     }

@@ -8,7 +8,7 @@ interface ExitHooks {
     readonly size: number;
     /** Number of the last commit. */
     readonly sequence: number;
-    /** Writes posted since the last commit. */
+    /** Writes posted since the last commit, those of a flush under way included. */
     readonly requests: number;
     readonly bytes: number;
   };
@@ -20,6 +20,8 @@ interface ExitHooks {
   abandon(): void;
   /** Commits before a signal takes effect; null if the user does not want that. */
   readonly onSignal: (() => void) | null;
+  /** Lets others write to the file: the process ends without having closed it. */
+  unlock(): void;
 }
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -85,6 +87,9 @@ function signalled(signal: NodeJS.Signals): void {
   for (const file of [...open]) if (file.onSignal) attempt(file.onSignal);
   // Raised again without our listener, the signal has its usual effect.
   for (const name of SIGNALS) process.removeListener(name, signalled);
+  // A program with a listener of its own goes on.
+  if (process.listenerCount(signal) === 0)
+    for (const file of [...open]) if (file.onSignal) attempt(() => file.unlock());
   process.kill(process.pid, signal);
 }
 
