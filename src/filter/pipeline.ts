@@ -235,7 +235,8 @@ export function filterName(id: number): string {
 
 /** @example filter 32015 (zstd) */
 function labelOf({ id, name }: FilterStep): string {
-  return name ? `filter ${id} (${name})` : `filter ${id}`;
+  const known = name || (id === 4 ? 'szip' : '');
+  return known ? `filter ${id} (${known})` : `filter ${id}`;
 }
 
 function unknownFilter(filter: FilterStep): H5LogError {

@@ -222,16 +222,20 @@ function ended(lines: readonly string[], end: string): string[] {
 
 const indented = (lines: readonly string[]): string[] => lines.map((line) => `   ${line}`);
 
+const IEEE_EXPONENT_BITS: Readonly<Record<number, number>> = { 16: 5, 32: 8, 64: 11 };
+
 function numberText(type: FullType): string {
   const number = storedNumber(type);
   if (!number) return 'H5T_UNKNOWN';
   const order = number.order === 'big' ? 'BE' : 'LE';
   const usual = number.bitOffset === 0 && number.precision === number.size * 8;
   const bits = number.size * 8;
-  if (usual && type.class === 'float' && [2, 4, 8].includes(number.size)) return `H5T_IEEE_F${bits}${order}`;
+  if (usual && type.class === 'float' && type.exponentBits === IEEE_EXPONENT_BITS[bits])
+    return `H5T_IEEE_F${bits}${order}`;
   const letter = type.class === 'bitfield' ? 'B' : type.class === 'integer' && type.signed ? 'I' : 'U';
-  if (usual && type.class !== 'float') return `H5T_STD_${letter}${bits}${order}`;
-  const what = type.class === 'float' ? 'floating-point' : type.class === 'bitfield' ? 'bitfield' : 'integer';
+  if (usual && type.class !== 'float' && [8, 16, 32, 64].includes(bits)) return `H5T_STD_${letter}${bits}${order}`;
+  const sign = letter === 'U' ? 'unsigned ' : '';
+  const what = type.class === 'float' ? 'floating-point' : type.class === 'bitfield' ? 'bitfield' : `${sign}integer`;
   return `${bits}-bit ${order === 'BE' ? 'big' : 'little'}-endian ${what} ${number.precision}-bit precision`;
 }
 

@@ -10,7 +10,7 @@ export default command({
   summary: 'check every committed byte: structure, tables, checksums',
   details: [
     'Compares the checksums of all commits with the file, checks every object and every table of the newest commit, and reports what is damaged and which commits are intact. ' +
-      'Without checksums only structure and tables are checked. Of ordinary datasets the fletcher32 checksums of their chunks are compared, if they have any. The exit code is 1 if anything is damaged.',
+      'Without checksums only structure and tables are checked. Of ordinary datasets the checksums of their chunks are compared, if they have any: those of fletcher32 and of deflate. The exit code is 1 if anything is damaged.',
     '--repair-to writes the newest commit whose data is intact to another file. Structure that does not match its checksum but can be read is kept: other programs change attributes in place. With --strict it goes back to the newest commit without any. If the superblock is lost, commits are found by searching the whole file.',
   ],
   positionals: [{ name: 'FILE', help: 'the file; its subfiles are found automatically' }],
@@ -49,9 +49,9 @@ function* lines(result: VerifyResult, all: boolean): Iterable<string> {
   const rate = `${scaled(bytes, 'B')} in ${seconds(result.seconds)}`;
   yield `${path}: ${sound ? 'sound' : `DAMAGED, ${several(problems.length, 'problem')}`} (${rate})`;
   const good = commits.filter((commit) => commit.good).length;
-  const chunks = `the fletcher32 checksums of ${several(chunkSums, 'chunk')}`;
+  const chunks = `the checksums of ${several(chunkSums, 'chunk')}`;
   if (commits.length === 0 && chunkSums === 0)
-    yield '  no log, and no fletcher32 checksums to compare: only the structure was checked';
+    yield '  no log, and no checksums of chunks to compare: only the structure was checked';
   else if (commits.length === 0) yield `  no log: the structure and ${chunks} were checked`;
   else
     yield `  ${several(commits.length, 'commit')}, ${checksums ? 'with checksums' : 'without checksums: only structure and tables were checked'}`;

@@ -174,6 +174,9 @@ function checkTolerance({ delta, relative }: Tolerance): void {
   }
 }
 
+/** An object, or a committed type. */
+type Attributed = Pick<Group, 'path' | 'attributes'>;
+
 type Events = AsyncGenerator<DiffEvent, void, undefined>;
 
 class Walk {
@@ -241,6 +244,11 @@ class Walk {
     const [x, y] = [memberText(a), memberText(b)];
     const same = a.datatype && b.datatype ? sameType(a.datatype.dtype, b.datatype.dtype) : x === y;
     yield* this.#notes(pair, same ? [] : [`${x} and ${y}`]);
+    if (a.datatype && b.datatype)
+      yield* this.#attributes(
+        { path: a.path, attributes: a.datatype.attributes },
+        { path: b.path, attributes: b.datatype.attributes },
+      );
   }
 
   async *#notes(pair: Pair, notes: readonly string[]): Events {
@@ -256,7 +264,7 @@ class Walk {
     yield* this.#attributes(a, b);
   }
 
-  async *#attributes(a: Group | Dataset, b: Group | Dataset): Events {
+  async *#attributes(a: Attributed, b: Attributed): Events {
     const names = new Set([...a.attributes.keys(), ...b.attributes.keys()]);
     for (const name of [...names].sort()) {
       const [x, y] = [a.attributes.describe(name), b.attributes.describe(name)];
@@ -299,7 +307,7 @@ function found(file: File, path: string): Group | Dataset {
   throw new H5LogError('NOT_FOUND', `there is no ${path} in ${nameOf(file)}`, { file: nameOf(file), object: path });
 }
 
-const paths = (a: Group | Dataset, b: Group | Dataset) => ({ path: a.path, otherPath: b.path });
+const paths = (a: Attributed, b: Attributed) => ({ path: a.path, otherPath: b.path });
 
 function membersByName(group: Group): ReadonlyMap<string, Member> {
   return new Map([...membersOf(group)].map((member) => [member.name, member]));

@@ -24,6 +24,7 @@ import { type Io, settle } from '../../storage/io.ts';
 import { fullSlab, slabPieces } from '../values.ts';
 import { mustBeDamage } from './commit-history.ts';
 
+const DEFLATE = 1;
 const FLETCHER32 = 3;
 /** Elements with parts in heaps that are looked at together. */
 const PIECE = 2 ** 14;
@@ -55,12 +56,16 @@ interface CheckedData {
   readonly stored: StoredRanges | null;
 }
 
-/** Checks the data of an ordinary dataset. `onChunk` gets the size of each chunk whose checksum was compared. */
+/**
+ * Checks the data of an ordinary dataset. `onChunk` gets the size of each chunk whose checksum was compared. The chunks of datasets of a
+ * log, of which every state has others, are in what the commit records have checksums of.
+ */
 export function* checkData(
   structure: Structure,
   node: ObjectNode,
   parts: DatasetParts,
   path: string,
+  isLogged: boolean,
   onChunk: (bytes: number) => void,
 ): Io<CheckedData> {
   const { file } = structure.loader;
@@ -93,7 +98,7 @@ export function* checkData(
     chunks = yield* readChunkIndex(file, index, grid);
     const checked = new CheckedChunks(file, parts, layout, path, chunks);
     problems.push(...checked.problems);
-    problems.push(...(yield* checked.sums(onChunk)));
+    problems.push(...(yield* checked.sums(isLogged, onChunk)));
     stored = checked.stored;
   }
   if (problems.length === 0) yield* checkElements(structure, parts, path, chunks);
@@ -212,21 +217,24 @@ class CheckedChunks {
     return null;
   }
 
-  /** Compares the fletcher32 checksums; filters that were applied after it are undone first. */
-  *sums(onChunk: (bytes: number) => void): Io<Problem[]> {
+  /** Compares the checksums of fletcher32 and of deflate, which has one of its own; filters that were applied after it are undone first. */
+  *sums(isLogged: boolean, onChunk: (bytes: number) => void): Io<Problem[]> {
     const problems: Problem[] = [];
     const { filters, space } = this.#parts;
     const { chunk, elementSize, edgesUnfiltered } = this.#layout;
     const at = filters.findIndex(({ id }) => id === FLETCHER32);
-    if (at < 0 || space.kind !== 'simple') return problems;
+    const deflated = isLogged ? -1 : filters.findIndex(({ id }) => id === DEFLATE);
+    if ((at < 0 && deflated < 0) || space.kind !== 'simple') return problems;
+    const isUsed = (filter: number, mask: number): boolean => filter >= 0 && (mask & (1 << filter)) === 0;
     const isEdge = (cell: readonly number[]): boolean =>
       cell.some((k, d) => (k + 1) * (chunk[d] as number) > (space.shape[d] as number));
     const whole = { size: this.#whole, elementSize, shape: chunk };
     const budget = new Budget(this.#file);
     for (const [i, { cell, address, size, mask }] of this.#chunks.entries()) {
-      if (mask & (1 << at) || (edgesUnfiltered && isEdge(cell)) || this.#why(this.#chunks[i] as StoredChunk)) continue;
+      if (!isUsed(at, mask) && !isUsed(deflated, mask)) continue;
+      if ((edgesUnfiltered && isEdge(cell)) || this.#why(this.#chunks[i] as StoredChunk)) continue;
       budget.spend(size, address, 'chunks');
-      const isOutermost = filters.every((_, k) => k <= at || mask & (1 << k));
+      const isOutermost = isUsed(at, mask) && filters.every((_, k) => k <= at || mask & (1 << k));
       try {
         const bytes = yield* this.#file.read(address, size, 'chunk');
         if (isOutermost) checkFletcher32(bytes);

@@ -142,7 +142,7 @@ function* lookAt(
   if (node.kind === 'dataset') {
     try {
       const isOwn = isLog && [LOG_GROUP, LOGS_GROUP].some((own) => path.startsWith(`/${own}/`));
-      const data = yield* checkData(structure, node, structure.dataset(node), path, onChunk);
+      const data = yield* checkData(structure, node, structure.dataset(node), path, isLog, onChunk);
       problems.push(...data.problems);
       // The log's own data may be that of published datasets as well.
       if (!isOwn) stored = data.stored;

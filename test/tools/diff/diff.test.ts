@@ -339,6 +339,21 @@ with h5py.File(sys.argv[1], 'r+') as f:
   });
 });
 
+withOracle('python', 'diff of committed types', () => {
+  test('their attributes count', () => {
+    const make = (path: string, value: number): string => {
+      const code = "import h5py, numpy, sys\nwith h5py.File(sys.argv[1], 'w') as f:\n    f['t'] = numpy.dtype('i4')\n";
+      pythonSync(`${code}    f['t'].attrs['a'] = ${value}`, [path]);
+      return path;
+    };
+    const [a, b, c] = [make(fresh('one.h5'), 1), make(fresh('two.h5'), 2), make(fresh('three.h5'), 1)];
+    return Promise.all([diff(a, b), diff(a, c)]).then(([other, same]) => {
+      expect(brief(other)).toMatchObject({ objects: [['attribute', '/t a', 1]] });
+      expect(same.same).toBe(true);
+    });
+  });
+});
+
 describe('h5log diff', () => {
   const pair = async (): Promise<[string, string]> => {
     const made = (values: number[], units: string) =>
