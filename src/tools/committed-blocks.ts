@@ -1,9 +1,10 @@
 import { UNDEFINED } from '../hdf5/format/cursor.ts';
+import { GlobalHeap } from '../hdf5/format/global-heap.ts';
 import { readChunkIndex } from '../hdf5/layouts/chunks/chunk-index.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
 import { BoxReader } from '../log/read/boxes.ts';
 import { BlockIndex } from '../log/read/index.ts';
-import { type Published, readInside } from '../log/read/published.ts';
+import { mixedValues, type Published, readInside } from '../log/read/published.ts';
 import { clipInto, endOf } from '../space/box.ts';
 import { sizeOf } from '../space/shape.ts';
 import type { Io } from '../storage/io.ts';
@@ -21,12 +22,17 @@ export class CommittedBlocks {
   readonly dataset: LogDataset;
   /** Number of blocks. */
   readonly length: number;
+  /** Whether what its elements point to was moved with its layout by another program, and not with the log. */
+  readonly isRewritten: boolean;
   readonly #stored: BlockIndex | null;
   /** All blocks; null if their index would exceed the memory limit. */
   readonly #whole: ReadableBlocks | null;
 
   private constructor(dataset: LogDataset, length: number, stored: BlockIndex | null, newer: BlockIndex | null) {
     this.dataset = dataset;
+    const { base, elements, log } = dataset;
+    this.isRewritten = base !== null && elements.points && log.main.ranges.isMoved;
+    if (this.isRewritten && length > 0) throw mixedValues();
     this.length = length + (stored?.length ?? 0);
     this.#stored = stored;
     this.#whole = newer && this.#readable(newer);
@@ -107,6 +113,12 @@ export class CommittedBlocks {
       next[piece] = at + 1;
     });
     return (piece) => blocks.subarray(tally[piece] as number, tally[piece + 1] as number);
+  }
+
+  /** The heaps that elements point into. */
+  get heap(): GlobalHeap {
+    const { pointers, main } = this.dataset.log;
+    return this.isRewritten ? new GlobalHeap(main.data.file) : pointers.heap;
   }
 
   /** Frees the index. */

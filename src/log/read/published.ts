@@ -1,3 +1,4 @@
+import { formatError, type H5LogError } from '../../base/errors.ts';
 import type { ChunkTree } from '../../hdf5/layouts/chunks/chunk-tree.ts';
 import { clip } from '../../space/box.ts';
 import { copyBox, fillWith } from '../../space/copy.ts';
@@ -49,6 +50,11 @@ export class Published {
     const { cut } = this.view;
     return Float64Array.from(this.data.shape, (size, d) => Math.min(size, cut?.[d] ?? size));
   }
+}
+
+/** Of a log that another program has moved: what values of the log point to moved with it, what those of layouts point to did not. */
+export function mixedValues(): H5LogError {
+  return formatError('values in a log that another program has moved, and in a layout that it has rewritten');
 }
 
 /** Reads blocks of an ordinary dataset one after the other; what lies outside of `visible` is fill. */

@@ -1,5 +1,5 @@
 import { mostBytes, mostHeap } from '#platform';
-import { atOffset, formatError, H5LogError } from '../../base/errors.ts';
+import { atOffset, H5LogError } from '../../base/errors.ts';
 import { arrayKind } from '../../dtype/convert.ts';
 import type { Resolver } from '../../dtype/decode.ts';
 import type { TypedArray } from '../../dtype/model.ts';
@@ -16,7 +16,7 @@ import { BoxReader } from './boxes.ts';
 import type { BlockIndex } from './index.ts';
 import type { OrdinaryDataset } from './ordinary.ts';
 import { applyPatches, fillOutside, pendingIn } from './overlay.ts';
-import { type Published, readInside } from './published.ts';
+import { mixedValues, type Published, readInside } from './published.ts';
 import type { Committed } from './tables.ts';
 
 export interface ReadRequest {
@@ -269,8 +269,7 @@ class LogBoxes implements FixedBoxes {
     if (base) yield* readInside(base.data, blocks, base.visible, fill, packed);
     const isPlain = base !== null && limit === 0;
     if (base && elements.points && log.main.ranges.isMoved) {
-      if (!isPlain)
-        throw formatError('values in a log that another program has moved, and in a layout that it has rewritten');
+      if (!isPlain) throw mixedValues();
       this.#movedLayout = base.data;
     }
     if (isPlain && this.#patches.length === 0) return;

@@ -1,4 +1,6 @@
+import { formatError } from '../../base/errors.ts';
 import { BlockFilter, isWorthCutting } from '../../log/flush/filtered-pieces.ts';
+import { numberOf } from '../../log/pointers.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { LogData } from '../../log/read/boxes.ts';
 import type { BlockIndex } from '../../log/read/index.ts';
@@ -33,7 +35,7 @@ export function* copyDataset(
   const { tables } = dataset.log;
   const blocksBefore = dataset.base ? yield* tables.count(dataset, tables.committed) : committed.length;
   if (committed.length === 0 || dataset.shape.includes(0)) return { blocksBefore, blocks: 0, kept: 0 };
-  const copy = new DatasetCopy(dataset, target, output, memory, done);
+  const copy = new DatasetCopy(committed, target, output, memory, done);
   // Too many blocks for the memory: one slab after the other, each with the blocks that reach into it.
   const needed = committed.length * bytesPerBlock(dataset.shape.length);
   const windows = committed.isWhole ? [everything(dataset)] : slabs(dataset, Math.ceil(needed / (memory / 4)));
@@ -64,6 +66,7 @@ function* slabs(dataset: LogDataset, wanted: number): Iterable<Window> {
 class DatasetCopy {
   blocks = 0;
   kept = 0;
+  readonly #committed: CommittedBlocks;
   readonly #dataset: LogDataset;
   readonly #target: OutputDataset;
   readonly #output: CompactOutput;
@@ -73,12 +76,14 @@ class DatasetCopy {
   readonly #buffers = new TwoBuffers();
 
   constructor(
-    dataset: LogDataset,
+    committed: CommittedBlocks,
     target: Pick<OutputDataset, 'id' | 'logNumber'>,
     output: CompactOutput,
     memory: number,
     done: (bytes: number) => void,
   ) {
+    const { dataset } = committed;
+    this.#committed = committed;
     this.#dataset = dataset;
     const { records, filterCode: filter } = dataset;
     this.#target = { ...target, shape: dataset.shape, records, elementSize: dataset.elements.size, filter };
@@ -128,6 +133,15 @@ class DatasetCopy {
     this.#done(bytes.length);
   }
 
+  /** The number of the object at an address; 0 of a null reference. */
+  #numberAt(address: number): number {
+    const { structure } = this.#dataset.log;
+    const node = structure.loader.nodes.get(address);
+    const number = node ? numberOf(structure, node) : 0;
+    if (number > 0 || address === 0) return number;
+    throw formatError('a reference to an object that has no number', address);
+  }
+
   /** A box is read, newest values first, and written as one block; a large one in parts. */
   *#box(blocks: ReadableBlocks, start: Float64Array, count: Float64Array): Io<void> {
     const { elements, filters, chunks } = this.#dataset;
@@ -141,7 +155,10 @@ class DatasetCopy {
     const bytes = this.#buffers.next(size);
     yield* blocks.read(start, count, bytes, 0);
     if (elements.points) {
-      const heap = yield* this.#dataset.log.pointers.contents(elements, bytes);
+      const { heap: source, isRewritten } = this.#committed;
+      const { pointers } = this.#dataset.log;
+      const reference = isRewritten ? (address: number) => this.#numberAt(address) : undefined;
+      const heap = yield* pointers.contents(elements, bytes, reference, undefined, source);
       yield* this.#output.contents(heap, elements, bytes);
     }
     if (filters.length === 0) {

@@ -288,9 +288,9 @@ export class LoggedPointing {
   async copy(ways: Ways, targetOf: TargetOf, done: (bytes: number) => void): Promise<NewLayout> {
     const { log, elements, path } = this.#blocks.dataset;
     const { dtype } = elements;
-    const heap = log.pointers.heap;
+    const { heap, isRewritten } = this.#blocks;
     const rewritten = { path, dtype, lookup: heap.lookup.bind(heap, dtype) };
-    const named = numbered(log.structure, targetOf);
+    const named = isRewritten ? targetOf : numbered(log.structure, targetOf);
     if (!this.#chunk) {
       if (this.#cells.length === 0) return unallocated;
       const address = ways.output.take(this.size);

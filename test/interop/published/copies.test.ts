@@ -3,6 +3,7 @@
 import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { File, H5LogError, T } from 'h5log';
+import { compact, replay } from 'h5log/tools';
 import { describe, expect, test } from 'vitest';
 import { pythonSync, runSync, withOracle } from '../../oracles.ts';
 import { temporaryDirectory } from '../../temporary.ts';
@@ -137,6 +138,21 @@ withOracle(['python', 'h5dump', 'ncdump'], 'copies of published files', () => {
       expect(stateOf(copy)).toEqual({ ...original.newest, ...(newer ? { '/texts': 'FORMAT' } : {}) });
       expect(byH5py(copy)).toEqual(original.seen);
       expect(() => File.openSync(copy, { mode: 'r+' })).toThrow(expect.objectContaining({ code: 'UNSUPPORTED' }));
+    });
+
+    test('h5repack, then compact and replay: the same values, where texts are not a mixture', async () => {
+      rmSync(copy, { force: true });
+      runSync('h5repack', [original.path, copy]);
+      for (const [name, write] of Object.entries({ compact, replay })) {
+        const out = at(`${name}-${newer}.h5`);
+        rmSync(out, { force: true });
+        if (newer) await expect(write(copy, out)).rejects.toMatchObject({ code: 'FORMAT' });
+        else {
+          await write(copy, out);
+          expect(stateOf(out), name).toEqual(original.newest);
+          expect(byH5py(out), name).toEqual(original.newest);
+        }
+      }
     });
 
     const tools = [
