@@ -78,8 +78,7 @@ function makeEnum(base: DType, members: Readonly<Record<string, number | bigint>
     throw wrong(`an enum needs an integer type, got ${describeType(base)}`);
   }
   const entries = Object.entries(members).map(([name, value]) => {
-    if (name === '' || !isText(name))
-      throw wrong('an enum member needs a name without NUL or half of a surrogate pair');
+    if (name === '' || !isText(name)) throw wrong('an enum member needs a name that is a text');
     return Object.freeze([name, memberValue(name, value, base, integer)] as const);
   });
   if (entries.length === 0) throw wrong('an enum needs at least one member');
@@ -115,8 +114,7 @@ function makeCompound(
   const list: CompoundField[] = [];
   let end = 0;
   for (const [name, dtype] of Object.entries(fields)) {
-    if (name === '' || !isText(name))
-      throw wrong('a compound field needs a name without NUL or half of a surrogate pair');
+    if (name === '' || !isText(name)) throw wrong('a compound field needs a name that is a text');
     const { size } = fullType(checkType(dtype));
     const offset = layout ? layout.offsets[name] : end;
     if (offset === undefined) throw wrong(`the layout has no offset for the field '${name}'`);
@@ -165,7 +163,7 @@ function makeOpaque(size: number, tag = ''): OpaqueType {
   checkSize('the size of an opaque type', size);
   const bytes = new TextEncoder().encode(tag).length;
   if (bytes > MAX_TAG) throw wrong(`an opaque tag may have ${MAX_TAG} bytes, this one has ${bytes}`);
-  if (!isText(tag)) throw wrong('an opaque tag may not contain NUL characters or half of a surrogate pair');
+  if (!isText(tag)) throw wrong('an opaque tag is a text without NUL characters');
   return Object.freeze({ class: 'opaque', size, tag } satisfies OpaqueType);
 }
 
