@@ -6,7 +6,7 @@ import type { Committer } from '../hdf5/write/commit.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { type Io, onStorage } from '../storage/io.ts';
 import type { ByteStorage } from '../storage/storage.ts';
-import { type CommitRecord, parseRecords, recordSize, type SubfileState } from './format/commit-record.ts';
+import { type CommitRecord, recordSize, recordsIn, type SubfileState } from './format/commit-record.ts';
 import {
   CONFIG,
   knownGroup,
@@ -56,17 +56,6 @@ interface FoundLogs {
 
 export const NO_SERIES: Series = { logs: [], tables: [] };
 const EMPTY_STATE: LogState = { ...NO_SERIES, records: [], numbered: new Map() };
-
-/** Records that were read once; they never change. */
-const parsed = new WeakMap<TierItem, readonly CommitRecord[]>();
-
-function recordsIn(item: TierItem): readonly CommitRecord[] {
-  const known = parsed.get(item);
-  if (known) return known;
-  const records = item.bytes ? parseRecords(item.bytes, item.address) : [];
-  parsed.set(item, records);
-  return records;
-}
 
 /** The file of a store, once it is open. */
 interface StoreFile {
@@ -358,14 +347,8 @@ export class LogStore {
         missing.push({ into: bytes, address });
       }
       const written = series === 'logs' ? yield* this.run(readAddress(this.structure, node as ObjectNode)) : undefined;
-      const item = {
-        store: this.index,
-        address,
-        size: layout.size,
-        weight: layout.size,
-        bytes,
-        node: node as ObjectNode,
-      };
+      const { size } = layout;
+      const item = { store: this.index, address, size, weight: size, bytes, node: node as ObjectNode };
       items.push(written === undefined ? item : { ...item, written });
     }
     yield* this.data.file.readMany(missing, 'table');

@@ -68,6 +68,21 @@ export function encodeRecord(record: CommitRecord): Uint8Array {
   return out.u32(lookup3(out.done())).done();
 }
 
+/** Records that were read once; they never change. */
+const parsed = new WeakMap<object, readonly CommitRecord[]>();
+
+/** The records in a member of their series; none if its bytes were not read. */
+export function recordsIn(member: {
+  readonly bytes: Uint8Array | null;
+  readonly address: number;
+}): readonly CommitRecord[] {
+  const known = parsed.get(member);
+  if (known) return known;
+  const records = member.bytes ? parseRecords(member.bytes, member.address) : [];
+  parsed.set(member, records);
+  return records;
+}
+
 /** Reads records that lie one after the other; `base` is the file offset of the first. */
 export function parseRecords(bytes: Uint8Array, base: number): CommitRecord[] {
   const records: CommitRecord[] = [];
