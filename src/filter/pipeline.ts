@@ -161,10 +161,6 @@ function apply(
   for (let i = first; i < filters.length; i++) {
     const filter = filters[i] as FilterStep;
     const codec = findCodec(filter.id, codecs);
-    if (skipped && !codec && filter.flags & 1 && lacksParameters(filter)) {
-      skipped.mask |= 1 << i;
-      continue;
-    }
     const encoded = codec ? runCodec('encode', filter, codec, data, chunk) : encode(data, filter, room);
     const before = data;
     const kept = (result: Uint8Array): Uint8Array => {
@@ -204,9 +200,17 @@ function encode(bytes: Uint8Array, filter: FilterStep, room: Room | undefined): 
   }
 }
 
-/** libhdf5 leaves the parameters out where a filter cannot work on a type, texts of variable length for example. */
-function lacksParameters({ id, values }: FilterStep): boolean {
-  return (id === 2 && !values[0]) || (id === 6 && values.length < SCALE_OFFSET_PARAMETERS);
+/**
+ * The bits of optional filters without the parameters that they need. libhdf5 leaves these out where a filter cannot work on the type,
+ * texts of variable length for example; chunks go without such a filter.
+ */
+export function unusable(filters: readonly FilterStep[]): number {
+  let mask = 0;
+  filters.forEach(({ id, flags, values }, i) => {
+    const lacks = (id === 2 && !values[0]) || (id === 6 && values.length < SCALE_OFFSET_PARAMETERS);
+    if (flags & 1 && lacks) mask |= 1 << i;
+  });
+  return mask;
 }
 
 /** Why chunks with these filters cannot be written, or null. A codec that is still to be loaded counts as able to. */

@@ -1,7 +1,7 @@
 // Puts posts into the ordinary layout of a dataset: chunks that they touch are written anew at the end of the file, with their
 // index; nothing that an earlier commit wrote changes.
 
-import { applyFilters, PendingBytes } from '../../filter/pipeline.ts';
+import { applyFilters, PendingBytes, unusable } from '../../filter/pipeline.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import type { PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
@@ -349,20 +349,20 @@ class ChunkWriter {
         entries.push({ cell, address: this.#referring.extent(data), size: data.length, mask });
         continue;
       }
-      const skipped = { mask: 0 };
-      const stored = yield* this.#filtered(data, skipped);
-      entries.push({ cell, address: yield* this.#to.append(stored), size: stored.length, mask: skipped.mask });
+      const mask = unusable(committed.parts.filters);
+      const stored = yield* this.#filtered(data, mask);
+      entries.push({ cell, address: yield* this.#to.append(stored), size: stored.length, mask });
     }
     return entries;
   }
 
-  /** Optional filters that cannot work on the data are left out, and their bits set in the mask. */
-  *#filtered(data: Uint8Array, skipped: { mask: number }): Io<Uint8Array> {
+  /** Filters whose bits are set in the mask are left out. */
+  *#filtered(data: Uint8Array, mask: number): Io<Uint8Array> {
     const { committed, posts } = this.#dataset;
-    const { filters } = committed.parts;
+    const filters = committed.parts.filters.filter((_, i) => (mask & (1 << i)) === 0);
     if (filters.length === 0) return data;
     const whole = { size: this.bytes, elementSize: committed.elements.size, shape: this.#chunk };
-    const filtered = applyFilters(data, filters, whole, posts.options.codecs, skipped);
+    const filtered = applyFilters(data, filters, whole, posts.options.codecs);
     return filtered instanceof PendingBytes ? yield* settle(filtered) : filtered;
   }
 }
