@@ -83,7 +83,6 @@ export interface FileSession {
   ordinary(node: ObjectNode, path: string): OrdinaryDataset;
   /** A dataset that is not in the log, for posts and for reads that see them; undefined where the dataset cannot be changed. */
   changed(node: ObjectNode, path: string): WritableDataset | undefined;
-  /** What was posted and not flushed yet. */
   /** What waits for a flush; or all that is not committed, what is being flushed included. */
   waiting(withFlushes?: boolean): { readonly requests: number; readonly bytes: number };
 

@@ -25,6 +25,7 @@ export class CommittedBlocks {
   /** Whether what its elements point to was moved with its layout by another program, and not with the log. */
   readonly isRewritten: boolean;
   readonly #stored: BlockIndex | null;
+  #heap: GlobalHeap | null = null;
   /** All blocks; null if their index would exceed the memory limit. */
   readonly #whole: ReadableBlocks | null;
 
@@ -118,7 +119,9 @@ export class CommittedBlocks {
   /** The heaps that elements point into. */
   get heap(): GlobalHeap {
     const { pointers, main } = this.dataset.log;
-    return this.isRewritten ? new GlobalHeap(main.data.file) : pointers.heap;
+    // One for all boxes: it keeps what it has read.
+    this.#heap ??= this.isRewritten ? new GlobalHeap(main.data.file) : pointers.heap;
+    return this.#heap;
   }
 
   /** Frees the index. */

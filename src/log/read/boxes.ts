@@ -103,7 +103,7 @@ export class BoxReader {
     if (this.mayOverlap(blocks))
       yield* this.together(blocks, (block) => {
         const held = stored?.[block] ?? 0;
-        if (held > 0) return { address: this.index.offsets[block] as number, length: held };
+        if (held > 0) return { address: offsets[block] as number, length: held };
         const address = this.#firstByte(block, start, count);
         return { address, length: this.#lastByte(block) - address };
       });
