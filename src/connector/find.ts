@@ -45,7 +45,7 @@ function walk(start: Place, path: string, isStored: boolean, followed: { links: 
     if (name === '' || name === '.') continue;
     const { session, node }: Place = place;
     const stored: string = isStored && session === start.session ? name : storedIn(session, node, name);
-    const link: Link | undefined = node.links.get(stored);
+    const link: Link | undefined = node.link(stored);
     if (!link && node.unread && !node.unread.absent.has(stored)) throw new NotLoaded();
     place = link && behind(place, name, link, followed);
     if (!place) return undefined;
@@ -95,8 +95,8 @@ export function storedIn(
   name: string,
 ): string {
   const stored = names.stored(name);
-  if (stored === name || group === structure.root || group.links.has(stored)) return stored;
-  return group.links.has(name) ? name : stored;
+  if (stored === name || group === structure.root || group.link(stored)) return stored;
+  return group.link(name) ? name : stored;
 }
 
 export function storedPath(names: Names, path: string): string {

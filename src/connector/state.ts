@@ -258,7 +258,11 @@ interface FoundStructure extends Pick<FileState, 'structure' | 'committer' | 'su
 
 function* readStructure(options: SessionOptions, root?: number, known?: Structure): Io<FoundStructure> {
   const { target, ranks, storage } = options;
-  const opened = yield* openStructure(root, known, !storage.blocking, options.lazy && !storage.blocking);
+  const opened = yield* openStructure(root, known, {
+    remote: !storage.blocking,
+    lazy: options.lazy && !storage.blocking,
+    readOnly: !target,
+  });
   const { structure, superblock, extension } = opened;
   let committer: Committer | null = null;
   let seen: LogStore | null = null;

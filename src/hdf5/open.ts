@@ -31,6 +31,16 @@ interface OpenedStructure {
   readonly extension: ObjectNode | null;
 }
 
+/** How a structure is read. */
+interface ReadingMode {
+  /** Every read costs a request. */
+  readonly remote?: boolean;
+  /** The links of groups are read when they are wanted. */
+  readonly lazy?: boolean;
+  /** Nobody will make it ready for changes. */
+  readonly readOnly?: boolean;
+}
+
 /** What is needed of a superblock extension: the sizes of B-tree nodes and the shared message table. */
 interface Extension {
   readonly k: BtreeK | null;
@@ -39,21 +49,21 @@ interface Extension {
 
 /**
  * Opens the structure for reading. `root` is the address of the root group of an earlier commit, to open that one. `known` is an
- * earlier state of a file that was only appended to since: objects that did not move are not read again. With `remote` every read
- * costs a request; with `lazy` the links of groups are read when they are wanted.
+ * earlier state of a file that was only appended to since: objects that did not move are not read again.
  */
-export function* openStructure(root?: number, known?: ObjectTree, remote = false, lazy = false): Io<OpenedStructure> {
+export function* openStructure(root?: number, known?: ObjectTree, how: ReadingMode = {}): Io<OpenedStructure> {
   const superblock = yield* readSuperblock();
   if (known) return yield* reopened(superblock, root, known);
   const file = new FileBytes(superblock.base, superblock.end, superblock.addressSize, superblock.lengthSize);
-  file.remote = remote;
+  file.remote = how.remote ?? false;
   if (superblock.driver !== UNDEFINED) yield* mustBeOneFile(file, superblock.driver);
   const extension = yield* readExtension(file, superblock.extension);
   const shared = extension.shared
     ? yield* SharedTable.open(file, new Cursor(extension.shared.body, extension.shared.offset))
     : null;
   const loader = new ObjectLoader(file, shared);
-  loader.lazy = lazy;
+  loader.lazy = how.lazy ?? false;
+  loader.readOnly = how.readOnly ?? false;
   const node = yield* loader.node(root ?? superblock.root);
   if (node.kind !== 'group') throw formatError('the root is not a group', file.base + node.address);
   const structure = new Structure(loader, node);

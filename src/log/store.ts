@@ -176,7 +176,7 @@ export class LogStore {
     this.isRewritten = false;
     this.#earlierFound = this.#known;
     this.#found = null;
-    const link = root.links.get(LOG_GROUP);
+    const link = root.link(LOG_GROUP);
     const node = link && (yield* this.run(this.structure.loader.follow(link)));
     const writing = this.committer !== null;
     const { committed: known } = this;
@@ -186,7 +186,7 @@ export class LogStore {
     const found = hasLogs ? yield* this.#series(node, 'logs', this.counts.logs, false, known.logs) : [];
     // How many flushes a log dataset stands for is not known any more; merging them costs nothing anyway.
     const tables = hasLogs ? yield* this.#series(node, 'tables', this.counts.tables, writing, known.tables) : [];
-    const place = root.links.get(recordsGroup(this.counts));
+    const place = root.link(recordsGroup(this.counts));
     const group = place && !this.isRewritten && (yield* this.run(this.structure.loader.follow(place)));
     const count = group ? counted(group, 'records') : 0;
     // Most readers never ask for older ones.
@@ -201,7 +201,7 @@ export class LogStore {
     this.state = { ...EMPTY_STATE, logs, tables: marked, records: this.committed.records };
     this.committed = this.state;
     this.#isMoved = false;
-    if (root.links.has(LOGS_GROUP) && !this.isOurs)
+    if (root.link(LOGS_GROUP) && !this.isOurs)
       for (const { logs: moved } of (yield* this.everyNumbered()).values())
         this.#isMoved ||= this.rangesWith(moved).isMoved;
     if (this.isRewritten) this.state = this.committed = EMPTY_STATE;
@@ -235,7 +235,7 @@ export class LogStore {
 
   *#read(number: number, structure: Structure): Io<Series> {
     const all = yield* this.#logsGroup(structure);
-    const link = all?.links.get(String(number));
+    const link = all?.link(String(number));
     const group = link && (yield* this.run(structure.loader.follow(link)));
     const earlier = this.#earlierFound.get(number) ?? NO_SERIES;
     const logs = group ? yield* this.#series(group, 'logs', counted(group, 'logs'), false, earlier.logs) : [];
@@ -246,7 +246,7 @@ export class LogStore {
   }
 
   *#logsGroup({ root, loader }: Structure): Io<ObjectNode | null> {
-    const link = root.links.get(LOGS_GROUP);
+    const link = root.link(LOGS_GROUP);
     return link ? yield* this.run(loader.follow(link)) : null;
   }
 

@@ -7,7 +7,7 @@ import { ByteWriter } from '../format/byte-writer.ts';
 import { Cursor, UNDEFINED } from '../format/cursor.ts';
 import { Budget, type FileBytes, type Place } from '../format/file-bytes.ts';
 import { attributeName, parseAttribute, parseAttributeInfo } from '../messages/attribute.ts';
-import { encodeLink, type LinkTarget, parseLink, parseLinkInfo } from '../messages/link.ts';
+import { encodeLink, hardLinkAddress, type LinkTarget, parseLink, parseLinkInfo } from '../messages/link.ts';
 import * as MESSAGE_FLAG from '../messages/message-flags.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 import { isKnownMessage } from '../messages/message-types.ts';
@@ -26,6 +26,7 @@ import {
   moveToFirstChunk,
   type ObjectKind,
   ObjectNode,
+  sortMap,
 } from './object-node.ts';
 
 /** So many bytes are read ahead for a header whose size is not known yet: most headers are shorter. */
@@ -37,6 +38,9 @@ const MAX_DEPTH = 64;
 /** Continuation blocks that lead to continuation blocks; a header with a longer chain is written without its blocks. */
 const MAX_CHAIN = 64;
 
+/** A header with at least so many links is searched for one that is wanted before all are parsed. */
+const MANY_LINKS = 32;
+
 /** Objects that are being loaded, by address. */
 type Chain = Map<number, ObjectNode>;
 
@@ -47,6 +51,8 @@ export class ObjectLoader {
   readonly nodes = new Map<number, ObjectNode>();
   /** Leaves the links of large groups unread until {@link whole} or {@link link} want them. */
   lazy = false;
+  /** Leaves the links in headers of large groups unparsed until somebody asks for all of them: nothing will be written. */
+  readOnly = false;
   /** Objects that were loaded with everything behind them. */
   readonly complete = new WeakSet<ObjectNode>();
   /** Addresses of objects that could not be loaded with all others, where nothing can be read later, and why. */
@@ -165,7 +171,9 @@ export class ObjectLoader {
     node.attributeOrder.tracked = (node.flags & 4) !== 0;
     node.attributeOrder.indexed = (node.flags & 8) !== 0;
     const blocks = header.version === 2 && longestChain(header) <= MAX_CHAIN ? blocksOf(header) : null;
+    const unparsed = !import.meta.page && this.readOnly && this.file.addressSize === 8 ? plainLinks(header) : null;
     for (const raw of header.messages) {
+      if (!import.meta.page && unparsed && raw.type === MESSAGE.link) continue;
       refuseUnknown(raw);
       const message = new HeaderMessage(node, raw.type, raw.flags, raw.order, raw.body, false);
       message.offset = raw.offset;
@@ -187,7 +195,8 @@ export class ObjectLoader {
       else if (raw.type === MESSAGE.attribute) yield* this.#addAttribute(node, message, raw.offset, chain);
       else node.otherMessages.push(message);
     }
-    sortMap(node.links, node.linkOrder.tracked);
+    if (!import.meta.page && unparsed) node.unparsed = unparsed;
+    else sortMap(node.links, node.linkOrder.tracked);
     sortMap(node.attributes, node.attributeOrder.tracked);
     if (blocks) node.blocks = blocks.filter((block) => block !== null && block.parent === null) as ContinuationBlock[];
   }
@@ -262,7 +271,7 @@ export class ObjectLoader {
 
   /** A link of a group by its name. Of a large group only what is on the way to it is read. */
   *link(node: ObjectNode, name: string): Io<Link | undefined> {
-    const known = node.links.get(name);
+    const known = node.link(name);
     const { unread } = node;
     if (known || !unread || unread.absent.has(name)) return known;
     const offset = this.file.base + node.address;
@@ -391,6 +400,15 @@ export function addressOf({ node, target }: Link): number {
   return node?.address ?? (target.kind === 'hard' ? target.address : UNDEFINED);
 }
 
+/** The link messages of a header, if they are many and each is a hard link without anything odd; else null. */
+function plainLinks({ version, messages }: RawHeader): RawMessage[] | null {
+  if (version !== 2 || messages.length < MANY_LINKS) return null;
+  const links = messages.filter(({ type }) => type === MESSAGE.link);
+  const isPlain = ({ flags, body }: RawMessage): boolean =>
+    (flags & MESSAGE_FLAG.shared) === 0 && hardLinkAddress(body) !== null;
+  return links.length >= MANY_LINKS && links.every(isPlain) ? links : null;
+}
+
 /** Refuses a message that forbids those who do not know it to open the object. */
 function refuseUnknown({ type, flags, offset }: RawMessage): void {
   if (isKnownMessage(type) || (flags & MESSAGE_FLAG.failIfUnknown) === 0) return;
@@ -439,28 +457,6 @@ function blocksOf(header: RawHeader): (ContinuationBlock | null)[] {
     if (block?.parent) block.parent.level = Math.max(block.parent.level, block.level + 1);
   }
   return blocks;
-}
-
-/** Sorts links or attributes as libhdf5 lists them: dense storage is sorted by hashes, and changed messages come first. */
-function sortMap<V extends { readonly name: string; readonly order: number }>(
-  map: Map<string, V>,
-  byCreation: boolean,
-): void {
-  const before = byCreation ? (a: V, b: V) => a.order - b.order : (a: V, b: V) => compareNames(a.name, b.name);
-  const sorted = [...map.values()].sort(before);
-  map.clear();
-  for (const item of sorted) map.set(item.name, item);
-}
-
-/** Compares names in the order of their UTF-8 bytes, which is that of code points; in UTF-16, surrogates would come too early. */
-function compareNames(a: string, b: string): number {
-  const length = Math.min(a.length, b.length);
-  for (let i = 0; i < length; i++) {
-    const x = a.charCodeAt(i);
-    const y = b.charCodeAt(i);
-    if (x !== y) return x >= 0xd800 && y >= 0xd800 ? ((x + 0x2000) & 0xffff) - ((y + 0x2000) & 0xffff) : x - y;
-  }
-  return a.length - b.length;
 }
 
 /** Turns the modification time message of a version 1 header into the four times of a version 2 header. */

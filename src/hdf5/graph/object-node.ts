@@ -1,8 +1,11 @@
 // Objects of a file in memory: their header messages, and which messages hold the addresses of which objects. Addresses are
 // assigned when a commit is planned; messages that hold them are patched then, as a linker patches relocatable code.
 
-import { GROUP_INFO, type LinkTarget } from '../messages/link.ts';
+import { formatError } from '../../base/errors.ts';
+import { Cursor } from '../format/cursor.ts';
+import { GROUP_INFO, isNamed, type LinkTarget, parseLink } from '../messages/link.ts';
 import * as MESSAGE from '../messages/message-types.ts';
+import type { RawMessage } from '../read/object-header.ts';
 
 /** Objects that no commit was planned for yet have temporary addresses, from here on: no file is that long. */
 export const TEMPORARY = 2 ** 52;
@@ -170,7 +173,9 @@ export class ObjectNode implements Addressable {
   extras: Uint8Array;
   /** Number of hard links, as libhdf5 counts them. */
   linkCount: number;
-  links = new Map<string, Link>();
+  #links = new Map<string, Link>();
+  /** Hard links of a file that is only read, which are parsed when somebody asks for them. */
+  unparsed: readonly RawMessage[] | null = null;
   /** null: `links` are all that there are. */
   unread: UnreadLinks | null = null;
   #attributes: Map<string, Attribute> | null = null;
@@ -208,6 +213,30 @@ export class ObjectNode implements Addressable {
     this.linkCount = 0;
   }
 
+  get links(): Map<string, Link> {
+    if (!import.meta.page && this.unparsed) {
+      this.#links = parsedLinks(this, this.unparsed, this.#links);
+      this.unparsed = null;
+    }
+    return this.#links;
+  }
+
+  set links(links: Map<string, Link>) {
+    this.#links = links;
+  }
+
+  /** One link, for which the others are not parsed. */
+  link(name: string): Link | undefined {
+    let link = this.#links.get(name);
+    if (!import.meta.page && !link && this.unparsed) {
+      // A name in another encoding has such characters in place of its own.
+      if (name.includes('\ufffd')) return this.links.get(name);
+      link = linkNamed(this, this.unparsed, name);
+      if (link) this.#links.set(name, link);
+    }
+    return link;
+  }
+
   get attributes(): Map<string, Attribute> {
     if (this.#deferred) this.#addDeferred();
     this.#attributes ??= new Map();
@@ -241,6 +270,59 @@ export class ObjectNode implements Addressable {
   message(type: number): HeaderMessage | undefined {
     return this.otherMessages.find((message) => message.type === type);
   }
+}
+
+/** All of some links in the order in which they are listed; those that are known already stay what they are. */
+function parsedLinks(
+  owner: ObjectNode,
+  unparsed: readonly RawMessage[],
+  known: ReadonlyMap<string, Link>,
+): Map<string, Link> {
+  const links = new Map<string, Link>();
+  for (const raw of unparsed) {
+    const link = parsedLink(owner, raw);
+    if (links.has(link.name)) throw formatError(`two links named ${link.name}`, raw.offset);
+    links.set(link.name, known.get(link.name) ?? link);
+  }
+  sortMap(links, owner.linkOrder.tracked);
+  return links;
+}
+
+function linkNamed(owner: ObjectNode, unparsed: readonly RawMessage[], name: string): Link | undefined {
+  const bytes = new TextEncoder().encode(name);
+  const found = unparsed.find(({ body }) => isNamed(body, bytes));
+  const link = found && parsedLink(owner, found);
+  return link?.name === name ? link : undefined;
+}
+
+function parsedLink(owner: ObjectNode, { type, flags, order: messageOrder, body, offset }: RawMessage): Link {
+  const { name, order, target } = parseLink(new Cursor(body, offset), 8);
+  if (order >= Number.MAX_SAFE_INTEGER) throw formatError(`link ${name} with creation order ${order}`, offset);
+  const message = new HeaderMessage(owner, type, flags, messageOrder, body, false);
+  message.offset = offset;
+  return { name, order, target, node: null, message };
+}
+
+/** Sorts links or attributes as libhdf5 lists them: dense storage is sorted by hashes, and changed messages come first. */
+export function sortMap<V extends { readonly name: string; readonly order: number }>(
+  map: Map<string, V>,
+  byCreation: boolean,
+): void {
+  const before = byCreation ? (a: V, b: V) => a.order - b.order : (a: V, b: V) => compareNames(a.name, b.name);
+  const sorted = [...map.values()].sort(before);
+  map.clear();
+  for (const item of sorted) map.set(item.name, item);
+}
+
+/** Compares names in the order of their UTF-8 bytes, which is that of code points; in UTF-16, surrogates would come too early. */
+function compareNames(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const x = a.charCodeAt(i);
+    const y = b.charCodeAt(i);
+    if (x !== y) return x >= 0xd800 && y >= 0xd800 ? ((x + 0x2000) & 0xffff) - ((y + 0x2000) & 0xffff) : x - y;
+  }
+  return a.length - b.length;
 }
 
 /** Types of messages that are encoded from the node's fields whenever it is written. */

@@ -41,7 +41,8 @@ export function parseLink(cursor: Cursor, addressSize: number): LinkMessage {
 
 /** Where a hard link leads, without looking at its name; null for links of another kind, and for those that need a closer look. */
 export function hardLinkAddress(bytes: Uint8Array): number | null {
-  const [version, flags = 0] = bytes;
+  const version = bytes[0];
+  const flags = bytes[1] ?? 0;
   if (version !== 1 || flags & 0xe8) return null;
   const lengthAt = 2 + (flags & 4 ? 8 : 0) + (flags & 16 ? 1 : 0);
   const lengthSize = 1 << (flags & 3);
@@ -52,6 +53,18 @@ export function hardLinkAddress(bytes: Uint8Array): number | null {
   let address = 0;
   for (let i = 7; i >= 0; i--) address = address * 256 + (bytes[at + i] as number);
   return address <= Number.MAX_SAFE_INTEGER ? address : null;
+}
+
+/** Whether a hard link, of which {@link hardLinkAddress} knows where it leads, has a name of these bytes. */
+export function isNamed(link: Uint8Array, name: Uint8Array): boolean {
+  const flags = link[1] as number;
+  const lengthAt = 2 + (flags & 4 ? 8 : 0) + (flags & 16 ? 1 : 0);
+  const at = lengthAt + 1 + (flags & 1);
+  const length = (link[lengthAt] as number) | (flags & 1 ? (link[lengthAt + 1] as number) << 8 : 0);
+  if (length !== name.length) return false;
+  // Names of one length often differ at the end only.
+  for (let i = length - 1; i >= 0; i--) if (link[at + i] !== name[i]) return false;
+  return true;
 }
 
 function parseExternal(cursor: Cursor, data: Uint8Array): LinkTarget {

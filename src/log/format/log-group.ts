@@ -274,7 +274,7 @@ export function writeLogNumber(structure: Structure, node: ObjectNode, number: n
 /** The group of a numbered log, made if it is not there. */
 export function numberedGroup(structure: Structure, number: number): ObjectNode {
   const all = logGroup(structure, LOGS_GROUP);
-  const link = all.links.get(String(number));
+  const link = all.link(String(number));
   const known = link && structure.now(structure.loader.follow(link));
   if (known) return known;
   const made = structure.createGroup(all, String(number));
@@ -300,7 +300,7 @@ export function logGroup(structure: Structure, name: string): ObjectNode {
 
 /** The same, if it is there. */
 export function knownGroup(structure: Structure, name: string): ObjectNode | undefined {
-  const link = structure.root.links.get(name);
+  const link = structure.root.link(name);
   return link?.node ?? (link && structure.now(structure.loader.follow(link))) ?? undefined;
 }
 
