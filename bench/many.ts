@@ -27,15 +27,22 @@ export async function many(): Promise<void> {
 
 /** Opens a file of 100,000 objects for writing, writes to one dataset, flushes and closes; each time in a process of its own. */
 async function changes(folder: string): Promise<void> {
-  for (const publish of ['auto', 'never'] as const) {
-    const ours = join(folder, `ours-${publish}.h5`);
+  for (const [publish, holds] of [
+    ['auto', ''],
+    ['never', ''],
+    ['auto', ', each with a row'],
+  ] as const) {
+    const ours = join(folder, `ours-${publish}${holds.length}.h5`);
     const file = File.createSync(ours, { publish });
     for (let g = 0; g < 100; g++) {
       const group = file.createGroup(`g${g}`);
-      for (let i = 0; i < OBJECTS / 100; i++) group.createDataset(`d${i}`, { dtype: 'float64', shape: [4] });
+      for (let i = 0; i < OBJECTS / 100; i++) {
+        const dataset = group.createDataset(`d${i}`, { dtype: 'float64', shape: [4] });
+        if (holds) dataset.write(new Float64Array(4).fill(i));
+      }
     }
     file.closeSync();
-    change(ours, 'g50/d50', `of h5log, 100 groups, publish: '${publish}'`, { seconds: 0.3, mebibytes: 250 });
+    change(ours, 'g50/d50', `of h5log, 100 groups, publish: '${publish}'${holds}`, { seconds: 0.3, mebibytes: 250 });
   }
   const missing = await pythonLacks('h5py', 'python3-h5py');
   if (missing) {

@@ -1,7 +1,8 @@
 import { H5LogError } from '../base/errors.ts';
-import type { PublishRequest } from '../log/flush/publish.ts';
+import { isTooMuch, type PublishRequest } from '../log/flush/publish.ts';
 import { type Publish, writePublish } from '../log/format/log-group.ts';
 import type { Log } from '../log/log.ts';
+import { attemptIo, type Io } from '../storage/io.ts';
 import type { SessionOptions } from './state.ts';
 
 /** When a session makes other programs see what it commits: as it was told, or as the file remembers. */
@@ -51,6 +52,17 @@ export class Publishing {
     this.#last = time.getTime();
     this.#took = Date.now() - this.#last;
   }
+}
+
+/**
+ * Whether a file to which nothing is to be committed stays as it is, although it publishes by itself: one that another program has changed
+ * meanwhile is left to that; and one that costs too much, if nobody touched it.
+ */
+export function* isLeftAlone(log: Log): Io<boolean> {
+  const { committer } = log.main;
+  if (!committer) return false;
+  if ('error' in (yield* attemptIo(committer.appender.check()))) return true;
+  return !import.meta.page && log.touched.size === 0 && (yield* isTooMuch(log, 0, log.othersDiffer));
 }
 
 /** Throws if other programs cannot be made to see a log. */

@@ -16,7 +16,7 @@ import type { LogDataset } from '../log/post/dataset.ts';
 import { OrdinaryPosts, WritableDataset } from '../log/post/writable.ts';
 import { OrdinaryDataset, type OrdinaryOptions } from '../log/read/ordinary.ts';
 import { VirtualDataset } from '../log/read/virtual.ts';
-import { attemptIo, driveSync, type Io, onStorage } from '../storage/io.ts';
+import { driveSync, type Io, onStorage } from '../storage/io.ts';
 import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage, WriteTarget } from '../storage/storage.ts';
 import { FlushJob, lateJob, type Milestones, ordinaryJob, quietly, type Waiting, waitingIn } from './commit-jobs.ts';
@@ -32,7 +32,7 @@ import {
   storedPath,
   virtualSource,
 } from './find.ts';
-import { mustPublish, Publishing } from './publishing.ts';
+import { isLeftAlone, mustPublish, Publishing } from './publishing.ts';
 import type { Ranks } from './ranks.ts';
 import { publishOnRanks, restore } from './restore.ts';
 import { commitsOf, createState, type FileState, newestState, openState, type SessionOptions } from './state.ts';
@@ -362,21 +362,16 @@ export class Session implements LinkedSession {
     // Several ranks find out together whether anything is to be published.
     const isDone = this.comm.size === 1 && this.isPublished && !this.#state.committer?.pending;
     const request = isDone ? null : this.publishing.closing();
-    // With nothing to commit, a file that another program has changed meanwhile is left to it.
-    return request?.auto && this.log && !this.hasChanges && this.#isForeign() ? null : request;
-  }
-
-  /** Whether another program has changed the file, as far as that can be told at once. */
-  #isForeign(): boolean {
-    const { committer } = this.#state;
-    if (!committer || !this.storage.blocking) return false;
-    return 'error' in this.now(attemptIo(committer.appender.check()));
+    if (!request?.auto || !this.log || this.hasChanges || !this.storage.blocking) return request;
+    return this.now(isLeftAlone(this.log)) ? null : request;
   }
 
   /** Whether everything that is committed is what others see. */
   get isPublished(): boolean {
     const { log } = this;
-    return !log || (log.touched?.size === 0 && log.published === this.last.sequence && !log.hasRequests);
+    return (
+      !log || (log.touched.size === 0 && !log.othersDiffer && log.published === this.last.sequence && !log.hasRequests)
+    );
   }
 
   get hasChanges(): boolean {

@@ -119,9 +119,9 @@ function mustBePublishable({ publish, ranks, ordinary }: SessionOptions, isSplit
     return;
   }
   if (publish === 'never') return;
-  if (isSplit)
+  if (!import.meta.page && isSplit)
     throw new H5LogError('OPTION', "the data is in subfiles, which other programs cannot see: publish: 'never'");
-  if (ranks.comm.size > 1 && publish !== 'close')
+  if (!import.meta.page && ranks.comm.size > 1 && publish !== 'close')
     throw new H5LogError('OPTION', "several ranks publish when they close the file, or never: publish: 'close'");
 }
 

@@ -88,8 +88,10 @@ export class Log extends Posts<LogDataset> {
   readonly fills: Stage[] = [];
   /** Datasets that rows were appended to since the last flush, which writes their new shape. */
   readonly grown = new Set<LogDataset>();
-  /** Datasets that differ from what other programs see; null: not known, any of them may. */
-  touched: Set<LogDataset> | null;
+  /** Datasets that this session has made differ from what other programs see. */
+  touched = new Set<LogDataset>();
+  /** Any other dataset may differ as well: what the session found was not published. */
+  othersDiffer: boolean;
   /** What this session has committed. */
   readonly written = { bytes: 0, blocks: 0 };
   /** null: one log for all datasets, as the original has it; else logs have numbers. */
@@ -129,8 +131,7 @@ export class Log extends Posts<LogDataset> {
     this.publishState = structure.now(readPublish(structure));
     this.published = this.publishState?.sequence ?? null;
     const last = main.commit();
-    const isShown = last !== undefined && main.isOurs && this.publishState?.sequence === last.sequence;
-    this.touched = isShown ? new Set() : null;
+    this.othersDiffer = last === undefined || !main.isOurs || this.publishState?.sequence !== last.sequence;
     this.datasets = this.#nextId();
     if (structure.referrers && main.isOurs) this.#opened = this.datasets;
     structure.onRelease = (node) => {
@@ -388,7 +389,7 @@ export class Log extends Posts<LogDataset> {
   }
 
   override openStage(dataset: LogDataset): DatasetStage {
-    this.touched?.add(dataset);
+    this.touched.add(dataset);
     return super.openStage(dataset);
   }
 

@@ -87,7 +87,8 @@ export class FileBytes {
       return page.subarray(address - first * PAGE, address - first * PAGE + length);
     }
     const whole = new Uint8Array(length);
-    if (last > first + 1 || !this.remote) yield* this.#direct(whole, address);
+    const areCached = this.#pages.has(first) && this.#pages.has(last);
+    if (last > first + 1 || !(areCached || this.remote)) yield* this.#direct(whole, address);
     else {
       // Two pages that may be there already, or that are needed soon.
       const cut = last * PAGE - address;

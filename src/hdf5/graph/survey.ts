@@ -167,10 +167,14 @@ export function* surveyFile(loader: ObjectLoader, root: ObjectNode, heap: Global
   const found = new Survey();
   const budget = new Budget(file);
   const contentOf = heap.contents();
+  let behind = -1;
+  let ahead = 0;
+  file.overlapping = (yield { op: 'overlaps' }) === 1;
   found.addObject(root.address);
   for (const address of found.addresses()) {
     const known = loader.nodes.get(address);
     if (!known && isPlainInPage(address)) continue;
+    if (!import.meta.page && !known && !file.cached(address, 1)) yield* readAhead(address);
     try {
       if (known) yield* lookInside(known);
       else yield* lookAt(address);
@@ -179,6 +183,14 @@ export function* surveyFile(loader: ObjectLoader, root: ObjectNode, heap: Global
     }
   }
   return found;
+
+  /** Objects of a large file mostly lie one behind the other: whoever reads them gets more and more pages at once, as from a kernel. */
+  function* readAhead(address: number): Io<void> {
+    const start = file.pageStart(address);
+    ahead = start === behind ? Math.min(2 * ahead, MOST_AHEAD) : FIRST_AHEAD;
+    behind = start + ahead;
+    yield* file.together([{ address: start, length: ahead }]);
+  }
 
   /** Most objects of a large file take one look into a page that is in memory. */
   function isPlainInPage(address: number): boolean {
@@ -261,6 +273,9 @@ function isUndefined(bytes: Uint8Array, at: number, to: number): boolean {
   return true;
 }
 
+/** Bytes that are read at once: at first, and where all before them were needed. */
+const FIRST_AHEAD = 64 * 1024;
+const MOST_AHEAD = 2 ** 20;
 /** Bytes of a header that are looked at in place: most headers of datasets are shorter. */
 const HEADER_BYTES = 1024;
 /** Bytes before the messages of a version 1 header. */

@@ -26,7 +26,7 @@ export function* publishTogether(
   { sequence, power }: { readonly sequence: number; readonly power: boolean },
 ): Io<boolean> {
   const { main } = log;
-  if (log.touched?.size === 0) return false;
+  if (log.touched.size === 0 && !log.othersDiffer) return false;
   const taken = takeFlush(log, null, request);
   const contribution = new Contribution(log, 0);
   const plans = agreeOn(comm, yield* attemptIo(checkedPlans()));

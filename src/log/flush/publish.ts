@@ -51,6 +51,8 @@ const AUTO_PART = 8;
 const AUTO_BLOCKS = 65_536;
 /** Tables of so many bytes have more. */
 const AUTO_TABLES = 4 * 2 ** 20;
+/** The most datasets that are looked at because they may differ, although the session did not touch them. */
+const AUTO_DATASETS = 16_384;
 
 /** What a commit is to publish. */
 export interface PublishRequest {
@@ -77,9 +79,12 @@ export interface TakenFlush {
   readonly ordinary: TakenPosts | null;
   /** null: not to be published. */
   readonly publish: PublishRequest | null;
-  /** Datasets that differ from what others see; null: any of them may. */
-  readonly touched: ReadonlySet<LogDataset> | null;
+  /** Datasets that differ from what others see; with `othersDiffer`, any other may as well. */
+  readonly touched: ReadonlySet<LogDataset>;
+  readonly othersDiffer: boolean;
 }
+
+const NO_DATASETS: ReadonlySet<LogDataset> = new Set();
 
 /** Takes what is pending; posts from now on belong to the next flush. */
 export function takeFlush(log: Log, ordinary: TakenPosts | null, publish: PublishRequest | null): TakenFlush {
@@ -88,19 +93,24 @@ export function takeFlush(log: Log, ordinary: TakenPosts | null, publish: Publis
     ...stages.flatMap((stage) => [...stage.datasets].map(({ dataset }) => dataset)),
     ...log.grown,
   ]);
-  const { touched } = log;
+  const touched = publish ? log.touched : NO_DATASETS;
+  const othersDiffer = publish !== null && log.othersDiffer;
   const taken: TakenFlush = {
     stages,
     requests: stages.reduce((sum, stage) => sum + stage.requests, 0),
     rewrote: takeStages(log, stages),
-    shapes: new Map([...posted, ...(touched ?? [])].map((dataset) => [dataset, dataset.shape])),
+    shapes: new Map([...posted, ...touched].map((dataset) => [dataset, dataset.shape])),
     grown: new Set(log.grown),
     ordinary,
     publish,
-    touched: publish ? touched : null,
+    touched,
+    othersDiffer,
   };
   log.grown.clear();
-  if (publish) log.touched = new Set();
+  if (publish) {
+    log.touched = new Set();
+    log.othersDiffer = false;
+  }
   return taken;
 }
 
@@ -125,8 +135,9 @@ export function returnFlush(
 }
 
 /** What a commit was to publish, and has not, is to be published later. */
-function touchAgain(log: Log, { touched }: TakenFlush): void {
-  log.touched = touched && log.touched && new Set([...touched, ...log.touched]);
+function touchAgain(log: Log, { touched, othersDiffer }: TakenFlush): void {
+  log.touched = new Set([...touched, ...log.touched]);
+  log.othersDiffer ||= othersDiffer;
 }
 
 /** A dataset that others do not see as it is, and why. */
@@ -220,7 +231,7 @@ export function planCommit(
     try {
       const { touched } = log;
       // These shapes belong to this commit.
-      log.touched = null;
+      log.touched = new Set();
       for (const [dataset, shape] of taken.shapes)
         if (taken.grown.has(dataset) && !dataset.deleted) dataset.writeShape(shape);
       log.touched = touched;
@@ -299,7 +310,7 @@ export function lateDone(log: Log, posts: OrdinaryPosts, taken: TakenFlush, plan
   plan.done();
   // What could not be published, or was not because it would have cost too much, is to be published later.
   if (taken.publish && !plan.made) touchAgain(log, taken);
-  for (const { dataset } of plan.without) log.touched?.add(dataset);
+  for (const { dataset } of plan.without) log.touched.add(dataset);
   if (taken.ordinary) postsDone(posts, taken.ordinary.stages, plan.updated, overtaken);
 }
 
@@ -324,8 +335,8 @@ export function* planAll(
   contribution: Contribution,
   { auto }: PublishRequest,
 ): Io<PublishPlans | null> {
-  if (auto && (yield* isTooMuch(log, taken, contribution))) return null;
-  const datasets = new Set(taken.touched ?? (yield* log.everyDataset()).values());
+  if (auto && (yield* isTooMuch(log, contribution.blocks, taken.othersDiffer))) return null;
+  const datasets = new Set(taken.othersDiffer ? (yield* log.everyDataset()).values() : taken.touched);
   // Objects that data refers to may have moved with any commit.
   if (log.structure.root.attributes.has(NUMBERS))
     for (const dataset of (yield* log.everyDataset()).values())
@@ -376,15 +387,17 @@ export function* makeAll(
 }
 
 /** Whether it can be told without a plan that publishing costs more than it may by itself. */
-function* isTooMuch(log: Log, taken: TakenFlush, { blocks }: Contribution): Io<boolean> {
+export function* isTooMuch(log: Log, blocks: number, othersDiffer: boolean): Io<boolean> {
   const { main, publishState, tables, written } = log;
   const copied = publishState?.copied ?? 0;
   // What was copied before is dead by now, or will be soon.
   if (copied > AUTO_COPIED && copied > main.end - copied) return true;
   if (written.blocks + blocks > AUTO_BLOCKS) return true;
-  if (taken.touched) return false;
+  if (!othersDiffer) return false;
   const { items } = tables.committed;
-  if (items.reduce((sum, { size }) => sum + size, 0) > AUTO_TABLES) return true;
+  if (log.datasets > AUTO_DATASETS || items.reduce((sum, { size }) => sum + size, 0) > AUTO_TABLES) return true;
+  // Where nothing was ever published, nobody has to look at the datasets to count what is not.
+  if (!import.meta.page && log.published === null && blocks + (yield* tables.total()) > AUTO_BLOCKS) return true;
   let total = blocks;
   for (const dataset of (yield* log.everyDataset()).values()) {
     total += yield* tables.count(dataset, tables.committed, dataset.base?.floor);
@@ -393,10 +406,13 @@ function* isTooMuch(log: Log, taken: TakenFlush, { blocks }: Contribution): Io<b
   return false;
 }
 
-/** Tells a person who looks with another program where the data is that it does not show. */
+/**
+ * Tells a person who looks with another program where the data is that it does not show. Only at datasets that the session touched:
+ * to look for others would take longer with every one that there is.
+ */
 function noteUnpublished(log: Log, { touched }: TakenFlush): void {
   const { structure } = log;
-  for (const dataset of touched ?? structure.now(log.everyDataset()).values()) {
+  for (const dataset of touched) {
     if (dataset.deleted) continue;
     const sequence = dataset.published?.view.sequence;
     const shown = sequence === undefined ? 'none of it is shown here' : `commit ${sequence} is shown here`;

@@ -409,7 +409,7 @@ export class LogDataset extends PostedDataset {
     this.log.structure.announce();
     const { log, node, published, planned } = this;
     resizeAnchor(log.structure, node, shape);
-    log.touched?.add(this);
+    log.touched.add(this);
     if (planned && isCutBy(shape, planned)) this.planned = { ...planned, cut: cutBy(shape, planned) };
     // Another program has changed the dataspace: from now on the shape in the log counts again.
     const current = published && this.hasForeignShape ? published.withShape(published.data.shape) : published;

@@ -274,6 +274,14 @@ export class Tables {
     return index;
   }
 
+  /** How many blocks the tables that datasets share hold. */
+  *total(): Io<number> {
+    let blocks = 0;
+    for (const item of this.committed.items)
+      for (const { count, times } of (yield* this.#table(item)).entries()) blocks += count * times;
+    return blocks;
+  }
+
   /** How many blocks of a dataset the tables hold, but for those that `covered` has. */
   *count(dataset: LogDataset, state: Committed, covered: Coverage = NOTHING): Io<number> {
     const { items, ranges } = yield* this.#of(dataset, state);

@@ -1,0 +1,67 @@
+import { statSync } from 'node:fs';
+import { File } from 'h5log';
+import { expect, test } from 'vitest';
+import { temporaryDirectory } from '../../temporary.ts';
+
+const BLOCKS = 70_000;
+
+/** What a person sees at a dataset with another program; null: no note. */
+async function noteOf(path: string, dataset: string): Promise<unknown> {
+  const file = await File.open(path, { connector: 'native' });
+  const { attributes } = file.dataset(dataset);
+  const note = attributes.has('_note') ? attributes.get('_note') : null;
+  await file.close();
+  return note;
+}
+
+test('a file that costs too much to be published by itself does not grow because it was opened', async () => {
+  const path = `${temporaryDirectory()}/large.h5`;
+  const file = await File.create(path);
+  // Every other element, so that no two blocks become one.
+  const starts = Float64Array.from({ length: BLOCKS }, (_, i) => 2 * ((i * 7919) % BLOCKS));
+  const large = file.createDataset('large', { dtype: 'int32', shape: [2 * BLOCKS] });
+  large.writeMany(Int32Array.from(starts), starts, new Float64Array(BLOCKS).fill(1));
+  for (const name of ['a', 'b']) file.createDataset(name, { dtype: 'int32', shape: [1] }).write([1]);
+  await file.close();
+  expect(await noteOf(path, 'large')).toMatch(/none of it is shown here/);
+  expect(await noteOf(path, 'b')).toMatch(/none of it is shown here/);
+
+  const { size } = statSync(path);
+  const untouched = await File.open(path, { mode: 'r+' });
+  await untouched.close();
+  expect(statSync(path).size).toBe(size);
+
+  const again = await File.open(path, { mode: 'r+' });
+  again.dataset('a').write([2]);
+  await again.flush();
+  const { sequence } = again;
+  await again.close();
+  // The dataset that changed gets its note again; the others have theirs.
+  expect(statSync(path).size - size).toBeLessThan(16_384);
+  const reader = await File.open(path);
+  expect(reader.published).toBeNull();
+  expect(reader.sequence).toBeLessThanOrEqual(sequence + 1);
+  expect(await reader.dataset('a').read()).toEqual(Int32Array.of(2));
+  expect(await reader.dataset('large').read({ start: [0], count: [4] })).toEqual(Int32Array.of(0, 0, 2, 0));
+  await reader.close();
+  expect(await noteOf(path, 'a')).toMatch(/none of it is shown here/);
+
+  // It is published when somebody asks for it.
+  const published = await File.open(path, { mode: 'r+' });
+  await published.publish();
+  expect(published.published).toBe(published.sequence);
+  await published.close();
+  expect(await noteOf(path, 'large')).toBeNull();
+});
+
+test('what a killed session left unpublished is published by the next one, if it is little', async () => {
+  const path = `${temporaryDirectory()}/small.h5`;
+  const file = await File.create(path, { publish: 'never' });
+  file.createDataset('a', { dtype: 'int32', shape: [1] }).write([1]);
+  await file.close();
+  const again = await File.open(path, { mode: 'r+', publish: 'auto' });
+  await again.close();
+  const other = await File.open(path, { connector: 'native' });
+  expect(await other.dataset('a').read()).toEqual(Int32Array.of(1));
+  await other.close();
+});
