@@ -92,6 +92,8 @@ export class Log extends Posts<LogDataset> {
   touched = new Set<LogDataset>();
   /** Any other dataset may differ as well: what the session found was not published. */
   othersDiffer: boolean;
+  /** How many datasets there had been when the session began. */
+  readonly found: number;
   /** What this session has committed. */
   readonly written = { bytes: 0, blocks: 0 };
   /** null: one log for all datasets, as the original has it; else logs have numbers. */
@@ -133,6 +135,7 @@ export class Log extends Posts<LogDataset> {
     const last = main.commit();
     this.othersDiffer = last === undefined || !main.isOurs || this.publishState?.sequence !== last.sequence;
     this.datasets = this.#nextId();
+    this.found = this.datasets;
     if (structure.referrers && main.isOurs) this.#opened = this.datasets;
     structure.onRelease = (node) => {
       if (node.kind !== 'dataset' || node.prepared || !node.attributes.has(ID)) return;

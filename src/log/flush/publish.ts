@@ -395,7 +395,7 @@ export function* isTooMuch(log: Log, blocks: number, othersDiffer: boolean): Io<
   if (written.blocks + blocks > AUTO_BLOCKS) return true;
   if (!othersDiffer) return false;
   const { items } = tables.committed;
-  if (log.datasets > AUTO_DATASETS || items.reduce((sum, { size }) => sum + size, 0) > AUTO_TABLES) return true;
+  if (log.found > AUTO_DATASETS || items.reduce((sum, { size }) => sum + size, 0) > AUTO_TABLES) return true;
   // Where nothing was ever published, nobody has to look at the datasets to count what is not.
   if (!import.meta.page && log.published === null && blocks + (yield* tables.total()) > AUTO_BLOCKS) return true;
   let total = blocks;

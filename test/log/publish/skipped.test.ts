@@ -65,3 +65,20 @@ test('what a killed session left unpublished is published by the next one, if it
   expect(await other.dataset('a').read()).toEqual(Int32Array.of(1));
   await other.close();
 });
+
+test('a new file is published whatever the number of its datasets; one that was not is left alone if they are many', async () => {
+  const path = `${temporaryDirectory()}/many.h5`;
+  for (const publish of ['auto', 'never'] as const) {
+    const file = await File.create(path, { publish });
+    for (let i = 0; i < 17_000; i++) file.createDataset(`d${i}`, { dtype: 'int8', shape: [1] });
+    file.dataset('d16999').write([7]);
+    await file.close();
+    const again = await File.open(path, { mode: 'r+', publish: 'auto' });
+    expect(again.published).toBe(publish === 'auto' ? again.sequence : null);
+    again.dataset('d0').write([8]);
+    await again.close();
+    const reader = await File.open(path);
+    expect(reader.published).toBe(publish === 'auto' ? reader.sequence : null);
+    await reader.close();
+  }
+}, 60_000);
