@@ -22,6 +22,8 @@ import type { LogPart } from './numbered.ts';
 
 /** So many neighbours of a size make one of the next; every byte is then rewritten once a tier, not once a flush. */
 const FANOUT = 16;
+/** Tables of numbered logs are short: a header costs as much as to write them anew, and whoever reads a dataset needs all of its own. */
+const NUMBERED_FANOUT = 4;
 /** Members of a series that have more bytes are not merged: to write them anew would cost more than one member fewer saves. */
 const LARGEST = 2 ** 20;
 
@@ -248,11 +250,11 @@ function planNumbered(log: Log, store: LogStore, { numbered = [] }: Addition): N
   const shapeOf = (id: number) => log.shapeOf(id);
   const changes = numbered.map(({ number, start, end, table }): NumberedChange => {
     const before = find(number);
-    const keptLogs = before.logs.length - mergeable(before.logs, LOG_WEIGHT);
+    const keptLogs = before.logs.length - mergeable(before.logs, LOG_WEIGHT, NUMBERED_FANOUT);
     const merged = before.logs.slice(keptLogs);
     const address = Math.min(start, ...merged.map((item) => item.address));
     const weight = merged.reduce((sum, item) => sum + item.weight, LOG_WEIGHT);
-    const keptTables = before.tables.length - mergeable(before.tables, table.length);
+    const keptTables = before.tables.length - mergeable(before.tables, table.length, NUMBERED_FANOUT);
     const parts = before.tables
       .slice(keptTables)
       .map(({ bytes, address: at }) => ({ bytes: bytes ?? EMPTY, address: at }));
@@ -362,23 +364,24 @@ export function commitFailed({ store, committer, planned, before, numbered }: St
   store.counts = { ...store.counts, logs: before.logs.length, tables: before.tables.length };
 }
 
-/** The tier of an item: how often sixteen of something small were put together to reach its weight. */
-function tier(size: number): number {
-  // The logarithm to base 16 of its multiples of 64, rounded down.
-  return size < 64 * FANOUT ? 0 : (31 - Math.clz32(Math.min(size / 64, 0xffffffff))) >> 2;
+/** The tier of an item: how often a fanout of something small was put together to reach its weight. */
+function tier(size: number, fanout: number): number {
+  // The logarithm of its multiples of 64, rounded down.
+  const doublings = size < 64 ? 0 : 31 - Math.clz32(Math.min(size / 64, 0xffffffff));
+  return Math.floor(doublings / Math.log2(fanout));
 }
 
 /**
  * How many items at the end of the list should become one, now that another is to be added; 0: none. Items
- * of a tier merge when there are sixteen of them, so that the whole list stays logarithmic in the number of flushes.
+ * of a tier merge when there are as many as the fanout, so that the whole list stays logarithmic in the number of flushes.
  */
-function mergeable(items: readonly TierItem[], weight: number): number {
+function mergeable(items: readonly TierItem[], weight: number, fanout = FANOUT): number {
   let merged = 0;
   let total = weight;
   for (;;) {
-    const level = tier(total);
+    const level = tier(total, fanout);
     // From here on items are of a higher tier.
-    const limit = 64 * FANOUT ** (level + 1);
+    const limit = 64 * fanout ** (level + 1);
     let count = 0;
     let sum = total;
     for (let i = items.length - 1 - merged; i >= 0; i--) {
@@ -387,7 +390,7 @@ function mergeable(items: readonly TierItem[], weight: number): number {
       sum += item.weight;
       count++;
     }
-    if (count + 1 < FANOUT) return merged;
+    if (count + 1 < fanout) return merged;
     merged += count;
     total = sum;
   }
