@@ -232,8 +232,13 @@ export function planCommit(
       const { touched } = log;
       // These shapes belong to this commit.
       log.touched = new Set();
-      for (const [dataset, shape] of taken.shapes)
-        if (taken.grown.has(dataset) && !dataset.deleted) dataset.writeShape(shape);
+      for (const [dataset, shape] of taken.shapes) {
+        // Where nothing can be finished at once, it may have been resized since; the next commit gets that.
+        const isResized = dataset.shape.some((size, d) => size !== shape[d]);
+        if (dataset.deleted || !(isResized || taken.grown.has(dataset))) continue;
+        dataset.writeShape(shape);
+        if (isResized) log.grown.add(dataset);
+      }
       log.touched = touched;
       undo.push(applyLayouts(structure, updated));
       // Everything of this commit lies below, its table included.
