@@ -214,11 +214,14 @@ export class ChunkReader {
     }
     // Where there are several batches, they share a buffer.
     task.batch ??= new ArrayBuffer(end < parts.length ? Math.min(bytes, this.#file.end) : 0);
-    const ready = yield* this.#load(chunks, wanted, task.batch);
+    // Other reads change the cache while this one waits.
+    const known = wanted.map((chunk) => this.#cache.get(chunks.addresses[chunk] as number));
+    const missing = wanted.filter((_, k) => !known[k]);
+    const stored = (yield* this.#fetch(chunks, missing, task.batch)).values();
     const shape = counts.slice(0, rank);
     for (let at = i, k = 0; at < end; k++) {
       const chunk = wanted[k] as number;
-      const data = yield* this.#unfiltered(task, chunk, ready[k] as Uint8Array);
+      const data = known[k] ?? (yield* this.#unfiltered(task, chunk, stored.next().value as Uint8Array));
       for (; at < end && parts.chunks[at] === chunk; at++) {
         const box = parts.boxes[at] as number;
         this.#cut(chunks, chunk, boxes, box * rank);
@@ -274,15 +277,7 @@ export class ChunkReader {
     throw formatError(`a chunk of ${stored} bytes where ${this.#whole} were expected`, offset);
   }
 
-  /** Chunks as they are in the cache, without filters, or else as they are stored: in `batch`, and valid until it is used again. */
-  *#load(index: WantedChunks, wanted: readonly number[], batch: ArrayBuffer): Io<Uint8Array[]> {
-    const known = wanted.map((chunk) => this.#cache.get(index.addresses[chunk] as number));
-    const missing = wanted.filter((_, k) => !known[k]);
-    const stored = (yield* this.#fetch(index, missing, batch)).values();
-    return known.map((data) => data ?? (stored.next().value as Uint8Array));
-  }
-
-  /** The stored bytes of chunks, those that lie together in the file in one read. */
+  /** The stored bytes of chunks, those that lie together in the file in one read: in `batch`, and valid until it is used again. */
   *#fetch(index: WantedChunks, chunks: readonly number[], batch: ArrayBuffer): Io<Uint8Array[]> {
     const order = chunks.map((_, i) => i);
     const addressOf = (i: number): number => index.addresses[chunks[i] as number] as number;
@@ -314,11 +309,10 @@ export class ChunkReader {
     return stored;
   }
 
-  /** A chunk that was loaded, without its filters: valid until the next one. */
+  /** A chunk that was fetched, without its filters: valid until the next one. */
   *#unfiltered(task: Task, chunk: number, bytes: Uint8Array): Io<Uint8Array> {
     const { chunks, batch, room } = task;
     const address = chunks.addresses[chunk] as number;
-    if (this.#cache.get(address) === bytes) return bytes;
     if (this.#isPlain(chunks, chunk)) {
       this.#mustBeWhole(chunks, chunk);
       return bytes;
