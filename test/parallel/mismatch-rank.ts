@@ -304,6 +304,21 @@ export function otherOrder(comm: Communicator, path: string): number {
   return file.sequence;
 }
 
+/** Texts that are dropped with their dataset, beside posts that stay. */
+export function lostTexts(comm: Communicator, { path, odd, subfiles }: Omit<Work, 'work'>): Outcome {
+  const file = File.createSync(path, { comm, subfiles: subfiles ?? 0 });
+  const numbers = file.createDataset('/numbers', { dtype: 'int32', shape: [comm.size] });
+  file.flushSync();
+  numbers.write([5 + comm.rank], { start: [comm.rank], count: [1] });
+  const texts = file.createDataset('/texts', { dtype: T.string(), shape: [comm.size] });
+  texts.write(['abc'], { start: [comm.rank], count: [1] });
+  if (comm.rank === odd) file.createGroup('/only');
+  const outcome = outcomeOf(() => file.flushSync());
+  file.flushSync();
+  file.closeSync();
+  return outcome;
+}
+
 export interface Work {
   readonly work: string;
   readonly path: string;
@@ -315,5 +330,6 @@ export default (comm: Communicator, { work, path, odd, subfiles = 0 }: Work): un
   if (work === 'calls') return differentCalls(comm, path, odd);
   if (work === 'flushes') return differentFlushes(comm, { path, odd, subfiles });
   if (work === 'posts') return lostPosts(comm, { path, odd, subfiles });
+  if (work === 'texts') return lostTexts(comm, { path, odd, subfiles });
   return work === 'beginnings' ? differentBeginnings(comm, path, odd) : otherOrder(comm, path);
 };

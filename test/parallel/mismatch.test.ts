@@ -1,9 +1,17 @@
 import { join } from 'node:path';
 import { File } from 'h5log';
+import { verify } from 'h5log/tools';
 import { describe, expect, test } from 'vitest';
 import { runMpi, withEachMpi } from '../comm/mpi/job.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import type { differentBeginnings, differentCalls, differentFlushes, lostPosts, Told } from './mismatch-rank.ts';
+import type {
+  differentBeginnings,
+  differentCalls,
+  differentFlushes,
+  lostPosts,
+  lostTexts,
+  Told,
+} from './mismatch-rank.ts';
 import { runRanks } from './run-ranks.ts';
 
 const program = new URL('./mismatch-rank.ts', import.meta.url);
@@ -148,6 +156,18 @@ describe.each([
     for (const { told } of results)
       for (const { name, after } of told) expect({ name, after }).toEqual({ name, after: 'kept' });
   });
+});
+
+test.each([0, 2])('texts that were dropped leave a file with %i subfiles as it should be', async (subfiles) => {
+  const path = join(temporaryDirectory(), 'a.h5');
+  const data = { work: 'texts', path, odd: 1, subfiles };
+  for (const { code, message } of await runRanks<ReturnType<typeof lostTexts>>(2, program, data))
+    expect([code, message]).toEqual(['MISMATCH', expect.stringContaining('posts were dropped: all to /texts')]);
+  const file = File.openSync(path);
+  expect([...file.keys()]).toEqual(['numbers']);
+  expect(file.dataset('/numbers').readSync()).toEqual(Int32Array.of(5, 6));
+  file.closeSync();
+  expect((await verify(path)).sound).toBe(true);
 });
 
 test('the order in which options stand is no difference', async () => {

@@ -15,8 +15,6 @@ export function movePosts(from: Log, to: Log): string[] {
   const dropped = new Set<string>();
   for (const stage of [...from.returned, from.current]) {
     const moved = new Stage();
-    moved.heap = stage.heap;
-    to.exchange(0, stage.heap?.held ?? 0);
     for (const part of stage.datasets) {
       const dataset = datasets.get(part.dataset.id);
       const kept = dataset && movePart(part, dataset, moved, dropped);
@@ -26,6 +24,11 @@ export function movePosts(from: Log, to: Log): string[] {
       moved.set(kept);
       moved.requests += kept.requests;
       to.exchange(0, kept.arena.held);
+    }
+    // A heap that nothing points into any more would be written, in a file that may know of no heaps.
+    if ([...moved.datasets].some(({ dataset }) => dataset.elements.points)) {
+      moved.heap = stage.heap;
+      to.exchange(0, stage.heap?.held ?? 0);
     }
     if (!moved.isEmpty) to.returned.push(moved);
   }
