@@ -5,6 +5,7 @@ import { lookup3 } from '../../base/checksum.ts';
 import { formatError, isH5LogError } from '../../base/errors.ts';
 import { decodeValues } from '../../dtype/decode.ts';
 import { containsVlen } from '../../dtype/describe.ts';
+import { visitHeapIds } from '../../dtype/heap-ids.ts';
 import { checkFletcher32 } from '../../filter/fletcher32.ts';
 import { PendingBytes, unfilter } from '../../filter/pipeline.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
@@ -54,6 +55,8 @@ export interface StoredRanges {
 interface CheckedData {
   readonly problems: readonly Problem[];
   readonly stored: StoredRanges | null;
+  /** Where the heaps lie that its elements point into, which datasets may share. */
+  readonly heaps: StoredRanges | null;
 }
 
 /**
@@ -72,7 +75,7 @@ export function* checkData(
   const { layout, space, type } = parts;
   const external = node.message(MESSAGE.externalFiles);
   if (external) yield* readSlots(file, external);
-  if (!layout || external) return { problems: [], stored: null };
+  if (!layout || external) return { problems: [], stored: null, heaps: null };
   const needed = elementCount(space) * type.size;
   const problems: Problem[] = [];
   let stored: StoredRanges | null = null;
@@ -101,8 +104,8 @@ export function* checkData(
     problems.push(...(yield* checked.sums(isLogged, onChunk)));
     stored = checked.stored;
   }
-  if (problems.length === 0) yield* checkElements(structure, parts, path, chunks);
-  return { problems, stored };
+  const heaps = problems.length === 0 ? yield* checkElements(structure, parts, path, chunks) : null;
+  return { problems, stored, heaps };
 }
 
 /** The mappings of a virtual dataset end with a checksum. */
@@ -119,25 +122,30 @@ function* checkMappings(structure: Structure, layout: Layout & { kind: 'virtual'
     throw formatError('the checksum of its mappings is wrong', file.base + layout.heap);
 }
 
-/** Every heap object that a stored element names must be there, and must hold what the element's type says. */
+/** Every heap object that a stored element names must be there, and must hold what the element's type says. Gives the heaps. */
 function* checkElements(
   structure: Structure,
   parts: DatasetParts,
   path: string,
   chunks: readonly StoredChunk[] | null,
-): Io<void> {
+): Io<StoredRanges | null> {
   const { dtype, type, space, layout } = parts;
-  if (!containsVlen(dtype) || !layout || layout.kind === 'virtual') return;
-  if (layout.kind === 'contiguous' && layout.address === UNDEFINED) return;
+  if (!containsVlen(dtype) || !layout || layout.kind === 'virtual') return null;
+  if (layout.kind === 'contiguous' && layout.address === UNDEFINED) return null;
   const { file } = structure.loader;
   const reader = dataReader(file, parts, { cache: structure.chunks });
   const shape = space.kind === 'simple' ? space.shape : [];
   const heap = new GlobalHeap(file);
+  const collections = new Set<number>();
   const look = function* (start: readonly number[], part: readonly number[], count: number): Io<void> {
     const bytes = new Uint8Array(count * type.size);
     const boxes = { starts: Float64Array.from(start), counts: Float64Array.from(part), rank: start.length, length: 1 };
     yield* reader.read(boxes, bytes);
     decodeValues(dtype, bytes, count, { heap: yield* heap.lookup(dtype, bytes, count), path: () => '' });
+    visitHeapIds(dtype, bytes, count, (address, index) => {
+      collections.add(address);
+      return heap.get(address, index);
+    });
   };
   try {
     if (shape.length === 0) yield* look([], [], elementCount(space));
@@ -155,6 +163,9 @@ function* checkElements(
     // A filter that nobody here knows.
     if (!isH5LogError(error, 'UNSUPPORTED')) throw error;
   }
+  const ranges: number[] = [];
+  for (const address of collections) ranges.push(address, address + (yield* readCollection(file, address)).size);
+  return { path, ranges: Float64Array.from(ranges), what: () => `a heap with what ${path} points to` };
 }
 
 /** The chunks of a dataset, as its index has them. */

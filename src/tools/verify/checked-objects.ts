@@ -26,6 +26,8 @@ interface Look {
   readonly floor: number;
   /** Where the data of an ordinary layout lies. */
   readonly stored: StoredRanges | null;
+  /** Where the heaps lie that its elements point into. */
+  readonly pointedTo: StoredRanges | null;
 }
 
 /** What is in a state of a file. */
@@ -75,6 +77,7 @@ export class CheckedObjects {
           problems.push({ object: path, what: `${path} and ${other.path} have the same number ${look.id} in the log` });
         datasets.set(look.id, { path, floor: look.floor });
         if (look.stored) published.push(look.stored);
+        if (look.pointedTo) published.push(look.pointedTo);
       }
       for (const [name, target] of look.links) {
         const shown = isLog ? logNames.shownInside(name) : name;
@@ -109,7 +112,7 @@ function* lookAt(
     node = yield* loader.node(address);
   } catch (error) {
     note(error, path);
-    return { problems, heaps, links: [], id: -1, floor: 0, stored: null };
+    return { problems, heaps, links: [], id: -1, floor: 0, stored: null, pointedTo: null };
   }
   for (const attribute of node.attributes.values()) {
     try {
@@ -139,6 +142,7 @@ function* lookAt(
   let id = -1;
   let floor = 0;
   let stored: StoredRanges | null = null;
+  let pointedTo: StoredRanges | null = null;
   if (node.kind === 'dataset') {
     try {
       const isOwn = isLog && [LOG_GROUP, LOGS_GROUP].some((own) => path.startsWith(`/${own}/`));
@@ -146,6 +150,7 @@ function* lookAt(
       problems.push(...data.problems);
       // The log's own data may be that of published datasets as well.
       if (!isOwn) stored = data.stored;
+      pointedTo = data.heaps;
       const anchor = isLog && !isOwn ? yield* readAnchor(structure, node) : undefined;
       if (anchor) id = anchor.id;
       // References in a log are not what they are in a layout: they are always read from the log.
@@ -154,7 +159,7 @@ function* lookAt(
       note(error, path);
     }
   }
-  return { problems, heaps, links, id, floor, stored };
+  return { problems, heaps, links, id, floor, stored, pointedTo };
 }
 
 export function problemOf(error: H5LogError, what: string, object: string, offset?: number): Problem {
