@@ -55,6 +55,8 @@ export class Mailboxes {
    * others may still be reading what was there before.
    */
   #endedRank: number | undefined;
+  /** One that has closed the communicator: nobody waits for it again. */
+  #leftRank: number | undefined;
 
   constructor(run: SharedRun, block: number, members: readonly number[], rank: number) {
     const size = blockSize(members.length);
@@ -74,6 +76,7 @@ export class Mailboxes {
     if (this.#closed) throw this.#error('the communicator is closed', this.rank);
     this.#throwIfFailed();
     if (this.#endedRank !== undefined) throw this.#ended(this.#endedRank);
+    if (this.#leftRank !== undefined) throw this.#left(this.#leftRank);
     return this.advance();
   }
 
@@ -194,6 +197,10 @@ export class Mailboxes {
     return this.#error(`${this.#name(this.members.indexOf(member))} has ended, its function returned`, member);
   }
 
+  #left(rank: number): H5LogError {
+    return this.#error(`${this.#name(rank)} has closed the communicator`, this.members[rank]);
+  }
+
   #giveUp(): void {
     const owner = this.members[this.rank] as number;
     const missing = this.members.find((_, rank) => !this.#hasPublished(rank));
@@ -225,7 +232,10 @@ export class Mailboxes {
       return new H5LogError('COMM', new TextDecoder().decode(text), { rank: members[faulty] });
     }
     const gone = ranks.find((rank) => called(rank) === operation.close);
-    if (gone !== undefined) return this.#error(`${this.#name(gone)} has closed the communicator`, members[gone]);
+    if (gone !== undefined) {
+      this.#leftRank = gone;
+      return this.#left(gone);
+    }
     const differs = (rank: number) =>
       called(rank) !== called(0) ||
       (argument !== any && this.argumentOf(rank) !== this.argumentOf(0)) ||

@@ -148,10 +148,13 @@ describe('mistakes', () => {
   });
 
   test('such as closing too early are told to those that still wait', async () => {
-    const [first, second, third] = await runThreads<Seen>(3, program, { name: 'closesEarly', who: 1 });
-    expect(first?.message).toBe('barrier on rank 0: rank 1 has closed the communicator');
-    expect(second?.message).toBe('barrier on rank 1: the communicator is closed');
-    expect(third?.message).toBe('barrier on rank 2: rank 1 has closed the communicator');
+    const told = await runThreads<Seen[]>(3, program, { name: 'closesEarly', who: 1 });
+    for (const call of [0, 1])
+      expect(told.map((seen) => seen[call]?.message)).toEqual([
+        'barrier on rank 0: rank 1 has closed the communicator',
+        'barrier on rank 1: the communicator is closed',
+        'barrier on rank 2: rank 1 has closed the communicator',
+      ]);
   });
 
   test('do not include a rank that returned and is not needed any more', async () => {
