@@ -114,7 +114,7 @@ export class File extends Group {
     const opening = beginOpen(source, options);
     if (!import.meta.page && opening.isShared) return File.#openNow(opening, options);
     const session = await File.#settled(opening, driveAsync(opening.storage, Session.open(opening.session)));
-    if (session.log) letGrow(session.storage);
+    await letGrow(session.storage, session.log?.main.lastRecord());
     return File.#of({ session, comm: opening.given }, options);
   }
 
@@ -211,8 +211,9 @@ export class File extends Group {
   async refresh(): Promise<boolean> {
     if (this.mode === 'r+') return false;
     if (this.#isShared) return this.refreshSync();
-    await renewStorage(this.#session.storage);
-    return driveAsync(this.#session.storage, this.#session.refresh());
+    const { storage } = this.#session;
+    const renewed = await renewStorage(storage);
+    return driveAsync(renewed?.storage ?? storage, this.#session.refresh(renewed));
   }
 
   refreshSync(): boolean {

@@ -9,6 +9,7 @@ import type { Log } from '../log/log.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
 import type { WritableDataset } from '../log/post/writable.ts';
 import type { OrdinaryDataset } from '../log/read/ordinary.ts';
+import type { Renewed } from '../storage/http.ts';
 import type { Io } from '../storage/io.ts';
 import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage } from '../storage/storage.ts';
@@ -102,7 +103,7 @@ export interface FileSession {
   /** What the last commit is to publish; null: nothing. */
   closing(): PublishRequest | null;
   commits(): Commit[];
-  refresh(): Io<boolean>;
+  refresh(renewed?: Renewed): Io<boolean>;
   /** Ends the work on the file; its storages are closed by the caller. */
   finish(): Io<void>;
   /** The same whatever becomes of it. */

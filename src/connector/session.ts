@@ -16,6 +16,7 @@ import type { LogDataset } from '../log/post/dataset.ts';
 import { OrdinaryPosts, WritableDataset } from '../log/post/writable.ts';
 import { OrdinaryDataset, type OrdinaryOptions } from '../log/read/ordinary.ts';
 import { VirtualDataset } from '../log/read/virtual.ts';
+import type { Renewed } from '../storage/http.ts';
 import { driveSync, type Io, onStorage } from '../storage/io.ts';
 import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage, WriteTarget } from '../storage/storage.ts';
@@ -440,13 +441,17 @@ export class Session implements LinkedSession {
   }
 
   /** For readers: moves to the newest state; false if there is none newer. */
-  *refresh(): Io<boolean> {
+  *refresh(renewed?: Renewed): Io<boolean> {
     const others = this.#isLinked || this.comm.size > 1 ? false : yield* this.#refreshLinked();
-    if (!(yield* this.#ranks.isNewOnAny(this.#hasChanged()))) return others;
-    this.#use(yield* newestState(this.#options, this.#state));
-    for (const [path, depth] of this.#loaded) yield* this.load(path, depth);
+    // Another file may have the same superblock.
+    const isNew = renewed?.isOther || (yield* this.#ranks.isNewOnAny(this.#hasChanged()));
+    if (isNew) this.#use(yield* newestState(this.#options, this.#state));
+    renewed?.accept(this.log?.main.lastRecord());
+    if (!isNew) return others;
     if (!this.log) this.last = { sequence: this.last.sequence + 1, time: new Date(), bytes: 0, requests: 0 };
+    // Also if something cannot be loaded any more: objects of the earlier state must not be read of the new one.
     this.generation++;
+    for (const [path, depth] of this.#loaded) yield* this.load(path, depth);
     return true;
   }
 

@@ -1,7 +1,7 @@
 import type { StorageStatistics } from './storage.ts';
 
 /** Fills all of `into` from `offset`. Never called for bytes beyond the end. */
-type Fetch = (into: Uint8Array, offset: number) => Promise<void>;
+export type Fetch = (into: Uint8Array, offset: number) => Promise<void>;
 
 /** The cache reads and keeps whole blocks of this size. */
 export const BLOCK_SIZE = 64 * 1024;

@@ -1,7 +1,7 @@
 import { concatBytes } from '../base/buffers.ts';
 import { H5LogError } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
-import { BLOCK_SIZE, BlockCache } from './block-cache.ts';
+import { BLOCK_SIZE, BlockCache, type Fetch } from './block-cache.ts';
 import {
   type ByteStorage,
   checkPosition,
@@ -24,32 +24,62 @@ const MAX_WHOLE_FILE = 64 * 2 ** 20;
 export function httpStorage(url: string | URL, options: HttpOptions = {}): ByteStorage {
   checkNames('httpStorage', options, { fetch: true, headers: true });
   const file = new RemoteFile(String(url), options);
-  const storage: ByteStorage = {
-    name: file.name,
-    size: async () => (await file.opened()).size,
-    async read(into, offset) {
-      checkPosition(file.name, offset);
-      const { cache } = await file.opened();
-      return file.attempt('read', offset, () => cache.read(into, offset));
-    },
-    close: async () => file.close(),
-  };
+  const storage = storageOf(file, () => file.opened());
   remote.set(storage, file);
-  countsItself(storage, file.statistics);
   return storage;
 }
 
 const remote = new WeakMap<ByteStorage, RemoteFile>();
 
+function storageOf(file: RemoteFile, opened: () => Promise<Opened>): ByteStorage {
+  const storage: ByteStorage = {
+    name: file.name,
+    size: async () => (await opened()).size,
+    async read(into, offset) {
+      checkPosition(file.name, offset);
+      const { cache } = await opened();
+      return file.attempt('read', offset, () => cache.read(into, offset));
+    },
+    close: async () => file.close(),
+  };
+  countsItself(storage, file.statistics);
+  return storage;
+}
+
+/** The file as it is now, whatever a renewal finds: what is read in several steps must not mix two files. */
+export function unrenewed(storage: ByteStorage): ByteStorage {
+  const file = remote.get(storage);
+  if (!file) return storage;
+  let opened: Promise<Opened> | undefined;
+  return storageOf(file, () => {
+    opened ??= file.opened();
+    return opened;
+  });
+}
+
+/** What the server has now. The storage itself goes on with what it had until this is accepted. */
+export interface Renewed {
+  readonly storage: ByteStorage;
+  /** It is not the log that was known, grown or not. */
+  readonly isOther: boolean;
+  accept(record: LastRecord | undefined): void;
+}
+
 /** Before a reader looks for newer commits: asks the server again what the file is now. Other storages always tell. */
-export async function renewStorage(storage: ByteStorage): Promise<void> {
-  await remote.get(storage)?.renew();
+export async function renewStorage(storage: ByteStorage): Promise<Renewed | undefined> {
+  return remote.get(storage)?.renew();
 }
 
 /** From now on the file may grow between requests: it is a log, and what a commit made visible never changes. */
-export function letGrow(storage: ByteStorage): void {
+export async function letGrow(storage: ByteStorage, record: LastRecord | undefined): Promise<void> {
   const file = remote.get(storage);
-  if (file) file.grows = true;
+  if (file) (await file.opened()).record = record;
+}
+
+/** The last commit record of a log and where it is. It has a time and checksums: no other log has the same there. */
+interface LastRecord {
+  readonly bytes: Uint8Array;
+  readonly offset: number;
 }
 
 interface Opened {
@@ -58,12 +88,16 @@ interface Opened {
   /** The beginning of the file: a commit of a log changes it. */
   readonly first: Uint8Array;
   readonly cache: Pick<BlockCache, 'read'>;
+  /** Of a log, which may grow. */
+  record?: LastRecord | undefined;
 }
 
 /** Why a page may not see the Content-Range of a server of another origin. */
 const HIDDEN =
   'CORS hides Content-Range from this page; the server must send ' +
   'Access-Control-Expose-Headers: Content-Range, Content-Length, ETag, Accept-Ranges';
+
+const CHANGED = 'the file has changed on the server';
 
 /** Requests that may be under way at once: as many as a browser makes to one server. */
 const TOGETHER = 6;
@@ -78,7 +112,6 @@ class RemoteFile {
   #cache: 'default' | 'no-store' = 'default';
   /** Whether requests name the version that they are for. */
   #pins: boolean;
-  grows = false;
   /** How many requests are under way, and those that wait for one of them to end. */
   #running = 0;
   readonly #waiting: (() => void)[] = [];
@@ -103,13 +136,31 @@ class RemoteFile {
     return this.attempt('open', undefined, () => this.#opened as Promise<Opened>);
   }
 
-  /** Keeps what is cached only if the file is the same, as far as the server tells, and begins with the same bytes. */
-  async renew(): Promise<void> {
+  /** Undefined if the file is the same, as far as the server tells, and begins with the same bytes: what is cached is kept. */
+  async renew(): Promise<Renewed | undefined> {
     const known = await this.opened();
     this.#cache = 'no-store';
     const found = await this.attempt('open', undefined, () => this.#retried(() => this.#open()));
-    const isSame = sameVersion(known.version, found.version) && equalBytes(known.first, found.first);
-    if (!isSame) this.#opened = Promise.resolve(found);
+    if (sameVersion(known.version, found.version) && equalBytes(known.first, found.first)) return undefined;
+    const { record } = known;
+    let isOther = true;
+    if (record) {
+      const bytes = new Uint8Array(record.bytes.length);
+      // It may go on growing meanwhile.
+      found.record = record;
+      await this.attempt('read', record.offset, () => found.cache.read(bytes, record.offset));
+      isOther = !equalBytes(bytes, record.bytes);
+      if (isOther) found.record = undefined;
+    }
+    const opened = Promise.resolve(found);
+    return {
+      storage: storageOf(this, () => opened),
+      isOther,
+      accept: (last) => {
+        found.record = last;
+        this.#opened = opened;
+      },
+    };
   }
 
   /** Adds the URL and the offset to errors; requests that `close` aborts fail with CLOSED. */
@@ -146,14 +197,13 @@ class RemoteFile {
       }
       const first = new Uint8Array(range.end);
       await this.#fill(response, first);
-      const version = versionOf(response, range.size);
-      const cache = new BlockCache(
-        (into, offset) => this.#fetchRange(into, offset, version),
-        range.size,
-        this.statistics,
-      );
-      if (range.end === Math.min(BLOCK_SIZE, range.size)) cache.put(0, first);
-      return { version, size: range.size, first, cache };
+      const { size } = range;
+      const same = new Set<string>();
+      const fetchRange: Fetch = (into, offset) => this.#fetchRange(into, offset, opened, same);
+      const cache = new BlockCache(fetchRange, size, this.statistics);
+      if (range.end === Math.min(BLOCK_SIZE, size)) cache.put(0, first);
+      const opened: Opened = { version: versionOf(response, size), size, first, cache };
+      return opened;
     }
     // An empty file has no satisfiable range, and the response to that names the size.
     if (response.status === 416 && rangeOf(response)?.size === 0) {
@@ -175,27 +225,48 @@ class RemoteFile {
     return { version: versionOf(response, size), size, first: whole.subarray(0, BLOCK_SIZE), cache };
   }
 
-  /** Fetches until `into` is full: a server may send less than was requested. */
-  async #fetchRange(into: Uint8Array, offset: number, version: Version): Promise<void> {
+  /** Fetches until `into` is full: a server may send less than was requested. `same` are versions that turned out to be the same log. */
+  async #fetchRange(into: Uint8Array, offset: number, opened: Opened, same: Set<string>): Promise<void> {
     for (let at = 0; at < into.byteLength; ) {
-      at += await this.#retried(() => this.#fetchPart(into.subarray(at), offset + at, version));
+      at += await this.#retried(() => this.#fetchSame(into.subarray(at), offset + at, opened, same));
     }
   }
 
-  async #fetchPart(into: Uint8Array, offset: number, version: Version): Promise<number> {
-    const pin = this.#pins && !this.grows ? pinOf(version) : undefined;
+  /** Of another version, the record is asked for as well: by it a log that grew is told from another file. */
+  async #fetchSame(into: Uint8Array, offset: number, opened: Opened, same: Set<string>): Promise<number> {
+    const isKnown = (version: Version) => sameVersion(opened.version, version) || same.has(JSON.stringify(version));
+    for (let left = 3; ; left--) {
+      const { record } = opened;
+      const part = await this.#fetchPart(into, offset, opened);
+      if (!record || isKnown(part.version)) return part.count;
+      const bytes = new Uint8Array(record.bytes.length);
+      const { version, response } = await this.#fetchPart(bytes, record.offset, opened);
+      if (left === 0 || !equalBytes(bytes, record.bytes)) throw await this.#error(response, CHANGED);
+      // An answer of a version that was known says nothing about the part: two servers may have two files.
+      if (isKnown(version)) continue;
+      // Either both are of one version, or the log goes on growing.
+      same.add(JSON.stringify(part.version)).add(JSON.stringify(version));
+      return part.count;
+    }
+  }
+
+  async #fetchPart(
+    into: Uint8Array,
+    offset: number,
+    opened: Opened,
+  ): Promise<{ count: number; version: Version; response: Response }> {
+    const { version, size, record } = opened;
+    const pin = this.#pins && !record ? pinOf(version) : undefined;
     const response = await this.#request(offset, into.byteLength, pin);
     const range = rangeOf(response);
-    const isSame = this.grows
-      ? (range?.size ?? Infinity) >= (version.size ?? 0)
-      : sameVersion(version, versionOf(response, range?.size));
-    const changed = response.status === 416 || (response.ok && !isSame);
-    if (changed) throw await this.#error(response, 'the file has changed on the server');
+    const found = versionOf(response, range?.size);
+    const isSame = record ? (range?.size ?? Infinity) >= size : sameVersion(version, found);
+    if (response.status === 416 || (response.ok && !isSame)) throw await this.#error(response, CHANGED);
     if (response.status === 200 && pin !== undefined) {
       // The server sent all of the version that was asked for instead of a range: it does not understand If-Range.
       this.#pins = false;
       await response.body?.cancel();
-      return this.#fetchPart(into, offset, version);
+      return this.#fetchPart(into, offset, opened);
     }
     if (response.status !== 206) throw await this.#error(response, `status ${response.status} to a range request`);
     await this.#refuseEncoded(response);
@@ -203,8 +274,9 @@ class RemoteFile {
       const got = response.headers.get('content-range');
       throw await this.#error(response, `requested ${into.byteLength} bytes at ${offset}, got ${got}`);
     }
-    await this.#fill(response, into.subarray(0, range.end - offset));
-    return range.end - offset;
+    const count = range.end - offset;
+    await this.#fill(response, into.subarray(0, count));
+    return { count, version: found, response };
   }
 
   async #fill(response: Response, into: Uint8Array): Promise<void> {

@@ -1,4 +1,5 @@
 import { H5LogError } from '../base/errors.ts';
+import { unrenewed } from './http.ts';
 import {
   type BlockingStorage,
   type ByteStorage,
@@ -121,12 +122,13 @@ export async function driveAsync<T>(
   signal?: AbortSignal,
   stopped?: () => boolean,
 ): Promise<T | undefined> {
+  const seen = unrenewed(storage);
   let step = io.next();
   while (!step.done) {
     let answer: number;
     try {
       signal?.throwIfAborted();
-      answer = await performAsync(step.value.on ?? storage, step.value);
+      answer = await performAsync(step.value.on ?? seen, step.value);
       signal?.throwIfAborted();
     } catch (error) {
       if (stopped?.()) return undefined;

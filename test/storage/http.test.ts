@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import { File } from 'h5log';
+import { type CreateOptions, File } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
 import { httpStorage } from '../../src/storage/http.ts';
@@ -330,6 +330,68 @@ describe('a log that grows on a server', () => {
     expect(await reader.refresh()).toBe(false);
     await reader.dataset('x').read();
     expect(site.asked).toEqual(['bytes=0-65535']);
+    await reader.close();
+  });
+
+  /** Two logs, and two ordinary files, of one size and with one superblock. */
+  async function lookalikes(options: CreateOptions): Promise<Uint8Array[]> {
+    const made: Uint8Array[] = [];
+    for (const k of [1, 2, 3]) {
+      const storage = memoryStorage();
+      const file = await File.create(storage, options);
+      const length = k === 3 ? 60_000 : 50_000;
+      for (const name of k === 2 ? ['y', 'x'] : ['x', 'y'])
+        file.createDataset(name, { dtype: 'int32', shape: [length] }).write(new Int32Array(length).fill(k * 10));
+      await file.close();
+      made.push(storage.bytes());
+    }
+    return made;
+  }
+
+  test.each<[string, CreateOptions, boolean]>([
+    ['a log', { publish: 'never' }, false],
+    ['a log, loaded on demand', { publish: 'never' }, true],
+    ['a published log', {}, false],
+    ['an ordinary file', { connector: 'native' }, false],
+  ])('is not mixed with another file that takes its place: %s', async (_, options, lazy) => {
+    const [bytes, ...others] = (await lookalikes(options)) as [Uint8Array, ...Uint8Array[]];
+    for (const [i, other] of others.entries()) {
+      const { site, url } = serve({ bytes, etag: '"1"' });
+      const reader = await File.open(url, { lazy });
+      await reader.load('/', { depth: 2 });
+      const [x, y] = [reader.dataset('x', 'int32'), reader.dataset('y', 'int32')];
+      const at = { start: [40_000], count: [2] };
+      await x.read({ start: [0], count: [1] });
+      Object.assign(site, { bytes: other, etag: '"2"' });
+      const message = expect.stringContaining('changed on the server');
+      expect(await errorOf(() => y.read(at))).toMatchObject({ code: 'STORAGE', message });
+      // What cannot be opened leaves the reader with the file that it had.
+      site.bytes = other.subarray(0, 3000);
+      expect(await errorOf(() => reader.refresh())).toHaveProperty('code');
+      site.bytes = other;
+      expect(await errorOf(() => y.read(at))).toMatchObject({ code: 'STORAGE' });
+      // A read that is under way while the reader moves on does not mix the two either.
+      const [late, moved] = await Promise.all([errorOf(() => y.read(at)), reader.refresh()]);
+      expect(late).toMatchObject({ code: 'STORAGE' });
+      expect(moved).toBe(true);
+      const value = i === 0 ? 20 : 30;
+      expect([...(await y.read(at)), ...(await x.read(at))]).toEqual([value, value, value, value]);
+      expect(await reader.refresh()).toBe(false);
+      await reader.close();
+    }
+  });
+
+  test('is read on while it grows with every request', async () => {
+    const { site, url, append } = await growing({ etag: '"1"' });
+    await append(300_000);
+    const reader = await File.open(url);
+    const x = reader.dataset('x', 'int32');
+    let version = 1;
+    Object.defineProperty(site, 'etag', { get: () => `"${++version}"` });
+    expect([...(await x.read({ start: [9], count: [2] }))]).toEqual([0, 10]);
+    expect((await x.read()).length).toBe(300_010);
+    await append(1);
+    expect([await reader.refresh(), (await x.read()).length]).toEqual([true, 300_011]);
     await reader.close();
   });
 
