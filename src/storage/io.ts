@@ -3,6 +3,7 @@ import { unrenewed } from './http.ts';
 import {
   type BlockingStorage,
   type ByteStorage,
+  checkPosition,
   countRequest,
   readOnlyError,
   scatteredReadsOf,
@@ -159,7 +160,7 @@ function performSync(storage: ByteStorage, blocking: BlockingStorage, operation:
     case 'overlaps':
       return 0;
     case 'size':
-      return blocking.size();
+      return checkPosition(storage.name, blocking.size());
     case 'write':
     case 'flip':
       mustWrite(storage);
@@ -197,7 +198,7 @@ async function performAsync(storage: ByteStorage, operation: Operation): Promise
     case 'overlaps':
       return 1;
     case 'size':
-      return blocking ? blocking.size() : storage.size();
+      return checkPosition(storage.name, blocking ? blocking.size() : await storage.size());
     case 'write':
     case 'flip':
       if (operation.op === 'flip' && blocking) return performSync(storage, blocking, operation);

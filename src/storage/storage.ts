@@ -166,7 +166,7 @@ export function storageFailure(name: string, doing: string, cause: unknown, offs
  * Throws unless an offset or a size is a whole number from 0 to 2^53 - 1. Node takes -1 for "the current position": a wrong
  * offset would write somewhere instead of failing.
  */
-export function checkPosition(name: string, position: number): void {
-  if (Number.isSafeInteger(position) && position >= 0) return;
-  throw new H5LogError('STORAGE', `${name}: ${position} is not a valid offset`, { file: name });
+export function checkPosition(name: string, position: number): number {
+  if (Number.isSafeInteger(position) && position >= 0) return position;
+  throw new H5LogError('STORAGE', `${name}: ${position} is not a valid offset or size`, { file: name });
 }

@@ -29,6 +29,15 @@ describe.each(ways)('%s', (_, drive) => {
     expect([...storage.bytes()]).toEqual([9, ...pattern(5).subarray(1), ...pattern(2)]);
   });
 
+  test.each([Number.NaN, -1, 1.5, Infinity])('refuses a size of %s', async (size) => {
+    const storage = { ...memoryStorage(), size: async () => size };
+    storage.blocking.size = () => size;
+    function* work(): Io<number> {
+      return yield { op: 'size' };
+    }
+    expect(await errorOf(() => drive(storage, work()))).toMatchObject({ code: 'STORAGE' });
+  });
+
   test('runs code without operations', async () => {
     function* work(operations: number): Io<string> {
       for (let i = 0; i < operations; i++) yield { op: 'size' };
