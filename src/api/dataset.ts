@@ -1,5 +1,5 @@
 import { H5LogError, printAs } from '../base/errors.ts';
-import { checkNames } from '../base/options.ts';
+import { checkNames, checkSignal } from '../base/options.ts';
 import { anchorMaker } from '../connector/deferred.ts';
 import type { FileSession } from '../connector/file-session.ts';
 import { checkType } from '../dtype/check.ts';
@@ -361,7 +361,7 @@ export class Dataset<D extends DType = DType> {
   read(where: Where | undefined, options: ReadOptions & { columns: true | readonly string[] }): Promise<Columns>;
   async read(where?: Where, options: ReadOptions & ReadRequest & Conversion = {}): Promise<unknown> {
     checkNames('read', options, READ);
-    const { signal } = options;
+    const { signal } = checkSignal(options);
     signal?.throwIfAborted();
     const dataset = this.#readable;
     const { request, finish } = convertedRead(this.path, () => dataset.elements.dtype, options);
@@ -391,7 +391,7 @@ export class Dataset<D extends DType = DType> {
   ): Promise<B>;
   async readMany(starts: Coordinates, counts: Coordinates, options: ReadOptions & ReadRequest = {}): Promise<unknown> {
     checkNames('readMany', options, READ_MANY);
-    const { signal } = options;
+    const { signal } = checkSignal(options);
     signal?.throwIfAborted();
     return this.#finish(Reading.many(this.#readable, starts, counts, options, true), signal);
   }

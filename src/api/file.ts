@@ -2,7 +2,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { registerExitHooks, warn } from '#platform';
 import { H5LogError, isH5LogError, printAs } from '../base/errors.ts';
-import { checkNames } from '../base/options.ts';
+import { checkNames, checkSignal } from '../base/options.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import type { Commit, FileSession } from '../connector/file-session.ts';
 import { beginCreate, beginOpen, type Openable, type Opening } from '../connector/opening.ts';
@@ -224,7 +224,7 @@ export class File extends Group {
   /** Commits as another process makes them: the file is looked at again and again, every `interval` milliseconds. */
   async *watch(options: { signal?: AbortSignal; interval?: number } = {}): AsyncIterableIterator<Commit> {
     checkNames('watch', options, { signal: true, interval: true });
-    const { signal, interval = 100 } = options;
+    const { signal, interval = 100 } = checkSignal(options);
     let seen = this.sequence;
     // On several ranks it ends for all of them when one has had enough: the others would wait for it.
     while (!this.#session.stopsOnAnyRank(this.closed || signal?.aborted === true)) {

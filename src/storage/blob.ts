@@ -16,6 +16,7 @@ const SLICE_SIZE = 16 * 2 ** 20;
 
 /** A Blob, or a File that a user chose in a browser; read only, and only asynchronously. */
 export function blobStorage(blob: Blob): ByteStorage {
+  if (typeof (blob as Blob | undefined)?.size !== 'number') throw new H5LogError('OPTION', 'a Blob is needed');
   const name = 'name' in blob && typeof blob.name === 'string' ? blob.name : 'blob';
   let closed = false;
   const statistics = { requests: 0, bytes: 0, cached: 0 };

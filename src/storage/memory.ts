@@ -20,9 +20,11 @@ export interface MemoryStorage extends ByteStorage {
  * const file = await File.open(storage);
  * ```
  */
-export function memoryStorage(bytes?: Uint8Array): MemoryStorage {
+export function memoryStorage(bytes: Uint8Array | ArrayBuffer = new Uint8Array(0)): MemoryStorage {
   const name = 'memory';
-  const contents = new Contents(bytes);
+  const given = bytesOf(bytes);
+  if (!given) throw new H5LogError('OPTION', 'an ArrayBuffer or a Uint8Array is needed');
+  const contents = new Contents(given);
   const blocking: BlockingStorage = {
     size: () => contents.size,
     read(into, offset) {

@@ -1,5 +1,5 @@
 import { File, isH5LogError, select, T } from 'h5log';
-import { memoryStorage } from 'h5log/storage';
+import { blobStorage, memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
 
 const Sky = T.enum('uint8', { clear: 0, cloudy: 1, rain: 2 });
@@ -141,5 +141,31 @@ describe('attributes of nested types', () => {
     expect(x.readSync({ start: [1] })).toEqual([value]);
     x.write([value, value] as never);
     expect(x.readSync()).toEqual([value, value]);
+  });
+});
+
+describe('what is no signal, no Blob and no bytes', () => {
+  const code = 'OPTION';
+
+  test('is refused', async () => {
+    const file = File.createSync(memoryStorage());
+    const x = file.createDataset('x', { dtype: 'int8', shape: [1] });
+    const wrong = { signal: 5 as unknown as AbortSignal };
+    await expect(x.read(undefined, wrong)).rejects.toMatchObject({ code });
+    await expect(x.readMany([0], [1], wrong)).rejects.toMatchObject({ code });
+    await expect(file.load('/', wrong)).rejects.toMatchObject({ code });
+    await expect(x.pieces(undefined, wrong).next()).rejects.toMatchObject({ code });
+    await expect(file.watch(wrong).next()).rejects.toMatchObject({ code });
+    for (const given of [undefined, {}, 'x'] as unknown as Blob[])
+      expect(() => blobStorage(given)).toThrow(expect.objectContaining({ code }));
+    for (const given of [null, {}, 5] as unknown as Uint8Array[])
+      expect(() => memoryStorage(given)).toThrow(expect.objectContaining({ code }));
+    file.closeSync();
+  });
+
+  test('an ArrayBuffer is bytes', () => {
+    const storage = memoryStorage();
+    File.createSync(storage).closeSync();
+    expect([...File.openSync(memoryStorage(storage.bytes().buffer)).keys()]).toEqual([]);
   });
 });
