@@ -165,7 +165,7 @@ function typeOf(name: string, value: unknown): DType {
     case 'number':
       return 'float64';
     case 'bigint':
-      return value > 2n ** 63n - 1n ? 'uint64' : 'int64';
+      return wholeType(name, [value]);
     case 'boolean':
       return T.bool;
     case 'string':
@@ -181,7 +181,7 @@ function typeOf(name: string, value: unknown): DType {
       if (only === 'number') return 'float64';
       if (only === 'string') return TEXT;
       if (only === 'boolean') return T.bool;
-      if (only === 'bigint') return (value as bigint[]).some((item) => item > 2n ** 63n - 1n) ? 'uint64' : 'int64';
+      if (only === 'bigint') return wholeType(name, value);
     }
   }
   throw new H5LogError(
@@ -189,6 +189,12 @@ function typeOf(name: string, value: unknown): DType {
     `attribute ${name}: expected a number, bigint, boolean, string, typed array or list of one kind, ` +
       `or a { dtype } for it; got ${describeValue(value)}`,
   );
+}
+
+function wholeType(name: string, values: readonly bigint[]): DType {
+  if (values.every((value) => BigInt.asIntN(64, value) === value)) return 'int64';
+  if (values.every((value) => BigInt.asUintN(64, value) === value)) return 'uint64';
+  throw new H5LogError('DTYPE', `attribute ${name}: neither int64 nor uint64 holds its values`);
 }
 
 function spaceOf(name: string, value: unknown, dtype: DType, shape: readonly number[] | undefined): Dataspace {

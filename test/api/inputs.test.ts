@@ -169,3 +169,16 @@ describe('what is no signal, no Blob and no bytes', () => {
     expect([...File.openSync(memoryStorage(storage.bytes().buffer)).keys()]).toEqual([]);
   });
 });
+
+describe('bigints of attributes', () => {
+  test('are refused if no integer of 64 bits holds them all', () => {
+    const { attributes } = File.createSync(memoryStorage());
+    for (const value of [[-1n, 2n ** 63n], 2n ** 70n, 2n ** 64n, -(2n ** 63n) - 1n, [0n, 2n ** 64n]])
+      expect(() => attributes.set('a', value)).toThrow(expect.objectContaining({ code: 'DTYPE' }));
+    expect(attributes.has('a')).toBe(false);
+    for (const value of [2n ** 64n - 1n, -(2n ** 63n)]) {
+      attributes.set('a', value);
+      expect(attributes.get('a')).toBe(value);
+    }
+  });
+});
