@@ -285,6 +285,7 @@ export class File extends Group {
   #planned(kind: 'flush' | 'close' | 'publish', publish: PublishRequest | null): Job<Commit> | undefined {
     // What others are to see fits together. A close has done more for that.
     if (publish && kind !== 'close') this.#scales.grow();
+    else this.#scales.notice();
     return this.#session.commit(kind, publish);
   }
 

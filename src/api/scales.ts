@@ -60,7 +60,8 @@ function checkDimension(dataset: Dataset, dimension: number): void {
   refuse(dataset, `has ${rank} dimensions, and none with the number ${String(dimension)}`);
 }
 
-function attach(dataset: Dataset, lists: readonly (readonly string[])[]): void {
+/** Writes which scales each dimension of a dataset has. */
+export function attach(dataset: Dataset, lists: readonly (readonly string[])[]): void {
   const { attributes } = dataset;
   withScales.add(sessionOf(dataset));
   if (lists.some(({ length }) => length > 0))
@@ -169,12 +170,18 @@ export class Scales {
     unlessUnsupported(() => this.#lengthen(this.#known as KnownScales));
   }
 
+  /** Before any other commit: after it nothing tells what it has changed. */
+  notice(): void {
+    if (this.#known && withScales.has(sessionOf(this.#file)) && !this.#isKnown()) this.#known = null;
+  }
+
   /** Before the file is closed, if it was changed: as above, and every scale gets its REFERENCE_LIST. */
   finish(): void {
     const session = sessionOf(this.#file);
     const { structure, log } = session;
     const isChanged = structure.commitNumber > 1 || structure.dirty.size > 0 || session.waiting().requests > 0;
     if (!isChanged && !log?.resized.size) return;
+    this.#known = null;
     const known = this.#find();
     unlessUnsupported(() => {
       this.#lengthen(known);

@@ -2,6 +2,7 @@ import type { Attributes, AttributeValue } from '../api/attributes.ts';
 import type { Dataset, Filter } from '../api/dataset.ts';
 import type { File } from '../api/file.ts';
 import type { Group } from '../api/group.ts';
+import { attach } from '../api/scales.ts';
 import { type ErrorCode, H5LogError } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
 import { checkType } from '../dtype/check.ts';
@@ -305,9 +306,11 @@ class NetcdfGroup implements NcGroup {
   /** Writes to which scales the dimensions of a dataset belong; without `dimensions`, those that it has. */
   #attach(dataset: Dataset, dimensions = this.#dimensionsOf(dataset)): void {
     if (dimensions.length === 0) return;
-    const scales = dimensions.map(({ scale }) => (scale ? [scale.path] : []));
     if (dimensions.some(({ scale }) => scale?.path === dataset.path)) return;
-    dataset.attributes.set('DIMENSION_LIST', scales, { dtype: T.vlen(T.reference), shape: [scales.length] });
+    attach(
+      dataset,
+      dimensions.map(({ scale }) => (scale ? [scale.path] : [])),
+    );
   }
 
   #dimensionsOf(dataset: Dataset): readonly Dimension[] {

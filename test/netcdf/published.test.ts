@@ -121,6 +121,32 @@ test('400 variables on one unlimited dimension, publish close: a flush costs wha
   closed.closeSync();
 });
 
+test.each([true, false])(
+  'what a flush without a publish has made has its length after the next publish (dimensions before: %s)',
+  (before) => {
+    const file = File.createSync(join(directory, `flushed-${before}.nc`), { publish: 'close' });
+    const nc = netcdf(file);
+    if (before) {
+      nc.createDimension('x', 3);
+      nc.createVariable('w', { dtype: 'int8', dimensions: ['x'] });
+    }
+    file.publishSync();
+    nc.createDimension('t', null);
+    const v = nc.createVariable('v', { dtype: 'int16', dimensions: ['t'] });
+    v.dataset.append([1, 2, 3]);
+    file.flushSync();
+    file.publishSync();
+    expect(file.dataset('t').shape).toEqual([3]);
+    // The variable of the dimension takes the place of a scale that is known already.
+    nc.createVariable('t', { dtype: 'uint32', dimensions: ['t'] }).dataset.append([1]);
+    file.flushSync();
+    v.dataset.append([4]);
+    file.publishSync();
+    expect(file.dataset('t').shape).toEqual([4]);
+    file.closeSync();
+  },
+);
+
 const kinds: readonly Publish[] = ['never', 'close', 'flush', { interval: 5 }, 'auto'];
 
 withOracle(['ncdump', 'xarray'], 'a writer of netCDF that is killed', () => {
