@@ -267,26 +267,34 @@ class NetcdfGroup implements NcGroup {
     const own = inside.dimensions.get(name);
     const isCoordinate = own !== undefined && dimensions[0] === own;
     const { fill, attributes } = fillOf(options, type);
-    const stored = own && !isCoordinate ? NO_COORDINATE + name : name;
-    // The scale that only said that there is a dimension makes way.
-    if (isCoordinate) this.#group.delete(name);
-    const shape = dimensions.map((dimension) => (dimension.unlimited ? 0 : dimension.size));
-    const { chunks, filters } = options;
-    const dataset = this.#group.createDataset(stored, {
-      dtype: options.dtype as DType,
-      shape,
-      maxShape: dimensions.map(({ unlimited }, d) => (unlimited ? null : (shape[d] as number))),
-      ...(fill !== undefined && { fill }),
-      ...(chunks && { chunks }),
-      ...(filters && { filters }),
-    }) as Dataset;
-    contents.noticed(this.#group);
+    const aside = NO_COORDINATE + name;
+    const stored = own && !isCoordinate ? aside : name;
+    const users = new Set(isCoordinate ? own.uses.map((use) => use.dataset) : []);
+    // As it is: what cannot be changed is refused before anything is.
+    for (const user of users) this.#attach(user);
+    // The scale that only said that there is a dimension makes way, and is gone when its successor is whole.
+    if (isCoordinate) this.#group.move(name, aside);
+    let dataset: Dataset;
+    try {
+      dataset = this.#createDataset(
+        stored,
+        name,
+        { ...options, fill, attributes } as VariableOptions<DType>,
+        dimensions,
+      );
+      if (isCoordinate) this.#removing(stored, () => this.#group.delete(aside));
+    } catch (error) {
+      if (isCoordinate) this.#group.move(aside, name);
+      throw error;
+    } finally {
+      contents.noticed(this.#group);
+    }
     if (isCoordinate) {
       own.scale = dataset;
       own.isVariable = true;
       contents.addDimension(inside, own);
       describeScale(own, contents.hasIds);
-      for (const user of new Set(own.uses.map((use) => use.dataset))) this.#attach(user);
+      for (const user of users) this.#attach(user);
     }
     inside.variables.set(name, { dataset, dimensions });
     dimensions.forEach((dimension, axis) => {
@@ -298,9 +306,41 @@ class NetcdfGroup implements NcGroup {
         Int32Array.from(dimensions, ({ id }) => id),
       );
     if (!isCoordinate) this.#attach(dataset, dimensions);
-    const variable = this.#tree.variable(name, dataset, this.#group.path) as unknown as Variable<D>;
-    for (const [attribute, value] of Object.entries(attributes)) variable.attributes.set(attribute, value);
-    return variable;
+    return this.#tree.variable(name, dataset, this.#group.path) as unknown as Variable<D>;
+  }
+
+  /** The dataset of a new variable with the user's attributes; there is none if one of them is refused. */
+  #createDataset(
+    stored: string,
+    name: string,
+    { dtype, fill, chunks, filters, attributes = {} }: VariableOptions<DType>,
+    dimensions: readonly Dimension[],
+  ): Dataset {
+    const shape = dimensions.map(({ unlimited, size }) => (unlimited ? 0 : size));
+    const dataset = this.#group.createDataset(stored, {
+      dtype,
+      shape,
+      maxShape: dimensions.map(({ unlimited }, d) => (unlimited ? null : (shape[d] as number))),
+      ...(fill !== undefined && { fill }),
+      ...(chunks && { chunks }),
+      ...(filters && { filters }),
+    }) as Dataset;
+    const classic = (): boolean => this.#tree.isClassic;
+    const variable = new Variable(name, dataset, classic, () => dimensions);
+    this.#removing(stored, () => {
+      for (const [attribute, value] of Object.entries(attributes)) variable.attributes.set(attribute, value);
+    });
+    return dataset;
+  }
+
+  /** Removes what is at a path if the work on it fails. */
+  #removing(path: string, work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#group.delete(path);
+      throw error;
+    }
   }
 
   /** Writes to which scales the dimensions of a dataset belong; without `dimensions`, those that it has. */

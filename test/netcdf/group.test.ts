@@ -84,6 +84,36 @@ describe.each(['log', 'native'] as const)('a %s file with netcdf', (connector) =
     file.discard();
   });
 
+  test.each([
+    ['chunks', { chunks: [0] }],
+    ['a fill value', { fill: 'abc' as never }],
+    ['a filter', { filters: [{ id: 99_999 }] as never }],
+    ['an attribute', { attributes: { good: 1, bad: true } }],
+  ])('changes nothing when a variable is refused for %s', async (_, options) => {
+    const file = made(connector);
+    const nc = netcdf(file);
+    nc.createDimension('x', 3);
+    nc.createDimension('z', 3);
+    const y = nc.createVariable('y', { dtype: 'int32', dimensions: ['x'] });
+    y.dataset.write([1, 2, 3]);
+    for (const [name, dimension] of [
+      ['x', 'x'],
+      ['z', 'x'],
+      ['v', 'x'],
+    ] as const) {
+      const create = (more: object) => nc.createVariable(name, { dtype: 'int32', dimensions: [dimension], ...more });
+      const before = [...file.keys()].sort();
+      expect(codeOf(() => create(options))).not.toBe('');
+      expect([...file.keys()].sort()).toEqual(before);
+      expect([[...nc.dimensions.keys()], y.dimensions, nc.variables.has(name)]).toEqual([['x', 'z'], ['x'], false]);
+      expect(y.dataset.attributes.get('DIMENSION_LIST')).toEqual([['/x']]);
+      create({ attributes: { good: 1 } }).dataset.write([4, 5, 6]);
+      expect(await nc.variables.get(name)?.read()).toEqual(Int32Array.of(4, 5, 6));
+    }
+    expect(file.dataset('y').dimensions[0]?.scales[0]?.dtype).toBe('int32');
+    file.closeSync();
+  });
+
   test('refuses what netCDF has not', () => {
     const file = made(connector);
     const nc = netcdf(file);
