@@ -33,7 +33,8 @@ export class Variable<D extends DType = DType> {
         // What elements that were never written read as is decided when the dataset is made.
         if (!isFill(dataset as unknown as Dataset, value))
           throw new H5LogError('OPTION', `${path}: _FillValue is the fill of createVariable`, { object: path });
-        return { dtype: dataset.dtype, shape: [1] };
+        // A list of texts is of netCDF's type string, whatever their length.
+        return { dtype: dataset.dtype, shape: ncType(dataset.dtype) === 'char' ? [] : [1] };
       },
     });
   }

@@ -4,7 +4,7 @@ import { File, H5LogError, T } from 'h5log';
 import { netcdf } from 'h5log/netcdf';
 import { memoryStorage } from 'h5log/storage';
 import { describe, expect, test } from 'vitest';
-import { ncdump, pythonSync, withOracle } from '../oracles.ts';
+import { ncdump, pythonSync, runSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 const directory = temporaryDirectory();
@@ -169,6 +169,23 @@ describe.each(['log', 'native'] as const)('a %s file with netcdf', (connector) =
     other.createDataset('x', { dtype: 'int8', shape: [1] });
     expect(codeOf(() => netcdf(other, { classic: true }))).toBe('OPTION');
     other.discard();
+  });
+});
+
+withOracle(['ncdump', 'xarray'], 'the fill value of characters', () => {
+  test.each([true, false])('is one character to others (classic model: %s)', (classic) => {
+    const path = join(directory, `characters-${classic}.nc`);
+    const file = File.createSync(path, { connector: 'native' });
+    const nc = netcdf(file, { classic });
+    nc.createDimension('n', 3);
+    const c = nc.createVariable('c', { dtype: T.string({ length: 1 }), dimensions: ['n'], fill: '*' });
+    c.dataset.write(['a'], { start: [1], count: [1] });
+    expect([c.attributes.get('_FillValue'), c.attributes.describe('_FillValue')?.shape]).toEqual(['*', []]);
+    file.closeSync();
+    expect(ncdump('-h', path)).toContain('c:_FillValue = "*" ;');
+    const read =
+      'import netCDF4, sys; c = netCDF4.Dataset(sys.argv[1])["c"]; print(c._FillValue, c[:].mask.tolist(), c[1:2].tobytes())';
+    expect(runSync('xarray', ['-c', read, path]).trim()).toBe("b'*' [True, False, True] b'a'");
   });
 });
 
