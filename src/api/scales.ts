@@ -20,6 +20,8 @@ const LIST = 'DIMENSION_LIST';
 const LABELS = 'DIMENSION_LABELS';
 /** On every dimension scale of netCDF-4. */
 const NETCDF_ID = '_Netcdf4Dimid';
+/** On every variable: the numbers of its dimensions. */
+const NETCDF_IDS = '_Netcdf4Coordinates';
 
 /** Text as libhdf5 stores it in the attributes of scales. */
 function terminated(text: string): { dtype: DType } {
@@ -41,6 +43,7 @@ export function makeScale(dataset: Dataset, name: string | undefined): void {
   if (dataset.attributes.has(LIST)) refuse(dataset, 'has scales itself and cannot be a scale');
   if (name !== undefined && !isText(name)) refuse(dataset, `: ${JSON.stringify(name)} is not a name for a scale`);
   const { attributes } = dataset;
+  withScales.add(sessionOf(dataset));
   attributes.set('CLASS', 'DIMENSION_SCALE', terminated('DIMENSION_SCALE'));
   if (name !== undefined) attributes.set('NAME', name, terminated(name));
 }
@@ -131,10 +134,14 @@ function lengthen(dataset: Dataset, sizes: ReadonlyMap<number, number>): void {
   if (shape.some((size, d) => size !== dataset.shape[d])) dataset.resize(shape);
 }
 
+type Uses = ReturnType<typeof scaleUses>;
+
 /** The objects of a file by their paths, and which dimensions each scale is attached to. */
 interface KnownScales {
   readonly paths: ReadonlyMap<ObjectNode, string>;
-  readonly uses: ReturnType<typeof scaleUses>;
+  readonly uses: Uses;
+  /** The same with dimensions of scales that have several, which are not attached. */
+  readonly all: Uses;
   /** What tells whether these are still the same: the members of each group, and the scales of each dataset. */
   readonly members: ReadonlyMap<ObjectNode, readonly (ObjectNode | null)[]>;
   readonly lists: ReadonlyMap<ObjectNode, unknown>;
@@ -163,7 +170,7 @@ export class Scales {
     const session = sessionOf(this.#file);
     if (!this.#known) {
       this.#known = this.#find();
-      if (this.#known.uses.size > 0) withScales.add(session);
+      if (this.#known.all.size > 0) withScales.add(session);
     }
     if (!withScales.has(session)) return;
     if (!this.#isKnown()) this.#known = this.#find();
@@ -204,7 +211,25 @@ export class Scales {
     }
     const nodes = [...paths.keys()];
     const lists = new Map(nodes.filter(({ kind }) => kind === 'dataset').map((node) => [node, listOf(node)]));
-    return { paths, uses: scaleUses(structure, nodes), members, lists };
+    const uses = scaleUses(structure, nodes);
+    return { paths, uses, all: this.#withScalesOf(uses, paths), members, lists };
+  }
+
+  /** netCDF has coordinate variables of several dimensions: as scales they have no scales, but the numbers of their dimensions. */
+  #withScalesOf(uses: Uses, paths: KnownScales['paths']): Uses {
+    const all = new Map(uses);
+    const scales = new Map<unknown, ObjectNode>();
+    for (const node of paths.keys())
+      if (node.attributes.has(NETCDF_ID) || node.attributes.has(`_${NETCDF_ID}`))
+        scales.set(this.#open(paths.get(node) as string, node).attributes.get(NETCDF_ID), node);
+    for (const dataset of scales.values()) {
+      const ids = this.#open(paths.get(dataset) as string, dataset).attributes.get(NETCDF_IDS);
+      for (let dimension = 1; ids instanceof Int32Array && dimension < ids.length; dimension++) {
+        const scale = scales.get(ids[dimension]);
+        if (scale) all.set(scale, [...(all.get(scale) ?? []), { dataset, dimension }]);
+      }
+    }
+    return all;
   }
 
   /** Whether what was found is so still, after what has changed since the last commit. */
@@ -219,10 +244,10 @@ export class Scales {
     return true;
   }
 
-  #lengthen({ paths, uses }: KnownScales): void {
+  #lengthen({ paths, all }: KnownScales): void {
     const datasetOf = (node: ObjectNode): Dataset => this.#open(paths.get(node) as string, node);
     const lengths = new Map<ObjectNode, Map<number, number>>();
-    for (const [node, list] of uses) {
+    for (const [node, list] of all) {
       const scale = paths.has(node) ? datasetOf(node) : undefined;
       if (scale?.maxShape[0] !== null || !scale.attributes.has(NETCDF_ID)) continue;
       const sizes = list.map(({ dataset, dimension }) => datasetOf(dataset).shape[dimension] ?? 0);

@@ -89,6 +89,35 @@ withOracle(['ncdump', 'xarray'], 'a published file with coordinates', () => {
   );
 });
 
+withOracle(['ncdump', 'xarray'], 'a coordinate variable of several dimensions', () => {
+  test.each(['log', 'native'] as const)('is as long as its dimensions, and they as it (%s)', async (connector) => {
+    const path = join(directory, `several-${connector}.nc`);
+    const file = File.createSync(path, { connector, ...(connector === 'log' && { publish: 'close' }) });
+    const nc = netcdf(file);
+    file.flushSync();
+    if (connector === 'log') file.publishSync();
+    for (const [name, size] of Object.entries({ x: 2, t: null, y: 2, u: null })) nc.createDimension(name, size);
+    const x = nc.createVariable('x', { dtype: 'int16', dimensions: ['x', 't'], fill: -1 });
+    x.dataset.resize([2, 2]);
+    x.dataset.write([1, 2, 3, 4]);
+    const y = nc.createVariable('y', { dtype: 'int16', dimensions: ['y', 'u'] });
+    y.dataset.resize([2, 2]);
+    y.dataset.write([5, 6, 7, 8]);
+    file.flushSync();
+    if (connector === 'log') {
+      file.publishSync();
+      expect([file.dataset('u').shape, file.dataset('t').shape]).toEqual([[2], [2]]);
+    }
+    nc.createVariable('v', { dtype: 'int8', dimensions: ['t'] }).dataset.append([1, 2, 3]);
+    expect(await x.read()).toEqual(Int16Array.of(1, 2, -1, 3, 4, -1));
+    file.closeSync();
+    const read =
+      'import netCDF4, sys; d = netCDF4.Dataset(sys.argv[1]); print(d["x"][:].tolist(), d["y"][:].tolist(), len(d.dimensions["u"]))';
+    expect(runSync('xarray', ['-c', read, path]).trim()).toBe('[[1, 2, None], [3, 4, None]] [[5, 6], [7, 8]] 2');
+    expect(ncdump(path)).toContain('u = UNLIMITED ; // (2 currently)');
+  });
+});
+
 test('400 variables on one unlimited dimension, publish close: a flush costs what it appends to', () => {
   const path = join(directory, 'many.nc');
   const [variables, row] = [400, 16];
