@@ -26,8 +26,8 @@ export class Contents {
   nextId = 0;
   readonly #byId = new Map<number, Dimension>();
   readonly #byScale = new Map<ObjectNode, Dimension>();
-  /** Groups, and how many links each had. */
-  readonly #links = new Map<Group, number>();
+  /** Groups, and what told their links from others. */
+  readonly #links = new Map<Group, string>();
   readonly #generation: number;
 
   constructor(file: Group) {
@@ -39,13 +39,13 @@ export class Contents {
   /** Whether the file is still as it was. What this layer makes is added by {@link noticed}. */
   get isCurrent(): boolean {
     if (handleOf(this.root.group).session.generation !== this.#generation) return false;
-    for (const [group, links] of this.#links) if (handleOf(group).node.links.size !== links) return false;
+    for (const [group, links] of this.#links) if (linksOf(group) !== links) return false;
     return true;
   }
 
   /** The layer has made or removed links of this group itself. */
   noticed(group: Group): void {
-    this.#links.set(group, handleOf(group).node.links.size);
+    this.#links.set(group, linksOf(group));
   }
 
   addDimension({ dimensions }: GroupContents, dimension: Dimension): void {
@@ -148,6 +148,12 @@ export class Contents {
     this.addDimension(inside, made);
     return made;
   }
+}
+
+/** Other links, other text: the group counts those that are made, and so those that are removed are known as well. */
+function linksOf(group: Group): string {
+  const { links, linkOrder } = handleOf(group).node;
+  return `${links.size} of ${linkOrder.next}`;
 }
 
 function lengthOf(dimension: Dimension): number {

@@ -2,6 +2,7 @@ import type { Attributes, AttributeValue } from '../api/attributes.ts';
 import type { Dataset, Filter } from '../api/dataset.ts';
 import type { File } from '../api/file.ts';
 import type { Group } from '../api/group.ts';
+import { type Handled, handleOf } from '../api/handle.ts';
 import { attach } from '../api/scales.ts';
 import { type ErrorCode, H5LogError } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
@@ -105,7 +106,7 @@ export function netcdf(file: File, options: { classic?: boolean } = {}): NcGroup
 class Tree {
   readonly file: File;
   #contents: Contents;
-  readonly #groups = new Map<string, NetcdfGroup>();
+  readonly #groups = new Map<string, { readonly of: Group; readonly made: NetcdfGroup }>();
   readonly #variables = new Map<string, Variable>();
 
   constructor(file: File) {
@@ -136,18 +137,18 @@ class Tree {
 
   group(of: Group): NetcdfGroup {
     const known = this.#groups.get(of.path);
-    if (known) return known;
+    if (known && isSame(known.of, of)) return known.made;
     const made = new NetcdfGroup(this, of);
-    this.#groups.set(of.path, made);
+    this.#groups.set(of.path, { of, made });
     return made;
   }
 
   variable(name: string, dataset: Dataset, group: string): Variable {
     const known = this.#variables.get(dataset.path);
-    if (known) return known;
+    if (known && isSame(known.dataset, dataset)) return known;
     const dimensions = (): readonly Dimension[] => {
       const variable = this.inside(group).variables.get(name);
-      if (variable) return variable.dimensions;
+      if (variable && isSame(variable.dataset, dataset)) return variable.dimensions;
       throw new H5LogError('NOT_FOUND', `${dataset.path} is gone`, { object: dataset.path });
     };
     const made = new Variable(name, dataset, () => this.isClassic, dimensions);
@@ -411,6 +412,11 @@ function describeScale({ name, id, scale, size, isVariable }: Dimension, hasIds:
   if (!scale) return;
   scale.makeScale(isVariable ? name : `${NO_VARIABLE}${String(size).padStart(10)}`);
   if (hasIds) scale.attributes.set(DIMENSION_ID, id, { dtype: 'int32' });
+}
+
+/** Another object may have got the path of one that was moved or deleted. */
+function isSame(a: Handled, b: Handled): boolean {
+  return handleOf(a).node === handleOf(b).node;
 }
 
 function pathIn({ path }: Group, name: string): string {

@@ -114,6 +114,36 @@ describe.each(['log', 'native'] as const)('a %s file with netcdf', (connector) =
     file.closeSync();
   });
 
+  test('sees what is moved, deleted and made beside it', async () => {
+    const file = made(connector);
+    const nc = netcdf(file);
+    nc.createDimension('t', null);
+    nc.createDimension('n', 2);
+    nc.createGroup('g').attributes.set('number', 1);
+    const c = nc.createVariable('c', { dtype: 'int32', dimensions: ['t', 'n'] });
+    c.dataset.append([1, 2]);
+    file.move('c', 'd');
+    expect([...nc.variables.keys()]).toEqual(['d']);
+    expect(await nc.variables.get('d')?.read()).toEqual(Int32Array.of(1, 2));
+    expect(codeOf(() => nc.createVariable('d', { dtype: 'int8', dimensions: ['n'] }))).toBe('EXISTS');
+    nc.createVariable('c', { dtype: 'int8', dimensions: ['n'] }).dataset.write([3, 4]);
+    expect(await nc.variables.get('c')?.read()).toEqual(Int8Array.of(3, 4));
+    expect(codeOf(() => c.dimensions)).toBe('NOT_FOUND');
+    file.delete('c');
+    file.createDataset('e', { dtype: 'int8', shape: [2] });
+    file.move('t', 'time');
+    expect([...nc.variables.keys()]).toEqual(['d', 'e']);
+    expect([...nc.dimensions.keys()]).toEqual(['time', 'n']);
+    expect(nc.variables.get('d')?.dimensions).toEqual(['time', 'n']);
+    file.move('g', 'h');
+    file.createGroup('g');
+    expect([...nc.groups].map(([name, { attributes }]) => [name, attributes.get('number')]).sort()).toEqual([
+      ['g', undefined],
+      ['h', 1],
+    ]);
+    file.closeSync();
+  });
+
   test('refuses what netCDF has not', () => {
     const file = made(connector);
     const nc = netcdf(file);
