@@ -72,26 +72,39 @@ export function attach(dataset: Dataset, lists: readonly (readonly string[])[]):
   else if (attributes.has(LIST)) attributes.delete(LIST);
 }
 
+/** Whether an object is at a path: it may have been moved, and another one may be where it was. */
+function isAt({ file }: Dataset, path: string, object: Dataset): boolean {
+  const found = file.get(path);
+  return found !== undefined && handleOf(found).node === handleOf(object).node;
+}
+
+function pathOf(dataset: Dataset): string {
+  if (isAt(dataset, dataset.path, dataset)) return dataset.path;
+  const { session, node } = handleOf(dataset);
+  const { structure } = session;
+  const path = node.linkCount > 0 ? session.now(structure.pathOf(node.address)) : '';
+  if (path === '') throw new H5LogError('NOT_FOUND', `${dataset.path} was deleted`, { object: dataset.path });
+  return structure.paths.shown(path);
+}
+
 /** REFERENCE_LIST of the scale is written when the file is closed: see {@link settleScales}. */
 export function attachScale(dataset: Dataset, dimension: number, scale: Dataset): void {
   checkDimension(dataset, dimension);
   if (sessionOf(scale) !== sessionOf(dataset)) refuse(scale, `is in another file than ${dataset.path}`);
   if (isScale(dataset)) refuse(dataset, 'is a scale, and a scale has no scales');
+  const path = pathOf(scale);
   if (!isScale(scale)) makeScale(scale, undefined);
   const lists = attached(dataset);
   const list = lists[dimension] as string[];
-  if (list.includes(scale.path)) return;
-  list.push(scale.path);
+  if (list.some((other) => isAt(dataset, other, scale))) return;
+  list.push(path);
   attach(dataset, lists);
 }
 
 export function detachScale(dataset: Dataset, dimension: number, scale: Dataset): void {
   checkDimension(dataset, dimension);
   const lists = attached(dataset);
-  const { node } = handleOf(scale);
-  // The scale may have other names.
-  const isOther = (path: string): boolean => handleOf(dataset.file.dataset(path)).node !== node;
-  const rest = (lists[dimension] as string[]).filter((path) => path !== scale.path && isOther(path));
+  const rest = (lists[dimension] as string[]).filter((path) => !isAt(dataset, path, scale));
   if (rest.length === lists[dimension]?.length)
     throw new H5LogError('NOT_FOUND', `${scale.path} is not attached to dimension ${dimension} of ${dataset.path}`, {
       object: dataset.path,

@@ -71,6 +71,27 @@ describe.each(['log', 'native'] as const)('dimension scales in a %s file', (conn
     other.closeSync();
   });
 
+  test('are known by what they are, not by the path that they had', () => {
+    const file = File.createSync(join(directory, `moved-${connector}.h5`), { connector });
+    const options = { dtype: 'float32', shape: [3] } as const;
+    const field = file.createDataset('field', options);
+    const scale = file.createDataset('scale', options);
+    file.move('scale', 'g/_moved');
+    field.attachScale(0, scale);
+    expect(names(field)).toEqual([['/g/_moved']]);
+    const other = file.createDataset('scale', options);
+    field.attachScale(0, scale);
+    expect(names(field)).toEqual([['/g/_moved']]);
+    expect(() => field.detachScale(0, other)).toThrow(/is not attached/);
+    field.attachScale(0, other);
+    file.flushSync();
+    field.detachScale(0, scale);
+    expect(names(field)).toEqual([['/scale']]);
+    file.delete('g/_moved');
+    expect(() => field.attachScale(0, scale)).toThrow(expect.objectContaining({ code: 'NOT_FOUND' }) as Error);
+    file.closeSync();
+  });
+
   test('cost a flush of one variable nothing that grows with the number of variables', () => {
     const growth = (variables: number): number => {
       const path = join(directory, `cost-${connector}-${variables}.h5`);
