@@ -12,8 +12,8 @@ import { File } from 'h5log';
 import { replay, seal } from 'h5log/tools';
 import { root } from './root.ts';
 
-/** Files that `flushSync` of one dataset may run through: 40, and three for agreement, surveys and publishing. */
-const MOST_FILES_OF_FLUSH = 43;
+/** Files that `flushSync` of one dataset may run through: 40, and four for agreement, surveys, publishing and dimension scales. */
+const MOST_FILES_OF_FLUSH = 44;
 
 const { values } = parseArgs({ options: { files: { type: 'boolean' }, check: { type: 'boolean' } } });
 const sources = pathToFileURL(join(root, 'src')).href;
