@@ -1,5 +1,5 @@
 import { H5LogError, printAs } from '../base/errors.ts';
-import { checkNames, checkSignal } from '../base/options.ts';
+import { checkNames } from '../base/options.ts';
 import { anchorMaker } from '../connector/deferred.ts';
 import type { FileSession } from '../connector/file-session.ts';
 import { checkType } from '../dtype/check.ts';
@@ -314,6 +314,8 @@ export class Dataset<D extends DType = DType> {
   write(data: unknown, where?: Where, options?: WriteOptions): void {
     if (options !== undefined) checkNames('write', options, WRITE);
     const dataset = this.#writable();
+    if (dataset instanceof WritableDataset && this.space === 'null')
+      throw new H5LogError('SHAPE', `${this.path} holds no elements`, { object: this.path });
     const values = options?.columns === undefined ? data : this.#rows(dataset, data, options.columns);
     dataset.post(values, where, options);
   }
@@ -361,7 +363,7 @@ export class Dataset<D extends DType = DType> {
   read(where: Where | undefined, options: ReadOptions & { columns: true | readonly string[] }): Promise<Columns>;
   async read(where?: Where, options: ReadOptions & ReadRequest & Conversion = {}): Promise<unknown> {
     checkNames('read', options, READ);
-    const { signal } = checkSignal(options);
+    const { signal } = options;
     signal?.throwIfAborted();
     const dataset = this.#readable;
     const { request, finish } = convertedRead(this.path, () => dataset.elements.dtype, options);
@@ -391,7 +393,7 @@ export class Dataset<D extends DType = DType> {
   ): Promise<B>;
   async readMany(starts: Coordinates, counts: Coordinates, options: ReadOptions & ReadRequest = {}): Promise<unknown> {
     checkNames('readMany', options, READ_MANY);
-    const { signal } = checkSignal(options);
+    const { signal } = options;
     signal?.throwIfAborted();
     return this.#finish(Reading.many(this.#readable, starts, counts, options, true), signal);
   }

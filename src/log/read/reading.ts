@@ -82,6 +82,7 @@ export class Reading {
     request: ReadRequest,
     deferred: boolean,
   ): Reading {
+    if (isNull(source)) return new Reading(source, NO_BLOCKS, request, deferred);
     const rank = source.shape.length;
     const n = Math.max(0, Math.floor(manyLength(starts, rank)));
     const [flatStarts, flatCounts] = [new Float64Array(n * rank), new Float64Array(n * rank)];

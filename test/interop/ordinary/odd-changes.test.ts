@@ -98,6 +98,9 @@ d.dims[0].label = 'rows'
       expect(await number.read(), mode).toEqual(new Int32Array(0));
       expect(number.readSync(undefined, { as: 'float64' }), mode).toEqual(new Float64Array(0));
       expect(await file.dataset('s').read(), mode).toEqual([]);
+      expect(await number.readMany([], []), mode).toEqual(new Int32Array(0));
+      expect(number.readManySync([], []), mode).toEqual(new Int32Array(0));
+      if (mode === 'r+') expect(() => number.write([])).toThrow('/n holds no elements');
       const pieces: unknown[] = [];
       for await (const piece of number.pieces()) pieces.push(piece);
       expect(pieces, mode).toEqual([]);
