@@ -2,7 +2,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { registerExitHooks, warn } from '#platform';
 import { H5LogError, isH5LogError, printAs } from '../base/errors.ts';
-import { checkNames, checkSignal } from '../base/options.ts';
+import { checkNames } from '../base/options.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import type { Commit, FileSession } from '../connector/file-session.ts';
 import { beginCreate, beginOpen, type Openable, type Opening } from '../connector/opening.ts';
@@ -210,7 +210,7 @@ export class File extends Group {
   /** For readers: moves to the newest commit; false if there is none newer. Objects show the new state. */
   async refresh(): Promise<boolean> {
     if (this.mode === 'r+') return false;
-    if (this.#isShared) return this.refreshSync();
+    if (!import.meta.page && this.#isShared) return this.refreshSync();
     const { storage } = this.#session;
     const renewed = await renewStorage(storage);
     return driveAsync(renewed?.storage ?? storage, this.#session.refresh(renewed));
@@ -224,7 +224,7 @@ export class File extends Group {
   /** Commits as another process makes them: the file is looked at again and again, every `interval` milliseconds. */
   async *watch(options: { signal?: AbortSignal; interval?: number } = {}): AsyncIterableIterator<Commit> {
     checkNames('watch', options, { signal: true, interval: true });
-    const { signal, interval = 100 } = checkSignal(options);
+    const { signal, interval = 100 } = options;
     let seen = this.sequence;
     // On several ranks it ends for all of them when one has had enough: the others would wait for it.
     while (!this.#session.stopsOnAnyRank(this.closed || signal?.aborted === true)) {
@@ -274,11 +274,14 @@ export class File extends Group {
   #commitNow(kind: 'flush' | 'close' | 'publish', publish: PublishRequest | null): Commit {
     this.#session.writable();
     this.#jobs.finishSync();
-    const job = this.#planned(kind, this.#isShared ? null : publish);
+    const isShared = !import.meta.page && this.#isShared;
+    const job = this.#planned(kind, isShared ? null : publish);
     const commit = job ? this.#jobs.runSync(job) : this.#session.last;
-    if (!publish || !this.#isShared) return commit;
-    this.#session.publishTogether(publish);
-    return this.#session.last;
+    if (!import.meta.page && publish && isShared) {
+      this.#session.publishTogether(publish);
+      return this.#session.last;
+    }
+    return commit;
   }
 
   /** The commit of everything that changed so far; undefined if nothing did. */
@@ -322,7 +325,7 @@ export class File extends Group {
   /** Commits what is pending, cuts the file to size and gives the lock up. Objects of the file can still be read. */
   async close(): Promise<void> {
     if (this.#released) return;
-    if (this.#isShared) {
+    if (!import.meta.page && this.#isShared) {
       this.closeSync();
       return;
     }

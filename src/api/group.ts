@@ -1,5 +1,5 @@
 import { type ErrorCode, H5LogError, isH5LogError, isUnreadable, printAs } from '../base/errors.ts';
-import { checkNames, checkSignal } from '../base/options.ts';
+import { checkNames } from '../base/options.ts';
 import { deferrable } from '../connector/deferred.ts';
 import type { FileSession, Found } from '../connector/file-session.ts';
 import { checkType } from '../dtype/check.ts';
@@ -90,7 +90,7 @@ export class Group {
    */
   async load(path = '.', options: { depth?: number; signal?: AbortSignal } = {}): Promise<this> {
     checkNames('load', options, { depth: true, signal: true });
-    const { depth = 1, signal } = checkSignal(options);
+    const { depth = 1, signal } = options;
     if (!(depth >= 0) || !(Number.isInteger(depth) || depth === Infinity))
       throw new H5LogError('OPTION', `depth must be a whole number that is not negative, or Infinity, got ${depth}`);
     const session = this.#session;

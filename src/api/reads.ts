@@ -1,5 +1,5 @@
 import { H5LogError } from '../base/errors.ts';
-import { AMOUNT, checkOptions, nearest, SIGNAL } from '../base/options.ts';
+import { AMOUNT, ANY, checkOptions, nearest } from '../base/options.ts';
 import { numberArray, packNumbers, unpackNumbers } from '../dtype/convert.ts';
 import { decodeColumns } from '../dtype/decode.ts';
 import { containsReference, containsVlen, describeType, describeValue } from '../dtype/describe.ts';
@@ -118,7 +118,7 @@ const PIECE_BYTES = 16 * 2 ** 20;
 
 /** Options of `Dataset.pieces`. */
 export function checkPieces(options: { bytes?: number; signal?: AbortSignal }): number {
-  const { bytes = PIECE_BYTES } = checkOptions('pieces', options, { bytes: AMOUNT, signal: SIGNAL });
+  const { bytes = PIECE_BYTES } = checkOptions('pieces', options, { bytes: AMOUNT, signal: ANY });
   if (bytes > 0) return bytes;
   throw new H5LogError('OPTION', `bytes must be above 0, got ${bytes}`);
 }

@@ -10,10 +10,6 @@ export type Kinds<T> = { readonly [K in keyof T]-?: Kind };
 export const ANY: Kind = ['', () => true];
 export const FLAG: Kind = ['true or false', (value) => typeof value === 'boolean'];
 export const CALLBACK: Kind = ['a function', (value) => typeof value === 'function'];
-export const SIGNAL: Kind = [
-  'an AbortSignal',
-  (value) => value === null || typeof (value as Partial<AbortSignal>).throwIfAborted === 'function',
-];
 export const PATH: Kind = ['a path', (value) => typeof value === 'string' || value instanceof URL];
 export const COUNT: Kind = ['a whole number of at least 1', (value) => Number.isInteger(value) && Number(value) >= 1];
 export const AMOUNT: Kind = ['a number that is not negative', (value) => typeof value === 'number' && value >= 0];
@@ -26,33 +22,26 @@ export function oneOf(...choices: readonly string[]): Kind {
 /** Refuses options that a call does not have, and values that an option cannot have. `call` names the call in messages. */
 export function checkOptions<T extends object>(call: string, options: T, kinds: Kinds<T>): T {
   checkNames(call, options, kinds);
-  checkValues(options, kinds);
-  return options;
-}
-
-function checkValues(options: object, kinds: Readonly<Record<string, Kind>>): void {
-  for (const [name, [what, isRight]] of Object.entries(kinds)) {
-    const value = (options as Record<string, unknown>)[name];
-    if (value !== undefined && !isRight(value))
-      throw new H5LogError('OPTION', `${name} must be ${what}, got ${shown(value)}`);
+  for (const name of Object.keys(kinds) as (keyof T & string)[]) {
+    const value: unknown = options[name];
+    const [what, isRight] = kinds[name];
+    if (value !== undefined && !isRight(value)) throw wrongValue(name, what, value);
   }
-}
-
-/** Refuses a signal that is none. */
-export function checkSignal<T extends { signal?: AbortSignal }>(options: T): T {
-  checkValues(options, { signal: SIGNAL });
   return options;
 }
 
-/** Refuses options that are not among `known`, with a suggestion. */
+/** Refuses options that are not among `known`, with a suggestion, and a signal that is none. */
 export function checkNames(call: string, options: object, known: object): void {
-  if (typeof options !== 'object' || options === null)
-    throw new H5LogError('OPTION', `options must be an object, got ${shown(options)}`);
+  if (typeof options !== 'object' || options === null) throw wrongValue('options', 'an object', options);
   for (const name in options) if (!Object.hasOwn(known, name)) throw unknownOption(call, name, Object.keys(known));
+  const { signal } = options as { readonly signal?: AbortSignal | null };
+  if (signal != null && typeof signal.throwIfAborted !== 'function')
+    throw wrongValue('signal', 'an AbortSignal', signal);
 }
 
-function shown(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+function wrongValue(name: string, what: string, value: unknown): H5LogError {
+  const shown = typeof value === 'string' ? JSON.stringify(value) : String(value);
+  return new H5LogError('OPTION', `${name} must be ${what}, got ${shown}`);
 }
 
 /** What stands for options of h5py, in lower case without underscores: our option, and how it is used. */

@@ -201,7 +201,7 @@ export class Session implements LinkedSession {
   /** Reads what other ranks have committed, before something else is read. */
   catchUp(): void {
     const { log } = this.#state;
-    if (log?.isBehind) this.now(log.catchUp());
+    if (!import.meta.page && log?.isBehind) this.now(log.catchUp());
   }
 
   /** Closes the communicators that were made for this file. */
@@ -415,7 +415,7 @@ export class Session implements LinkedSession {
       done: (commit, isPublished) => {
         this.last = commit;
         if (isPublished) this.publishing.done(commit.time);
-        if (this.comm.size === 1) return;
+        if (import.meta.page || this.comm.size === 1) return;
         if (this.#state.log) this.#state.log.isBehind = true;
         if (!this.#state.committer) this.structure.forgetChanges();
       },

@@ -171,7 +171,7 @@ function* firstState(options: SessionOptions, made: NewSubfiles | null): Io<File
   if (!first) throw formatError('a new file without a first commit');
   const flushed = yield* writeFlush(log.log, solo(), first, { power, file: null });
   flushDone(log.log, first, flushed, false);
-  if (ranks.comm.size > 1) log.isBehind = true;
+  if (!import.meta.page && ranks.comm.size > 1) log.isBehind = true;
   target?.publish(power);
   // Subfiles of an earlier file of that name. A new file's own are published first.
   if (!made) options.subfiles?.tidy(0);
@@ -359,6 +359,7 @@ export function numbered(found: Pick<FileState, 'structure' | 'committer' | 'sup
 
 /** A file may be written while several ranks open it: all of them take the state that rank 0 saw. */
 function* agreedState(options: SessionOptions, state: FileState): Io<FileState> {
+  if (import.meta.page) return state;
   const seen = options.ranks.stateToTake(state.last.sequence);
   if (seen === undefined) return state;
   // A rank that read too early reads again; one that read too late finds the earlier state on record.

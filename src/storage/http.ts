@@ -90,6 +90,8 @@ interface Opened {
   readonly cache: Pick<BlockCache, 'read'>;
   /** Of a log, which may grow. */
   record?: LastRecord | undefined;
+  /** Versions that turned out to be the same log. */
+  readonly same: Set<string>;
 }
 
 /** Why a page may not see the Content-Range of a server of another origin. */
@@ -198,17 +200,22 @@ class RemoteFile {
       const first = new Uint8Array(range.end);
       await this.#fill(response, first);
       const { size } = range;
-      const same = new Set<string>();
-      const fetchRange: Fetch = (into, offset) => this.#fetchRange(into, offset, opened, same);
+      const fetchRange: Fetch = (into, offset) => this.#fetchRange(into, offset, opened);
       const cache = new BlockCache(fetchRange, size, this.statistics);
       if (range.end === Math.min(BLOCK_SIZE, size)) cache.put(0, first);
-      const opened: Opened = { version: versionOf(response, size), size, first, cache };
+      const opened: Opened = { version: versionOf(response, size), size, first, cache, same: new Set() };
       return opened;
     }
     // An empty file has no satisfiable range, and the response to that names the size.
     if (response.status === 416 && rangeOf(response)?.size === 0) {
       await response.body?.cancel();
-      return { version: versionOf(response, 0), size: 0, first: new Uint8Array(0), cache: { read: async () => 0 } };
+      return {
+        version: versionOf(response, 0),
+        size: 0,
+        first: new Uint8Array(0),
+        cache: { read: async () => 0 },
+        same: new Set(),
+      };
     }
     if (response.status !== 200) throw await this.#error(response, `status ${response.status}`);
     const whole = await readAll(response, MAX_WHOLE_FILE, this.statistics);
@@ -222,19 +229,20 @@ class RemoteFile {
       this.statistics,
     );
     const { byteLength: size } = whole;
-    return { version: versionOf(response, size), size, first: whole.subarray(0, BLOCK_SIZE), cache };
+    return { version: versionOf(response, size), size, first: whole.subarray(0, BLOCK_SIZE), cache, same: new Set() };
   }
 
-  /** Fetches until `into` is full: a server may send less than was requested. `same` are versions that turned out to be the same log. */
-  async #fetchRange(into: Uint8Array, offset: number, opened: Opened, same: Set<string>): Promise<void> {
+  /** Fetches until `into` is full: a server may send less than was requested. */
+  async #fetchRange(into: Uint8Array, offset: number, opened: Opened): Promise<void> {
     for (let at = 0; at < into.byteLength; ) {
-      at += await this.#retried(() => this.#fetchSame(into.subarray(at), offset + at, opened, same));
+      at += await this.#retried(() => this.#fetchSame(into.subarray(at), offset + at, opened));
     }
   }
 
   /** Of another version, the record is asked for as well: by it a log that grew is told from another file. */
-  async #fetchSame(into: Uint8Array, offset: number, opened: Opened, same: Set<string>): Promise<number> {
-    const isKnown = (version: Version) => sameVersion(opened.version, version) || same.has(JSON.stringify(version));
+  async #fetchSame(into: Uint8Array, offset: number, opened: Opened): Promise<number> {
+    const isKnown = (version: Version) =>
+      sameVersion(opened.version, version) || opened.same.has(JSON.stringify(version));
     for (let left = 3; ; left--) {
       const { record } = opened;
       const part = await this.#fetchPart(into, offset, opened);
@@ -245,7 +253,7 @@ class RemoteFile {
       // An answer of a version that was known says nothing about the part: two servers may have two files.
       if (isKnown(version)) continue;
       // Either both are of one version, or the log goes on growing.
-      same.add(JSON.stringify(part.version)).add(JSON.stringify(version));
+      opened.same.add(JSON.stringify(part.version)).add(JSON.stringify(version));
       return part.count;
     }
   }
