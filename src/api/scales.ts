@@ -90,6 +90,7 @@ function pathOf(dataset: Dataset): string {
 /** REFERENCE_LIST of the scale is written when the file is closed: see {@link settleScales}. */
 export function attachScale(dataset: Dataset, dimension: number, scale: Dataset): void {
   checkDimension(dataset, dimension);
+  if (scale?.kind !== 'dataset') refuse(dataset, 'takes datasets as scales, and nothing else');
   if (sessionOf(scale) !== sessionOf(dataset)) refuse(scale, `is in another file than ${dataset.path}`);
   if (isScale(dataset)) refuse(dataset, 'is a scale, and a scale has no scales');
   const path = pathOf(scale);

@@ -91,7 +91,9 @@ const VARIABLE: Required<Record<keyof VariableOptions<DType>, true>> = {
  */
 export function netcdf(file: File, options: { classic?: boolean } = {}): NcGroup {
   checkNames('netcdf', options, { classic: true });
-  const { attributes } = file;
+  const attributes = file?.attributes;
+  if (!attributes || !('mode' in file))
+    throw new H5LogError('OPTION', 'netcdf() takes a file that was opened with File');
   const isNew = file.mode === 'r+' && !file.closed && attributes.size === 0 && [...file.keys()].length === 0;
   if (isNew) {
     const text = `version=2,h5log=${VERSION}`;
@@ -395,7 +397,7 @@ class NetcdfGroup implements NcGroup {
     const isName =
       typeof name === 'string' &&
       // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a name must not have.
-      /^[a-zA-Z0-9_\u0080-\uffff][^\u0000-\u001f/\u007f]*$/u.test(name) &&
+      /^[a-zA-Z0-9_\u0080-\u{10ffff}][^\u0000-\u001f/\u007f]*$/u.test(name) &&
       !name.endsWith(' ') &&
       new TextEncoder().encode(name).length <= 256;
     if (!isName) throw new H5LogError('OPTION', `${JSON.stringify(name)} is not a name for a ${what} of netCDF`);
@@ -429,7 +431,7 @@ function fillOf<D extends DType>(
   type: NcType,
 ): { fill: unknown; attributes: Readonly<Record<string, AttributeValue>> } {
   const { [FILL_VALUE]: named, ...others } = attributes;
-  if (named !== undefined && fill !== undefined && named !== fill)
+  if (named !== undefined && fill !== undefined && !Object.is(named, fill))
     throw new H5LogError('OPTION', `fill is ${String(fill)}, but the attribute _FillValue is ${String(named)}`);
   const given = fill ?? named;
   if (given === false) return { fill: undefined, attributes: others };

@@ -179,6 +179,23 @@ describe.each(['log', 'native'] as const)('a %s file with netcdf', (connector) =
     file.discard();
   });
 
+  test('takes NaN for NaN, and names that begin with any letter', () => {
+    const nc = netcdf(made(connector));
+    nc.createDimension('🌊', 2);
+    const { NaN: none } = Number;
+    const options = { dtype: 'float32', dimensions: ['🌊'], fill: none, attributes: { _FillValue: none } } as const;
+    expect(nc.createVariable('v', options).read()).toBeInstanceOf(Promise);
+    expect([...nc.variables.keys()]).toEqual(['v']);
+  });
+
+  test('is made of a file, and has scales that are datasets', () => {
+    const dataset = made(connector).createDataset('d', { dtype: 'int8', shape: [1] });
+    for (const wrong of [null, {}, dataset]) {
+      expect(codeOf(() => netcdf(wrong as never))).toBe('OPTION');
+      if (wrong !== dataset) expect(codeOf(() => dataset.attachScale(0, wrong as never))).toBe('OPTION');
+    }
+  });
+
   test('of the classic model has no more than that', () => {
     const file = made(connector);
     const nc = netcdf(file, { classic: true });
