@@ -63,8 +63,9 @@ export class FlushJob implements Job<Commit> {
 
   failed(_error: unknown, overtaken: boolean): void {
     this.#milestones.failed();
-    // Whose sync failed is not known among several ranks: with power their bytes must go elsewhere.
-    flushFailed(this.#log, this.#plan, !overtaken && (this.#comm.size === 1 || !this.#options.power));
+    // With power, bytes of several ranks of which one may have failed to sync must go elsewhere.
+    const isClear = this.#comm.size === 1 || !this.#options.power || this.#plan.isClear === true;
+    flushFailed(this.#log, this.#plan, !overtaken && isClear);
   }
 }
 

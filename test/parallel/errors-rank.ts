@@ -226,11 +226,31 @@ export function alike(comm: Communicator, path: string): { told: Told[]; keys: s
   return { told, keys: [...file.keys()] };
 }
 
+/** A disk that is full for one rank, again and again; gives the outcomes, and the size of the file when there is room. */
+export function fullDisk(comm: Communicator, path: string, call: 'write' | 'sync'): { codes: unknown[]; size: number } {
+  const file = File.createSync(path, { comm, durability: 'power', publish: 'never' });
+  const length = 2 ** 18;
+  const t = file.createDataset('/t', { dtype: 'uint8', shape: [comm.size, length] });
+  file.flushSync();
+  t.write(new Uint8Array(length).fill(comm.rank + 1), { start: [comm.rank, 0], count: [1, length] });
+  const codes: unknown[] = [];
+  for (let i = 0; i < 5; i++) {
+    const calls: Named[] = call === 'write' ? ['writevSync', 'writeSync'] : ['fdatasyncSync'];
+    const mend = comm.rank === 1 ? breakCalls(calls) : () => {};
+    codes.push(outcomeOf(() => file.flushSync()).code);
+    mend();
+  }
+  file.closeSync();
+  comm.barrier();
+  return { codes, size: fs.statSync(path).size };
+}
+
 export default (comm: Communicator, data: { work: string; path: string } & Record<string, unknown>): unknown => {
   const { work, path } = data;
   if (work === 'beginnings') return beginnings(comm, path);
   if (work === 'creations') return creations(comm, path, data['odd'] as number);
   if (work === 'flushes') return flushes(comm, data as never);
+  if (work === 'full disk') return fullDisk(comm, path, data['call'] as 'write' | 'sync');
   if (work === 'strangers') return strangers(comm, path, data['how'] as SharedArrayBuffer);
   return alike(comm, path);
 };

@@ -4,7 +4,7 @@ import { File } from 'h5log';
 import { describe, expect, test } from 'vitest';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import type { alike, Failed, Told } from './errors-rank.ts';
+import type { alike, Failed, fullDisk, Told } from './errors-rank.ts';
 import { runRanks } from './run-ranks.ts';
 
 const program = new URL('./errors-rank.ts', import.meta.url);
@@ -166,6 +166,24 @@ withOracle('python', 'another program between flushes', () => {
     expect([...(file.dataset('/t').readSync() as Int32Array)]).toEqual([0, 0, 0]);
     file.closeSync();
   });
+});
+
+test.each(['write', 'sync'] as const)('with power, a %s that fails is repeated where that is safe', async (call) => {
+  const path = join(temporaryDirectory(), 'a.h5');
+  for (const { codes, size } of await runRanks<ReturnType<typeof fullDisk>>(2, program, {
+    work: 'full disk',
+    path,
+    call,
+  })) {
+    expect(codes).toEqual(new Array(5).fill('STORAGE'));
+    // What failed to sync must not be written to the same place again; what was not written needs no more room.
+    if (call === 'write') expect(size).toBeLessThan(2 ** 20);
+    else expect(size).toBeGreaterThan(5 * 2 ** 19);
+  }
+  const file = File.openSync(path);
+  const bytes = file.dataset('/t').readSync() as Uint8Array;
+  expect([bytes[0], bytes[2 ** 18 - 1], bytes[2 ** 18], bytes[2 ** 19 - 1]]).toEqual([1, 1, 2, 2]);
+  file.closeSync();
 });
 
 test('what all ranks do wrong is an error on all of them, and the file can still be used', async () => {

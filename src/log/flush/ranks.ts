@@ -214,7 +214,7 @@ export function* writeRanks(log: Log, comm: Communicator, plan: FlushPlan, optio
     const reports = plan.hasData
       ? collect(comm.gather(yield* writeData(log, comm, plan, options), 0))
       : collect(comm.rank === 0 ? [success()] : null);
-    return yield* conclude(comm, reports, function* (messages) {
+    return yield* conclude(comm, plan, reports, function* (messages) {
       const { parts, sections } = decodeReports(messages, layout);
       const store = planStore(log, main, additionOf(log, layout, sections), rewrite);
       plan.store = store;
@@ -224,7 +224,7 @@ export function* writeRanks(log: Log, comm: Communicator, plan: FlushPlan, optio
   }
   const written = plan.hasData ? yield* writeData(log, comm, plan, options) : success();
   const committed = yield* commitSubfile(log, comm, plan, collect(own.comm.gather(written, 0)));
-  return yield* conclude(comm, collect(comm.gather(committed, 0)), function* (changes) {
+  return yield* conclude(comm, plan, collect(comm.gather(committed, 0)), function* (changes) {
     const bare = { dataSize: 0, data: [], table: null, tableSize: 0, header: null, parts: log.stores.length };
     const commit = planStore(log, main, bare, false);
     plan.main = commit;
@@ -245,7 +245,8 @@ function* writeData(log: Log, comm: Communicator, plan: FlushPlan, options: Rank
   const { own } = log;
   const { contribution } = plan;
   const { start, dataSize, tableSize } = plan.layout as RankLayout;
-  return yield* reported(comm, own.run(write()));
+  let isClear = !log.hasSubfiles;
+  return yield* reported(comm, own.run(write()), () => isClear);
 
   function* write(): Io<Uint8Array> {
     const grown = yield* attemptIo(makeRoom());
@@ -260,6 +261,7 @@ function* writeData(log: Log, comm: Communicator, plan: FlushPlan, options: Rank
       parts.push({ rank: comm.rank, end: bytes.offset + bytes.size, checksum });
     }
     if ('error' in grown) throw grown.error;
+    isClear = false;
     if (options.file && options.power) options.file.sync();
     else if (options.power) yield { op: 'sync' };
     const { section } = contribution;
@@ -318,15 +320,17 @@ function* commitSubfile(log: Log, comm: Communicator, plan: FlushPlan, reports: 
 /** Rank 0 makes the flush count, if all reports are good; every rank learns the outcome. */
 function* conclude(
   comm: Communicator,
+  plan: FlushPlan,
   reports: Reports | null,
   commit: (messages: readonly Uint8Array[]) => Io<Outcome>,
 ): Io<Outcome> {
   let result: Uint8Array | null = null;
   if (reports) {
-    const { error, messages } = reports;
-    result = error ? failure(error, comm.rank) : yield* reported(comm, encoded(commit(messages)));
+    const { error, isClear, messages } = reports;
+    result = error ? failure(error, comm.rank, isClear) : yield* reported(comm, encoded(commit(messages)));
   }
   const outcome = comm.bcast(result, 0);
+  plan.isClear = outcome[0] === CLEAR;
   if (isFailure(outcome)) throw withRank(decodeError(outcome.subarray(1)), 0);
   return JSON.parse(new TextDecoder().decode(outcome.subarray(1))) as Outcome;
 }
@@ -335,10 +339,16 @@ function* encoded(io: Io<Outcome>): Io<Uint8Array> {
   return new TextEncoder().encode(JSON.stringify(yield* io));
 }
 
-// ---------------------------------------------------------------- reports: 0 and a message, or 1 and an error
+// ---------------------------------------------------------------- reports: 0 and a message, or 1 or 2 and an error
+
+/** What a report of an error begins with: no sync has failed, or one may have. */
+const CLEAR = 1;
+const UNCLEAR = 2;
 
 interface Reports {
   readonly error: Error | undefined;
+  /** No sync has failed. */
+  readonly isClear: boolean;
   /** The messages that are not empty, in the order of ranks. */
   readonly messages: readonly Uint8Array[];
 }
@@ -348,18 +358,21 @@ const NOTHING = new Uint8Array(0);
 const success = (message: Uint8Array = NOTHING): Uint8Array =>
   new ByteWriter(1 + message.length).u8(0).put(message).done();
 
-function failure(error: unknown, rank: number): Uint8Array {
+function failure(error: unknown, rank: number, isClear = false): Uint8Array {
   const bytes = encodeError(error, rank);
-  return new ByteWriter(1 + bytes.length).u8(1).put(bytes).done();
+  return new ByteWriter(1 + bytes.length)
+    .u8(isClear ? CLEAR : UNCLEAR)
+    .put(bytes)
+    .done();
 }
 
-const isFailure = (report: Uint8Array): boolean => report[0] === 1;
+const isFailure = (report: Uint8Array): boolean => report[0] !== 0;
 
-function* reported(comm: Communicator, io: Io<Uint8Array>): Io<Uint8Array> {
+function* reported(comm: Communicator, io: Io<Uint8Array>, isClear = () => false): Io<Uint8Array> {
   try {
     return success(yield* io);
   } catch (error) {
-    return failure(error, comm.rank);
+    return failure(error, comm.rank, isClear());
   }
 }
 
@@ -368,7 +381,8 @@ function collect(all: readonly Uint8Array[] | null): Reports | null {
   if (!all) return null;
   const bad = all.findIndex(isFailure);
   const error = bad < 0 ? undefined : withRank(decodeError((all[bad] as Uint8Array).subarray(1)), bad);
-  return { error, messages: all.filter((report) => report.length > 1).map((report) => report.subarray(1)) };
+  const isClear = all.every((report) => report[0] !== UNCLEAR);
+  return { error, isClear, messages: all.filter((report) => report.length > 1).map((report) => report.subarray(1)) };
 }
 
 function encodePart({ rank, end, checksum }: RankPart): Uint8Array {

@@ -52,6 +52,8 @@ export interface FlushPlan {
   readonly isSingleWriter: boolean;
   /** Tables with references to deleted datasets are written again by this flush. */
   readonly rewrote: boolean;
+  /** Of several ranks that failed: no sync has, so that the same space can be written again. */
+  isClear?: boolean;
 }
 
 /** What a commit record says of its commit, apart from bytes and checksums. */
