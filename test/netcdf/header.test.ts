@@ -42,6 +42,9 @@ f['a'] = np.zeros((3, 4)); f['b'] = np.zeros((4, 3)); f['c'] = np.zeros((5,)); f
 f.create_dataset('e', (3, 4), maxshape=(None, 4))
 f['half'] = np.zeros(3, dtype='f2'); f['flag'] = np.zeros(3, dtype=bool); f['text'] = np.array([b'abc', b'd'])
 f['a'].attrs['list'] = np.array([b'x', b'yz']); f['a'].attrs['number'] = 5.5; f['a'].attrs['word'] = 'variable'
+f['b'].attrs['doubles'] = np.array([123456789012.3125, 123456789012.4375, -0.5, 1e-300, 123456789012345.5])
+f['b'].attrs['halves'] = np.array([463696.25, 463696.75, -463696.25, 0.5, 2.5, 8388607.5], 'f4')
+f['b'].attrs['none'] = np.zeros(0, 'i4'); f['b'].attrs['nowhere'] = h5py.Empty('f4')
 `,
       [path],
     );

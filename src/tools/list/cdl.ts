@@ -157,7 +157,7 @@ class Header {
       const stored = attributes.get(name);
       // Of a list of one value, it is that value.
       const values = shape === null ? [] : sizeOf(shape) === 1 ? [stored] : Array.from(stored as ArrayLike<unknown>);
-      const text = isText && shape === null ? '""' : values.map((value) => this.#value(value, type)).join(', ');
+      const text = values.length === 0 ? '""' : values.map((value) => this.#value(value, type)).join(', ');
       yield `${indent}\t\t${named === '' ? '' : `${named} `}${owner}:${escaped(name)} = ${text} ;`;
     }
   }
@@ -232,10 +232,19 @@ function escaped(name: string): string {
   return /^[0-9]/.test(name) ? `\\${escapes}` : escapes;
 }
 
+/** Of a number in the middle between two of so many digits, the one with the even last digit, as C rounds: JavaScript rounds up. */
+function halfToEven(value: number, digits: number): number {
+  const [mantissa = '', power] = value.toExponential(60).split('e');
+  const kept = mantissa.slice(0, mantissa.indexOf('.') + digits);
+  const isHalf = /^50*$/.test(mantissa.slice(kept.length));
+  return isHalf && Number(kept.at(-1)) % 2 === 0 ? Number(`${kept}e${power}`) : value;
+}
+
 /** A number as C prints it with %g, or with %#g and without zeros behind the last digit: with a point in any case. */
-function decimal(value: number, digits: number, withPoint: boolean): string {
-  if (Number.isNaN(value)) return 'NaN';
-  if (!Number.isFinite(value)) return value < 0 ? '-Infinity' : 'Infinity';
+function decimal(exact: number, digits: number, withPoint: boolean): string {
+  if (Number.isNaN(exact)) return 'NaN';
+  if (!Number.isFinite(exact)) return exact < 0 ? '-Infinity' : 'Infinity';
+  const value = halfToEven(exact, digits);
   const [mantissa = '', power = '0'] = value.toExponential(digits - 1).split('e');
   const exponent = Number(power);
   const isFixed = exponent >= -4 && exponent < digits;
