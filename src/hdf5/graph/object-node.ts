@@ -63,6 +63,9 @@ export interface Relocatable {
 
 const NONE: readonly never[] = [];
 
+/** So often unparsed links are searched for one; whoever wants more of them has all parsed, or each would cost a look at all. */
+const FEW_SEARCHES = 16;
+
 /** One message of an object's header: its bytes, the addresses in them, and the header chunk that holds it. */
 export class HeaderMessage implements Relocatable {
   readonly type: number;
@@ -176,6 +179,7 @@ export class ObjectNode implements Addressable {
   #links = new Map<string, Link>();
   /** Hard links of a file that is only read, which are parsed when somebody asks for them. */
   unparsed: readonly RawMessage[] | null = null;
+  #searches = 0;
   /** null: `links` are all that there are. */
   unread: UnreadLinks | null = null;
   #attributes: Map<string, Attribute> | null = null;
@@ -230,7 +234,7 @@ export class ObjectNode implements Addressable {
     let link = this.#links.get(name);
     if (!import.meta.page && !link && this.unparsed) {
       // A name in another encoding has such characters in place of its own.
-      if (name.includes('\ufffd')) return this.links.get(name);
+      if (name.includes('\ufffd') || this.#searches++ >= FEW_SEARCHES) return this.links.get(name);
       link = linkNamed(this, this.unparsed, name);
       if (link) this.#links.set(name, link);
     }

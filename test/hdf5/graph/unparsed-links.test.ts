@@ -40,6 +40,15 @@ describe('links that nobody has asked for', () => {
     expect(group.link('\ufffd')?.order).toBe(1);
   });
 
+  test('whoever looks for many of them has all parsed, once', () => {
+    const group = groupOf(...Array.from({ length: 100 }, (_, i) => `d${i}`));
+    for (let i = 0; i < 16; i++) expect(group.link(`d${i}`)?.order).toBe(i);
+    expect(group.unparsed).not.toBeNull();
+    expect(group.link('d50')?.order).toBe(50);
+    expect(group.unparsed).toBeNull();
+    expect(group.link('e')).toBeUndefined();
+  });
+
   test('two of one name are an error for whoever lists them', () => {
     const group = groupOf('a', 'b', 'a');
     expect(group.link('b')?.order).toBe(1);
