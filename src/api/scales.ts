@@ -154,7 +154,7 @@ type Uses = ReturnType<typeof scaleUses>;
 interface KnownScales {
   readonly paths: ReadonlyMap<ObjectNode, string>;
   readonly uses: Uses;
-  /** The same with dimensions of scales that have several, which are not attached. */
+  /** `uses`, and the dimensions of netCDF's coordinate variables of several dimensions: as scales these cannot have scales attached. */
   readonly all: Uses;
   /** What tells whether these are still the same: the members of each group, and the scales of each dataset. */
   readonly members: ReadonlyMap<ObjectNode, readonly (ObjectNode | null)[]>;

@@ -140,7 +140,8 @@ function* openCollection(file: FileBytes, address: number): Io<Collection> {
   return new Collection(yield* file.read(address, size, 'global heap'), file.base + address, file.lengthSize);
 }
 
-function* collectionSize(file: FileBytes, address: number): Io<number> {
+/** The size of a collection, without a look at its objects. */
+export function* collectionSize(file: FileBytes, address: number): Io<number> {
   return sizeIn(yield* file.cursor(address, 8 + file.lengthSize, 'global heap'), file.lengthSize);
 }
 

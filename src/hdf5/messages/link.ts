@@ -44,7 +44,7 @@ export function hardLinkAddress(bytes: Uint8Array): number | null {
   const version = bytes[0];
   const flags = bytes[1] ?? 0;
   if (version !== 1 || flags & 0xe8) return null;
-  const lengthAt = 2 + (flags & 4 ? 8 : 0) + (flags & 16 ? 1 : 0);
+  const lengthAt = nameLengthAt(flags);
   const lengthSize = 1 << (flags & 3);
   if (lengthSize > 2) return null;
   const length = (bytes[lengthAt] ?? 0) | (lengthSize > 1 ? (bytes[lengthAt + 1] ?? 0) << 8 : 0);
@@ -55,10 +55,15 @@ export function hardLinkAddress(bytes: Uint8Array): number | null {
   return address <= Number.MAX_SAFE_INTEGER ? address : null;
 }
 
+/** Where the length of the name is in the message of a hard link: behind the creation order and the character set, if it has them. */
+function nameLengthAt(flags: number): number {
+  return 2 + (flags & 4 ? 8 : 0) + (flags & 16 ? 1 : 0);
+}
+
 /** Whether a hard link, of which {@link hardLinkAddress} knows where it leads, has a name of these bytes. */
 export function isNamed(link: Uint8Array, name: Uint8Array): boolean {
   const flags = link[1] as number;
-  const lengthAt = 2 + (flags & 4 ? 8 : 0) + (flags & 16 ? 1 : 0);
+  const lengthAt = nameLengthAt(flags);
   const at = lengthAt + 1 + (flags & 1);
   const length = (link[lengthAt] as number) | (flags & 1 ? (link[lengthAt + 1] as number) << 8 : 0);
   if (length !== name.length) return false;

@@ -10,7 +10,7 @@ import { checkFletcher32 } from '../../filter/fletcher32.ts';
 import { PendingBytes, unfilter } from '../../filter/pipeline.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import { Budget } from '../../hdf5/format/file-bytes.ts';
-import { GlobalHeap, readCollection } from '../../hdf5/format/global-heap.ts';
+import { collectionSize, GlobalHeap, readCollection } from '../../hdf5/format/global-heap.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { readChunkIndex, type StoredChunk } from '../../hdf5/layouts/chunks/chunk-index.ts';
@@ -164,7 +164,7 @@ function* checkElements(
     if (!isH5LogError(error, 'UNSUPPORTED')) throw error;
   }
   const ranges: number[] = [];
-  for (const address of collections) ranges.push(address, address + (yield* readCollection(file, address)).size);
+  for (const address of collections) ranges.push(address, address + (yield* collectionSize(file, address)));
   return { path, ranges: Float64Array.from(ranges), what: () => `a heap with what ${path} points to` };
 }
 
