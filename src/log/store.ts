@@ -172,7 +172,7 @@ export class LogStore {
     const { root, loader } = this.structure;
     const overlaps = (yield { op: 'overlaps' }) === 1;
     loader.file.overlapping = overlaps;
-    this.data.file.overlapping = overlaps;
+    this.data.overlapping = overlaps;
     this.isRewritten = false;
     this.#earlierFound = this.#known;
     this.#found = null;

@@ -7,7 +7,7 @@ import type { ByteStorage } from '../../storage/storage.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
 
 /** Bytes of a page, and how many pages are cached. */
-interface Paging {
+export interface Paging {
   readonly size: number;
   readonly cached: number;
 }
@@ -55,7 +55,7 @@ export class FileBytes {
   /** Reads that pages in memory answered. */
   hits = 0;
   readonly #pages = new Map<number, Page>();
-  readonly #paging: Paging;
+  #paging: Paging;
   /** The storage to read from, if not the one that the driver of the generator has. */
   readonly #storage: ByteStorage | undefined;
 
@@ -73,6 +73,11 @@ export class FileBytes {
     this.end = end;
     this.addressSize = addressSize;
     this.lengthSize = lengthSize;
+  }
+
+  /** Reads in pages of another size from now on, unless some are cached already. */
+  repage(paging: Paging): void {
+    if (this.#pages.size === 0) this.#paging = paging;
   }
 
   /** The bytes [address, address + length), which must lie inside the file. Do not write into them. */
