@@ -3,9 +3,8 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { File } from 'h5log';
-import { verify } from 'h5log/tools';
 import { peakMemory } from '../src/bench/workload.ts';
+import { File, verify } from './built-h5log.ts';
 import { PYTHON, pythonLacks } from './peers/python.ts';
 import { median, report } from './report.ts';
 

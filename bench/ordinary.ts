@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Dataset, File, Group } from 'h5log';
+import type { Dataset } from 'h5log';
 import type { Dataset as WasmDataset, Group as WasmGroup } from 'h5wasm/node';
 import { Random } from '../src/bench/random.ts';
+import { File, Group } from './built-h5log.ts';
 import { python, pythonLacks } from './peers/python.ts';
 import { report } from './report.ts';
 

@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type CreateOptions, type DatasetOptions, File } from 'h5log';
+import type { CreateOptions, DatasetOptions } from 'h5log';
+import { File } from './built-h5log.ts';
 import { median, report } from './report.ts';
 
 type Publish = NonNullable<CreateOptions['publish']>;

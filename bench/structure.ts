@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { File, type Group } from 'h5log';
 import h5wasm, { Group as WasmGroup } from 'h5wasm/node';
+import { File, type Group } from './built-h5log.ts';
 import { median, report } from './report.ts';
 
 /** What the structure alone costs: many objects in one commit, many small commits, and opening a file with many objects. */

@@ -7,7 +7,7 @@ import type { ByteStorage } from '../../storage/storage.ts';
 import { Cursor, UNDEFINED } from './cursor.ts';
 
 /** Bytes of a page, and how many pages are cached. */
-export interface Paging {
+interface Paging {
   readonly size: number;
   readonly cached: number;
 }
@@ -50,12 +50,14 @@ export class FileBytes {
   remote = false;
   /** Reads that are given together are under way together: worth it where all of them are certainly needed, also on a disk. */
   overlapping = false;
+  /** So many more reads take their own bytes only, not the page around them: a few scattered ones would mostly read bytes of others. */
+  alone = 0;
   /** Nothing may be read: whoever asks for something that is not in memory gets {@link NotLoaded}. */
   sealed = false;
   /** Reads that pages in memory answered. */
   hits = 0;
   readonly #pages = new Map<number, Page>();
-  #paging: Paging;
+  readonly #paging: Paging;
   /** The storage to read from, if not the one that the driver of the generator has. */
   readonly #storage: ByteStorage | undefined;
 
@@ -75,11 +77,6 @@ export class FileBytes {
     this.lengthSize = lengthSize;
   }
 
-  /** Reads in pages of another size from now on, unless some are cached already. */
-  repage(paging: Paging): void {
-    if (this.#pages.size === 0) this.#paging = paging;
-  }
-
   /** The bytes [address, address + length), which must lie inside the file. Do not write into them. */
   *read(address: number, length: number, what: string): Io<Uint8Array> {
     this.mustHold(address, length, what);
@@ -88,6 +85,12 @@ export class FileBytes {
     const first = Math.floor(address / PAGE);
     const last = Math.floor((address + Math.max(length, 1) - 1) / PAGE);
     if (first === last) {
+      if (this.alone > 0 && !this.#pages.has(first)) {
+        this.alone--;
+        const bytes = new Uint8Array(length);
+        yield* this.#direct(bytes, address);
+        return bytes;
+      }
       const page = yield* this.#page(first, address + length - first * PAGE);
       return page.subarray(address - first * PAGE, address - first * PAGE + length);
     }

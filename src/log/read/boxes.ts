@@ -1,6 +1,6 @@
 import { atOffset } from '../../base/errors.ts';
 import { type Codecs, type FilterStep, PendingBytes, unfilter } from '../../filter/pipeline.ts';
-import { FileBytes, type Paging, type Place } from '../../hdf5/format/file-bytes.ts';
+import { FileBytes, type Place } from '../../hdf5/format/file-bytes.ts';
 import { CACHED, GAP, RowMajorReader, WINDOW } from '../../hdf5/layouts/row-major.ts';
 import { endOf, halves, intersectInto, isContiguous, positionIn } from '../../space/box.ts';
 import { copyBox, fillWith } from '../../space/copy.ts';
@@ -17,23 +17,21 @@ const MANY_BLOCKS = 16;
 /** Of more blocks no pages are read together: many of them lie side by side. */
 const MOST_TOGETHER = 512;
 
-/** Pages of data where every read is a request, or is under way together with others. */
-const PAGES: Paging = { size: 16 * 1024, cached: 2048 };
-/** Where reads block, one costs little more than its bytes: those of scattered blocks would mostly be of others. */
-const BLOCKING_PAGES: Paging = { size: 4 * 1024, cached: 8192 };
+/** Where reads block, so many small ones are done without pages: a program that reads a little of a large file needs no more. */
+const READS_WITHOUT_PAGES = 64;
 
 /** The file that holds the data of a log, with a page cache for small reads. */
 export class LogData {
   readonly file: FileBytes;
 
   constructor(base: number, end: number, storage: ByteStorage | null) {
-    this.file = new FileBytes(base, end, 8, 8, PAGES, storage);
+    this.file = new FileBytes(base, end, 8, 8, { size: 16 * 1024, cached: 2048 }, storage);
   }
 
   /** Whether reads that are given together are under way together. */
   set overlapping(overlapping: boolean) {
     this.file.overlapping = overlapping;
-    if (!import.meta.page) this.file.repage(overlapping ? PAGES : BLOCKING_PAGES);
+    if (!import.meta.page && !overlapping) this.file.alone = READS_WITHOUT_PAGES;
   }
 }
 
