@@ -17,6 +17,8 @@ import type { WriteOrder } from './write-order.ts';
 
 /** Bytes of tables that stay cached after they were read. */
 const TABLE_CACHE = 32 * 2 ** 20;
+/** Bytes of small tables that the garbage collector is asked to leave: it takes nothing of them before a blocking caller returns. */
+const WEAK_CACHE = 256 * 2 ** 20;
 
 const NOTHING: Coverage = { ends: [] };
 
@@ -51,22 +53,23 @@ export interface Committed {
 /** Tables that were read. A table never changes, so that the states of a file share them. */
 class TableCache {
   readonly #open = new Map<TierItem, OpenedTable>();
-  readonly #large = new WeakMap<TierItem, WeakRef<OpenedTable>>();
+  readonly #weak = new WeakMap<TierItem, WeakRef<OpenedTable>>();
   /** Tables of the original's merge mode that were found to be readable. */
   readonly decoded = new WeakSet<TierItem>();
   readonly selections = new SelectionCache();
   #bytes = 0;
+  #weakBytes = 0;
 
   get(item: TierItem): OpenedTable | undefined {
-    return this.#open.get(item) ?? this.#large.get(item)?.deref();
+    return this.#open.get(item) ?? this.#weak.get(item)?.deref();
   }
 
-  /** Keeps small tables; a large one only as long as the garbage collector leaves it. */
+  /** Keeps the small tables that were read last; others only as long as the garbage collector leaves them. */
   add(item: TierItem, opened: OpenedTable): void {
-    if (item.size > TABLE_CACHE / 4) {
-      this.#large.set(item, new WeakRef(opened));
-      return;
-    }
+    const isLarge = item.size > TABLE_CACHE / 4;
+    this.#weakBytes += item.size;
+    if (isLarge || this.#weakBytes <= WEAK_CACHE) this.#weak.set(item, new WeakRef(opened));
+    if (isLarge) return;
     for (const [oldest] of this.#open) {
       if (this.#bytes + item.size <= TABLE_CACHE) break;
       this.#open.delete(oldest);
