@@ -85,7 +85,7 @@ export class FileBytes {
     const first = Math.floor(address / PAGE);
     const last = Math.floor((address + Math.max(length, 1) - 1) / PAGE);
     if (first === last) {
-      if (this.alone > 0 && !this.#pages.has(first)) {
+      if (!import.meta.page && this.alone > 0 && !this.#pages.has(first)) {
         this.alone--;
         const bytes = new Uint8Array(length);
         yield* this.#direct(bytes, address);
