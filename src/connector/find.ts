@@ -96,7 +96,8 @@ export function storedIn(
 ): string {
   const stored = names.stored(name);
   if (stored === name || group === structure.root || group.link(stored)) return stored;
-  return group.link(name) ? name : stored;
+  // What has two underscores there is shown by another name: that of which it is the doubled form.
+  return names.shownInside(name) === name && group.link(name) ? name : stored;
 }
 
 export function storedPath(names: Names, path: string): string {

@@ -18,6 +18,23 @@ test('space and pipeline of a logged dataset', () => {
   expect([s.space, s.size, s.pipeline]).toEqual(['scalar', 1, []]);
 });
 
+test('names that differ in leading underscores only are different names, also inside groups', () => {
+  const storage = memoryStorage();
+  const file = File.createSync(storage);
+  const write = (path: string): void => file.createDataset(path, { dtype: 'int8', shape: [] }).write(path.length);
+  for (const path of ['g/_y', '_x']) write(path);
+  for (const path of ['g/__y', 'g/y', '__x', 'x']) {
+    expect([path, file.has(path)]).toEqual([path, false]);
+    expect(thrown(() => file.delete(path)).code).toBe('NOT_FOUND');
+    write(path);
+  }
+  file.closeSync();
+  const reader = File.openSync(storage);
+  for (const path of ['g/_y', '_x', 'g/__y', 'g/y', '__x', 'x'])
+    expect(reader.dataset(path).readSync()[0]).toBe(path.length);
+  expect(reader.has('g/___y')).toBe(false);
+});
+
 describe('requireGroup and requireDataset', () => {
   test.each(['log', 'native'] as const)('make objects, and find them when the program runs again (%s)', (connector) => {
     const path = join(temporaryDirectory(), 'r.h5');
