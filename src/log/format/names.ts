@@ -99,6 +99,11 @@ export function freedAttribute(name: string): string {
   return isHidden(name) ? name.slice(1) : logNames.shownInside(name);
 }
 
+/** Stored names in an order in which each of them can lose its underscore before another one gets the name that it had. */
+export function shortestFirst(stored: Iterable<string>): string[] {
+  return [...stored].sort((a, b) => a.length - b.length);
+}
+
 /** Files without a log: every name is what it is. */
 export const plainNames: Names = {
   stored: (name) => name,

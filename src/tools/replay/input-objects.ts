@@ -13,7 +13,7 @@ import {
   recordsGroup,
   TOKEN,
 } from '../../log/format/log-group.ts';
-import { freedAttribute, isAlias } from '../../log/format/names.ts';
+import { freedAttribute, isAlias, shortestFirst } from '../../log/format/names.ts';
 import { NUMBER, NUMBERS } from '../../log/pointers.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { Io } from '../../storage/io.ts';
@@ -51,9 +51,12 @@ export function* inputObjects(session: FileSession): Io<InputObject[]> {
   const own = log ? [LOG_GROUP, LOGS_GROUP, recordsGroup(log.main.counts)] : [];
   yield* visit(root, '/');
   for (const group of found.values()) {
-    const names = shownNames(group.node.links.keys(), session.names.shownInside);
-    for (const link of group.node.links.values()) {
-      if (group.node === root && own.includes(link.name)) continue;
+    const links = [...group.node.links.values()].filter(({ name }) => group.node !== root || !own.includes(name));
+    const names = shownNames(
+      links.map(({ name }) => name),
+      session.names.shownInside,
+    );
+    for (const link of links) {
       const name = names.get(link.name) ?? link.name;
       const path = `${group.path === '/' ? '' : group.path}/${name}`;
       const node = link.target.kind === 'hard' ? yield* loader.follow(link) : null;
@@ -66,13 +69,15 @@ export function* inputObjects(session: FileSession): Io<InputObject[]> {
   return [...found.values()];
 }
 
-/** Names without the underscore that the log adds. A name keeps it if another object has the name without it. */
-function shownNames(stored: Iterable<string>, shownOf: (name: string) => string): Map<string, string> {
-  const all = new Set(stored);
+/** Names without the underscore that the log adds. A name keeps it if another object is shown by the name without it. */
+function shownNames(stored: readonly string[], shownOf: (name: string) => string): Map<string, string> {
+  const taken = new Set<string>();
   const shown = new Map<string, string>();
-  for (const name of all) {
+  for (const name of shortestFirst(stored)) {
     const plain = shownOf(name);
-    shown.set(name, plain !== name && all.has(plain) ? name : plain);
+    const free = taken.has(plain) ? name : plain;
+    taken.add(free);
+    shown.set(name, free);
   }
   return shown;
 }

@@ -1,4 +1,4 @@
-import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import type { Link, ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { NewLayout } from '../../hdf5/layouts/new-dataset.ts';
 import { copyAttribute, deleteAttribute } from '../../hdf5/write/attributes.ts';
 import { renameAttribute, renameLink } from '../../hdf5/write/rewrite.ts';
@@ -15,7 +15,7 @@ import {
   recordsGroup,
   TOKEN,
 } from '../../log/format/log-group.ts';
-import { freedAttribute, isAlias, logNames } from '../../log/format/names.ts';
+import { freedAttribute, isAlias, logNames, shortestFirst } from '../../log/format/names.ts';
 import { NUMBER, NUMBERS, numbersOf } from '../../log/pointers.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { putLayout } from '../../log/publish/publish.ts';
@@ -54,14 +54,15 @@ export function removeLog(structure: Structure, counts: LogCounts): void {
 export function showNames(structure: Structure): void {
   const all = new Set([structure.root]);
   for (const node of all) {
-    for (const link of [...node.links.values()]) {
-      if (link.node) all.add(link.node);
+    for (const link of [...node.links.values()]) if (link.node) all.add(link.node);
+    for (const stored of shortestFirst(node.links.keys())) {
+      const link = node.links.get(stored) as Link;
       const path = link.target.kind === 'soft' ? shownPath(link.target.path) : null;
       const name = free(link.name, logNames.shownInside(link.name), node.links);
       if (name === link.name && (path === null || link.target.kind !== 'soft' || path === link.target.path)) continue;
       renameLink(structure, node, link.name, name, path);
     }
-    for (const stored of [...node.attributes.keys()]) {
+    for (const stored of shortestFirst(node.attributes.keys())) {
       const name = freedAttribute(stored);
       if (name === stored) continue;
       if (node.attributes.has(name)) {

@@ -18,6 +18,27 @@ afterAll(() => {
   process.stdout.write(`structure of replayed files: ${tally}\n`);
 });
 
+test('a replayed file keeps names that differ in leading underscores only, and those of the groups of the log', async () => {
+  const { input, output } = paths();
+  const names = ['__x', '_x', 'g/_y', 'g/__y', '_LOG', '_LOGS', '__LOG'];
+  const file = File.createSync(input, { publish: 'never', logs: 'group' });
+  for (const name of names) {
+    file.createDataset(name, { dtype: 'int8', shape: [] }).write(name.length);
+    file.attributes.set(name, name.length);
+  }
+  file.createSoftLink('soft', '/__x');
+  file.closeSync();
+  await replay(input, output);
+  const replayed = File.openSync(output);
+  expect([...replayed.keys()]).toEqual(['__x', '_x', 'g', '_LOG', '_LOGS', '__LOG', 'soft']);
+  for (const name of names) {
+    expect(replayed.dataset(name).readSync()[0]).toBe(name.length);
+    expect(replayed.attributes.get(name)).toBe(name.length);
+  }
+  expect(replayed.dataset('soft').readSync()[0]).toBe(3);
+  replayed.closeSync();
+});
+
 withOracle(['h5dump', 'h5diff', 'python'], 'the structure of a replayed file', () => {
   test('is that of the log file: groups, links, attributes, names with underscores', async () => {
     const { input, output } = paths();

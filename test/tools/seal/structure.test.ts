@@ -65,6 +65,26 @@ describe('a sealed file', () => {
     await after.close();
   });
 
+  test('keeps names that differ in leading underscores only', async () => {
+    const path = newPath();
+    const file = await File.create(path, { publish: 'never' });
+    for (const name of ['__x', '_x', 'g/_y', 'g/__y', '_LOG']) {
+      file.createDataset(name, { dtype: 'int8', shape: [] }).write(name.length);
+      file.attributes.set(name, name.length);
+    }
+    file.createSoftLink('soft', '/__x');
+    await file.close();
+    await seal(path);
+    const sealed = await File.open(path);
+    expect([...sealed.keys()]).toEqual(['__x', '_x', 'g', '_LOG', 'soft']);
+    for (const name of ['__x', '_x', 'g/_y', 'g/__y', '_LOG']) {
+      expect(sealed.dataset(name).readSync()[0]).toBe(name.length);
+      expect(sealed.attributes.get(name)).toBe(name.length);
+    }
+    expect(sealed.dataset('soft').readSync()[0]).toBe(3);
+    await sealed.close();
+  });
+
   withOracle(['python', 'h5dump'], 'is ordinary for others', () => {
     test('links, references, names and order as h5py sees them', async () => {
       const path = newPath();
