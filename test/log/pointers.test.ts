@@ -92,6 +92,17 @@ describe.each(CASES)('logged %s', (_, dtype, values) => {
   });
 });
 
+test('nested texts in several heap collections are read as often as one likes', async () => {
+  const dtype = T.vlen(T.string());
+  const values = [['a'], ['x'.repeat(70_000), 'b'], [], ['c'], ['y'.repeat(70_000)], ['d']];
+  const { storage, file, d } = scene(dtype);
+  d.write(values);
+  file.closeSync();
+  const again = File.openSync(storage).dataset('d');
+  for (let time = 0; time < 3; time++) expect(again.readSync()).toEqual(values);
+  expect(await again.read()).toEqual(values);
+});
+
 describe('references', () => {
   test('lead to an object wherever it moves, and nowhere once it is gone', () => {
     const { storage, file, d } = scene(T.reference);

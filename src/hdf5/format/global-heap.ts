@@ -340,7 +340,8 @@ export class GlobalHeap {
     let last: Collection | undefined;
     const find = (address: number, index: number): Collection | undefined => {
       const source = index >>> 16;
-      if (address !== lastAddress || source !== lastSource) {
+      // One that was not found may have been added since.
+      if (!last || address !== lastAddress || source !== lastSource) {
         last = found[source]?.get(address) ?? (source === 0 ? this.#collections.get(address) : undefined);
         lastAddress = address;
         lastSource = source;
