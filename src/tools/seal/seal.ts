@@ -27,7 +27,7 @@ import { logOf, readingLog } from '../inside.ts';
 import { copyBytes, Output } from '../output.ts';
 import { Runner } from '../run.ts';
 import { planSealing } from './plan.ts';
-import { removeLog, sealAnchor, showNames, takeNumbers } from './structure.ts';
+import { removeLog, sealAnchor, showNames, takeAnchor, takeNumbers } from './structure.ts';
 import { VirtualLayouts } from './virtual-layouts.ts';
 
 /** How a dataset became ordinary. */
@@ -219,6 +219,10 @@ class Sealing {
     this.#onAppend = report;
     this.#targets = takeNumbers(this.structure);
     removeLog(this.structure, this.#log.main.counts);
+    for (const { node } of datasets) {
+      const anchor = this.structure.loader.nodes.get(node.address);
+      if (anchor) takeAnchor(this.structure, anchor);
+    }
     showNames(this.structure);
     for (const dataset of datasets) {
       path = dataset.path;

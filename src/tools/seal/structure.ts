@@ -28,6 +28,10 @@ export function sealAnchor(
   layout: NewLayout | null,
 ): void {
   putLayout(structure, node, dataset, dataset.shape, layout);
+}
+
+/** Takes the attributes of the log from an anchor, before users' attributes of the same names lose their underscore. */
+export function takeAnchor(structure: Structure, node: ObjectNode): void {
   for (const name of ANCHOR_ATTRIBUTES) if (node.attributes.has(name)) deleteAttribute(structure, node, name);
 }
 

@@ -85,6 +85,42 @@ describe('a sealed file', () => {
     await sealed.close();
   });
 
+  test.each(['never', 'close'] as const)(
+    "keeps users' attributes with names of the log's own, publish %s",
+    async (publish) => {
+      const path = newPath();
+      const names = [
+        '_dims',
+        '_mdims',
+        '_ID',
+        '_chunks',
+        '_filters',
+        '_reach',
+        '_token',
+        '_log',
+        '_view',
+        '_note',
+        '_number',
+      ];
+      const file = await File.create(path, { publish });
+      for (const [name, filters] of [
+        ['plain', []],
+        ['filtered', ['shuffle']],
+      ] as const) {
+        const made = file.createDataset(name, { dtype: 'int8', shape: [3], maxShape: [null], chunks: [2], filters });
+        for (const each of names) made.attributes.set(each, `of the user: ${each}`);
+        made.write([1, 2, 3]);
+        made.resize([2]);
+      }
+      await file.close();
+      await seal(path);
+      const after = await File.open(path);
+      for (const name of ['plain', 'filtered'])
+        expect([...after.dataset(name).attributes]).toEqual(names.map((each) => [each, `of the user: ${each}`]));
+      await after.close();
+    },
+  );
+
   withOracle(['python', 'h5dump'], 'is ordinary for others', () => {
     test('links, references, names and order as h5py sees them', async () => {
       const path = newPath();
