@@ -3,7 +3,7 @@
 
 import { atOffset, formatError, H5LogError, isH5LogError, isUnreadable } from '../base/errors.ts';
 import { containsReference, containsVlen } from '../dtype/describe.ts';
-import { hasPlainReferences } from '../dtype/heap-ids.ts';
+import { hasPlainReferences, visitReferences } from '../dtype/heap-ids.ts';
 import { attemptIo, driveSync, type Io } from '../storage/io.ts';
 import type { ByteStorage } from '../storage/storage.ts';
 import { ByteWriter } from './format/byte-writer.ts';
@@ -16,6 +16,7 @@ import { HeaderMessage, ObjectNode } from './graph/object-node.ts';
 import type { ObjectTree } from './graph/object-tree.ts';
 import { DERIVED } from './graph/references.ts';
 import { Referrers, type Survey, surveyFile } from './graph/survey.ts';
+import { fillOf } from './layouts/data-reader.ts';
 import { rawReferences } from './layouts/raw-references.ts';
 import { elementCount } from './messages/dataspace.ts';
 import { parseLayout } from './messages/layout.ts';
@@ -264,9 +265,17 @@ function* findHolders(structure: Structure, survey: Survey, rewrites: boolean): 
 
   function canRewrite(node: ObjectNode): boolean {
     if (node.message(MESSAGE.externalFiles)) return false;
-    const { dtype, type, space, layout } = structure.dataset(node);
+    const parts = structure.dataset(node);
+    const { dtype, type, space, layout } = parts;
     if (layout?.kind === 'virtual' || elementCount(space) * type.size > MOST_REWRITTEN) return false;
-    return hasPlainReferences(dtype);
+    // Elements that were never written refer to what the fill value does, which is not written again.
+    let isPlain = hasPlainReferences(dtype);
+    const refuse = (): void => {
+      isPlain = false;
+    };
+    const fill = fillOf(parts);
+    if (fill) visitReferences(dtype, fill, 1, refuse, refuse);
+    return isPlain;
   }
 
   function* referencesOf(node: ObjectNode): Io<Set<number> | string> {

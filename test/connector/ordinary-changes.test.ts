@@ -240,6 +240,39 @@ with h5py.File(sys.argv[1], 'w', libver=sys.argv[2]) as f:
   });
 });
 
+withOracle('python', 'references in fill values', () => {
+  test('keep what they lead to where it is', async () => {
+    const path = join(folder, 'fill-reference.h5');
+    pythonSync(
+      `import sys, ctypes, struct, h5py, numpy as np
+from h5py import h5d, h5o, h5p, h5s, h5t
+# h5py has no call for a fill value that refers to something.
+hdf5 = ctypes.CDLL(next(word for word in open('/proc/self/maps').read().split() if 'libhdf5' in word and '_hl' not in word))
+hdf5.H5Pset_fill_value.argtypes = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
+with h5py.File(sys.argv[1], 'w') as f:
+    to = [h5o.get_info(f.create_group(name).id).addr for name in ('g', 'other')]
+    dtype = np.dtype([('to', h5py.ref_dtype), ('n', 'i4')])
+    t, p = h5t.py_create(dtype, logical=True), h5p.create(h5p.DATASET_CREATE)
+    p.set_chunk((2,))
+    fill = struct.pack('<Qi', to[0], 7)
+    assert t.get_size() == len(fill) and hdf5.H5Pset_fill_value(p.id, t.id, fill) == 0
+    d = h5py.Dataset(h5d.create(f.id, b'refs', t, h5s.create_simple((4,)), p))
+    d[0] = np.array((f['other'].ref, 1), dtype)`,
+      [path],
+    );
+    const file = await File.open(path, { mode: 'r+' });
+    expect(() => file.group('g').attributes.set('x', 1)).toThrow(refused('UNSUPPORTED'));
+    expect(() => file.group('other').attributes.set('x', 1)).toThrow(refused('UNSUPPORTED'));
+    file.dataset('refs').write([{ to: '/g', n: 2 }], { start: [0], count: [1] });
+    await file.close();
+    expect(
+      pythonSync(`import sys, h5py\nwith h5py.File(sys.argv[1]) as f: print([f[r].name for r, n in f['refs'][:]])`, [
+        path,
+      ]).trim(),
+    ).toBe("['/g', '/g', '/g', '/g']");
+  });
+});
+
 withOracle('python', 'what cannot be changed, or is copied first', () => {
   test('external data comes into the file up to 64 MiB, virtual data not at all', async () => {
     const path = join(folder, 'elsewhere.h5');
