@@ -369,9 +369,11 @@ export class File extends Group {
       if (!last && !isFirst) break;
       await last;
       if (this.#released) return;
-      // What would cost too much is not tried again.
-      if (request?.outcome?.made === null) this.#warnUnpublished();
-      request = request?.outcome?.made === null ? null : this.#session.closing();
+      const { outcome } = request ?? {};
+      if (outcome?.made === null) this.#warnUnpublished();
+      // What would cost too much, or cannot be published, is not tried again for nothing new.
+      const isTried = outcome?.made === null || (outcome && outcome.without.length > 0 && !this.#session.hasChanges);
+      request = isTried ? null : this.#session.closing();
     }
     this.#session.closed = true;
   }

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { File } from 'h5log';
+import { File, T } from 'h5log';
 import { expect, test } from 'vitest';
 import { temporaryDirectory } from '../../temporary.ts';
 
@@ -53,6 +53,27 @@ test('a file that costs too much to be published by itself does not grow because
   await published.close();
   expect(await noteOf(path, 'large')).toBeNull();
 });
+
+test.each(['close', 'flush', { interval: 10 }] as const)(
+  'a close ends although a dataset cannot be published (%j)',
+  async (publish) => {
+    const path = `${temporaryDirectory()}/without.h5`;
+    const file = await File.create(path, { publish });
+    file.createDataset('to', { dtype: T.vlen(T.reference), shape: [2] }).write([['/to'], []]);
+    const other = file.createDataset('other', { dtype: 'int8', shape: [1] });
+    const closed = file.close();
+    // Belongs to the next commit, which others are to see as well.
+    other.write([1]);
+    await closed;
+    expect(file.sequence).toBeLessThanOrEqual(2);
+    const reader = await File.open(path);
+    expect(reader.dataset('to').published).toBeNull();
+    expect(reader.dataset('other').published?.sequence).toBe(file.sequence);
+    expect(await reader.dataset('to').read()).toEqual([['/to'], []]);
+    expect(await reader.dataset('other').read()).toEqual(Int8Array.of(1));
+    await reader.close();
+  },
+);
 
 test('what a killed session left unpublished is published by the next one, if it is little', async () => {
   const path = `${temporaryDirectory()}/small.h5`;
