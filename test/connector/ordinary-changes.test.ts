@@ -240,6 +240,48 @@ with h5py.File(sys.argv[1], 'w', libver=sys.argv[2]) as f:
   });
 });
 
+withOracle('python', 'references in compact data', () => {
+  test('lead to objects that the commit moves, makes, or leaves where they are', async () => {
+    const path = join(folder, 'compact-references.h5');
+    pythonSync(
+      `import sys, h5py
+from h5py import h5d, h5p, h5s, h5t
+with h5py.File(sys.argv[1], 'w') as f:
+    f.create_group('still')
+    f.create_group('moving')
+    p = h5p.create(h5p.DATASET_CREATE)
+    p.set_layout(h5d.COMPACT)
+    h5d.create(f.id, b'refs', h5t.STD_REF_OBJ, h5s.create_simple((4,)), p)`,
+      [path],
+    );
+    const stored = (): unknown => {
+      const reader = File.openSync(path);
+      const paths = reader.dataset('refs').readSync();
+      reader.closeSync();
+      return paths;
+    };
+    const file = await File.open(path, { mode: 'r+' });
+    const refs = file.dataset('refs');
+    refs.write(['/still'], { start: [0], count: [1] });
+    await file.flush();
+    expect(stored()).toEqual(['/still', '', '', '']);
+    file.createGroup('gone');
+    refs.write(['/gone'], { start: [1], count: [1] });
+    file.delete('gone');
+    await file.flush();
+    expect(stored()).toEqual(['/still', '', '', '']);
+    file.group('moving').attributes.set('x', 1);
+    file.createGroup('new');
+    refs.write(['/moving', '/new'], { start: [2], count: [2] });
+    await file.close();
+    const found = pythonSync(
+      `import sys, h5py\nwith h5py.File(sys.argv[1]) as f: print([f[r].name if r else None for r in f['refs'][:]])`,
+      [path],
+    );
+    expect(found.trim()).toBe("['/still', None, '/moving', '/new']");
+  });
+});
+
 withOracle('python', 'references in fill values', () => {
   test('keep what they lead to where it is', async () => {
     const path = join(folder, 'fill-reference.h5');

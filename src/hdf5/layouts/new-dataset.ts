@@ -2,7 +2,7 @@
 
 import { H5LogError } from '../../base/errors.ts';
 import { type Described, type DType, fullType, type NumberType } from '../../dtype/model.ts';
-import { ByteWriter } from '../format/byte-writer.ts';
+import { ByteWriter, putU64 } from '../format/byte-writer.ts';
 import { UNDEFINED } from '../format/cursor.ts';
 import { committedType } from '../graph/dataset-header.ts';
 import { type AddressSlot, FileExtent, type HeapSlot, type ObjectNode } from '../graph/object-node.ts';
@@ -175,8 +175,13 @@ export function compact(data: Uint8Array, references: readonly AddressSlot[] = [
     draft: () => {
       if (data.length > 0xfff0)
         throw new H5LogError('SHAPE', `compact data of ${data.length} bytes; a header holds less than 64 KiB`);
+      const bytes = encodeLayout({ kind: 'compact', data });
       const targets = references.map(({ at, target }) => ({ at: COMPACT_DATA_AT + at, target }));
-      return { draft: draftLayout(encodeLayout({ kind: 'compact', data }), { targets }), extents: [] };
+      const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+      // A commit writes the addresses of objects that it moves, and no others. One that is gone gets a null reference.
+      for (const { at, target } of targets)
+        putU64(view, at, (target as ObjectNode).linkCount === 0 ? 0 : target.address);
+      return { draft: draftLayout(bytes, { targets }), extents: [] };
     },
   };
 }
