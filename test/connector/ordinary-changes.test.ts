@@ -282,6 +282,31 @@ with h5py.File(sys.argv[1], 'w') as f:
   });
 });
 
+withOracle('python', 'texts that are fill values', () => {
+  test('are each on their own in the heap: h5py removes those that it overwrites', async () => {
+    const path = join(folder, 'fill-texts.h5');
+    pythonSync(
+      `import sys, h5py, numpy as np
+with h5py.File(sys.argv[1], 'w') as f:
+    for name, more in {'contiguous': {}, 'chunked': {'chunks': (5,)}, 'deflated': {'chunks': (5,), 'compression': 'gzip'}}.items():
+        f.create_dataset(name, (5,), dtype=h5py.string_dtype(), fillvalue='fill', **more)`,
+      [path],
+    );
+    const file = await File.open(path, { mode: 'r+' });
+    for (const name of ['contiguous', 'chunked', 'deflated'])
+      file.dataset(name).write(['new'], { start: [1], count: [1] });
+    await file.close();
+    const found = pythonSync(
+      `import sys, h5py
+with h5py.File(sys.argv[1], 'r+') as f:
+    for d in f.values(): d[2:4] = ['other', 'others']
+with h5py.File(sys.argv[1]) as f: print(*(b' '.join(d[:]).decode() for d in f.values()), sep='; ')`,
+      [path],
+    );
+    expect(found.trim()).toBe(Array.from({ length: 3 }, () => 'fill new other others fill').join('; '));
+  });
+});
+
 withOracle('python', 'references in fill values', () => {
   test('keep what they lead to where it is', async () => {
     const path = join(folder, 'fill-reference.h5');

@@ -1,15 +1,18 @@
 // Puts posts into the ordinary layout of a dataset: chunks that they touch are written anew at the end of the file, with their
 // index; nothing that an earlier commit wrote changes.
 
+import { heapSlots } from '../../dtype/heap-ids.ts';
 import { applyFilters, PendingBytes, unusable } from '../../filter/pipeline.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import type { PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
-import { type AddressSlot, FileExtent, type ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { type AddressSlot, FileExtent, type HeapSlot, type ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { relocatedCopy } from '../../hdf5/graph/references.ts';
 import { type ChunkEntry, type ChunkGrid, readChunkIndex } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { ChunkTree } from '../../hdf5/layouts/chunks/chunk-tree.ts';
 import { chunkedByTree, compact, contiguous, type NewLayout } from '../../hdf5/layouts/new-dataset.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
+import { PendingCollections } from '../../hdf5/write/commit.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { clip, positionIn, rowBoxes } from '../../space/box.ts';
 import { defaultChunks } from '../../space/chunk-shape.ts';
@@ -49,6 +52,12 @@ export interface Sink {
   share?(count: number, make: (numbers: readonly number[]) => Io<Uint8Array[]>): Io<PlacedPiece[]>;
 }
 
+/** Where new data goes, one piece behind the other. */
+interface End extends Sink {
+  /** The address of the next piece. */
+  readonly position: number;
+}
+
 interface PlacedPiece {
   readonly address: number | FileExtent;
   readonly size: number;
@@ -65,7 +74,7 @@ export interface UpdatedLayout {
 
 /** The parts of a flush that a dataset needs to get its posts into its layout: where data goes, and what its elements point to. */
 interface Updating {
-  readonly to: Sink;
+  readonly to: End;
   /** The places of what elements point to; null if none does. */
   readonly heap: PlacedHeap | null;
   readonly objectOf: ObjectOf;
@@ -91,6 +100,7 @@ export function* updateLayout(change: DatasetChange, { to, heap, objectOf }: Upd
   const isSmall = bytes <= PIECE || referring || dataset.node.message(MESSAGE.externalFiles) !== undefined;
   if (layout?.kind === 'compact' || isSmall) {
     const data = yield* whole(change, posts);
+    yield* ownContents(dataset, data, to);
     if (layout?.kind === 'compact') return { layout: compact(data, referring?.slots(data)), tree: null, targets };
     if (referring) return { layout: contiguous(referring.extent(data)), tree: null, targets };
     return { layout: contiguous(yield* to.append(data)), tree: null, targets };
@@ -238,7 +248,7 @@ function* updateChunks(
   posts: PostedBlocks,
   chunk: readonly number[],
   tree: ChunkTree,
-  to: Sink,
+  to: End,
   referring: Referring | null,
   all = false,
 ): Io<UpdatedLayout> {
@@ -272,7 +282,7 @@ class ChunkWriter {
   readonly #posts: PostedBlocks;
   readonly #chunk: Float64Array;
   readonly #shape: readonly number[];
-  readonly #to: Sink;
+  readonly #to: End;
   readonly #referring: Referring | null;
   /** Of a chunk without filters. */
   readonly bytes: number;
@@ -282,7 +292,7 @@ class ChunkWriter {
     posts: PostedBlocks,
     chunk: readonly number[],
     shape: readonly number[],
-    to: Sink,
+    to: End,
     referring: Referring | null,
   ) {
     this.#dataset = dataset;
@@ -342,6 +352,7 @@ class ChunkWriter {
         k++;
       }
       this.#posts.applyTo(data, start, count, this.#chunk, fill, touched[i] as TouchedChunk);
+      yield* ownContents(this.#dataset, data, this.#to);
       const cell = cells[i] as readonly number[];
       if (this.#referring) {
         // Its bytes are known last of all, too late for filters: the chunk says that they were left out.
@@ -365,6 +376,28 @@ class ChunkWriter {
     const filtered = applyFilters(data, filters, whole, posts.options.codecs);
     return filtered instanceof PendingBytes ? yield* settle(filtered) : filtered;
   }
+}
+
+/** Gives elements that have the fill value contents of their own in the heap: libhdf5 removes those of elements that it overwrites. */
+function* ownContents({ fill, elements, structure }: WritableDataset, data: Uint8Array, to: End): Io<void> {
+  if (!fill || !elements.points) return;
+  const { dtype, size } = elements;
+  const shared = Array.from(heapSlots(dtype, fill, 1)).filter(({ address }) => address > 0);
+  if (shared.length === 0) return;
+  yield* structure.heap.load(dtype, fill, 1);
+  const contentOf = structure.heap.contents();
+  const heap: HeapSlot[] = [];
+  for (const { at, base, length, address, index } of heapSlots(dtype, data, data.length / size)) {
+    if (!shared.some((slot) => slot.address === address && slot.index === index)) continue;
+    const content = contentOf(address, index);
+    if (content) heap.push({ at: at + 4, content: relocatedCopy(base, content, length, contentOf, () => undefined) });
+  }
+  const collections = new PendingCollections([{ bytes: data, owned: true, targets: [], heap }]);
+  collections.assignAddresses(to.position);
+  collections.patchIds();
+  const images: Uint8Array[] = [];
+  collections.encode((_address, image) => images.push(image));
+  for (const image of images) yield* to.append(image);
 }
 
 function boxesFrom(rank: number, start: Float64Array, count: Float64Array) {
