@@ -282,6 +282,7 @@ function* findHolders(structure: Structure, survey: Survey, rewrites: boolean): 
     try {
       const parts = structure.dataset(node);
       if (!containsReference(parts.dtype)) return new Set();
+      if (node.message(MESSAGE.externalFiles)) return 'references in other files';
       return yield* rawReferences(loader.file, parts, heap, dataBytes);
     } catch (error) {
       throw atOffset(error, loader.file.base + node.address);

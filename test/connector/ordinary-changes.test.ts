@@ -365,6 +365,22 @@ with h5py.File('elsewhere.h5', 'w') as f:
     expect(pythonSync(look, [path])).toBe('[1, 2, 30, 4] None [1, 2, 30, 4]\n');
   });
 
+  test('references in other files: what they lead to stays where it is', async () => {
+    const path = join(folder, 'external-references.h5');
+    pythonSync(
+      `import sys, h5py, os
+os.chdir(sys.argv[1])
+with h5py.File('external-references.h5', 'w') as f:
+    f.create_group('g')
+    f.create_dataset('refs', (2,), h5py.ref_dtype, external=[('references.bin', 0, 16)])[0] = f['g'].ref`,
+      [folder],
+    );
+    const file = await File.open(path, { mode: 'r+' });
+    expect(() => file.group('g').attributes.set('x', 1)).toThrow(refused('UNSUPPORTED'));
+    await file.close();
+    expect(File.openSync(path).dataset('refs').readSync()).toEqual(['/g', '']);
+  });
+
   test('a filter without an encoder: refused before anything is written', async () => {
     const path = join(folder, 'codec.h5');
     const codec = { name: 'plus one', decode: (bytes: Uint8Array) => bytes.map((byte) => byte - 1) };
