@@ -56,17 +56,21 @@ export class Pointers {
     return PENDING + place;
   }
 
-  /** Refers to the same objects as the posts of another state of the file: those at the same paths. */
-  takeOver(other: Pointers): void {
+  /**
+   * Refers to the same objects as the posts of another state of the file. `same` knows some of them, also under other names, or that they
+   * are gone (null); the others are those at the same paths.
+   */
+  takeOver(other: Pointers, same: (node: ObjectNode) => ObjectNode | null | undefined): void {
     if (other.#objects.length === 0) return;
     const { structure } = this.#log;
-    const places = new Set(other.#objects.keys());
+    const known = other.#objects.map((node) => node && same(node));
+    const places = new Set([...known.keys()].filter((place) => known[place] === undefined));
     const paths = other.#log.structure.now(
       other.#log.structure.pathsOf(places, (node) => other.#places.get(node) ?? -1),
     );
-    for (const place of places) {
+    for (const [place, found] of known.entries()) {
       const path = paths.get(place);
-      const node = path === undefined ? undefined : structure.now(structure.lookup(structure.root, path));
+      const node = path === undefined ? found : structure.now(structure.lookup(structure.root, path));
       // An object that is gone keeps its place: a null reference.
       this.#objects.push(node ?? null);
       if (!node) continue;

@@ -326,10 +326,37 @@ export interface Work {
   readonly subfiles?: number;
 }
 
+/** What posts refer to was deleted, moved and exchanged, by calls that did not last. Returns what the references lead to. */
+export function keptReferences(comm: Communicator, { path, odd, subfiles }: Omit<Work, 'work'>) {
+  const file = File.createSync(path, { comm, subfiles: subfiles ?? 0 });
+  for (const name of ['x', 'y', 'gone']) file.createDataset(name, { dtype: 'int8', shape: [] });
+  file.createGroup('g');
+  const links = file.createDataset('links', { dtype: T.reference, shape: [comm.size, 4] });
+  const mine = { start: [comm.rank, 0], count: [1, 4] };
+  // The group gets its number, the datasets have none yet.
+  links.write(['/g', '', '', ''], mine);
+  file.flushSync();
+  links.write(['/x', '/y', '/gone', '/g'], mine);
+  file.move('x', 'z');
+  file.move('y', 'x');
+  file.delete('gone');
+  file.move('g', 'y');
+  file.attributes.set('differs', comm.rank === odd ? 1 : 2);
+  const { code } = outcomeOf(() => file.flushSync());
+  const pending = file.dataset('links', T.reference).readSync(mine);
+  file.closeSync();
+  comm.barrier();
+  const reader = File.openSync(path, { comm });
+  const committed = reader.dataset('links', T.reference).readSync(mine);
+  reader.closeSync();
+  return { code, pending, committed };
+}
+
 export default (comm: Communicator, { work, path, odd, subfiles = 0 }: Work): unknown => {
   if (work === 'calls') return differentCalls(comm, path, odd);
   if (work === 'flushes') return differentFlushes(comm, { path, odd, subfiles });
   if (work === 'posts') return lostPosts(comm, { path, odd, subfiles });
+  if (work === 'references') return keptReferences(comm, { path, odd, subfiles });
   if (work === 'texts') return lostTexts(comm, { path, odd, subfiles });
   return work === 'beginnings' ? differentBeginnings(comm, path, odd) : otherOrder(comm, path);
 };

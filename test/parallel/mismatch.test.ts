@@ -8,6 +8,7 @@ import type {
   differentBeginnings,
   differentCalls,
   differentFlushes,
+  keptReferences,
   lostPosts,
   lostTexts,
   Told,
@@ -168,6 +169,14 @@ test.each([0, 2])('texts that were dropped leave a file with %i subfiles as it s
   expect(file.dataset('/numbers').readSync()).toEqual(Int32Array.of(5, 6));
   file.closeSync();
   expect((await verify(path)).sound).toBe(true);
+});
+
+test.each([0, 2])('posts refer to what they did before calls that did not last, %i subfiles', async (subfiles) => {
+  const path = join(temporaryDirectory(), 'a.h5');
+  const data = { work: 'references', path, odd: 1, subfiles };
+  const links = ['/x', '/y', '/gone', '/g'];
+  for (const seen of await runRanks<ReturnType<typeof keptReferences>>(2, program, data))
+    expect(seen).toEqual({ code: 'MISMATCH', pending: links, committed: links });
 });
 
 test('the order in which options stand is no difference', async () => {

@@ -1,5 +1,6 @@
 import { isH5LogError } from '../../base/errors.ts';
 import type { Log } from '../log.ts';
+import { numberOf, numbersOf } from '../pointers.ts';
 import type { LogDataset } from './dataset.ts';
 import { clippedTo } from './resize.ts';
 import { type DatasetStage, Stage } from './stage.ts';
@@ -11,7 +12,13 @@ import { type DatasetStage, Stage } from './stage.ts';
 export function movePosts(from: Log, to: Log): string[] {
   from.undoResizes();
   const datasets = to.structure.now(to.everyDataset());
-  to.pointers.takeOver(from.pointers);
+  const numbers = numbersOf(to.structure);
+  to.pointers.takeOver(from.pointers, (node) => {
+    const numbered = numbers.get(numberOf(from.structure, node));
+    if (numbered || node.kind !== 'dataset') return numbered;
+    const anchor = from.structure.now(from.anchor(node));
+    return anchor && (datasets.get(anchor.id)?.node ?? null);
+  });
   const dropped = new Set<string>();
   for (const stage of [...from.returned, from.current]) {
     const moved = new Stage();
