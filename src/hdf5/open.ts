@@ -297,7 +297,7 @@ function refuseWriting(superblock: Superblock): void {
   if (superblock.addressSize !== 8 || superblock.lengthSize !== 8) {
     throw new H5LogError(
       'UNSUPPORTED',
-      `a file with addresses of ${superblock.addressSize} bytes cannot be appended to`,
+      `a file with addresses of ${superblock.addressSize} and lengths of ${superblock.lengthSize} bytes cannot be appended to`,
     );
   }
   if (superblock.driver !== UNDEFINED)

@@ -226,7 +226,7 @@ class HeaderWriter {
     const { bytes, at } = this;
     const { length } = values;
     // Most messages are short: the call of `set` would take longer than the copy.
-    if (length > 64) bytes.set(values, at);
+    if (import.meta.page || length > 64) bytes.set(values, at);
     else for (let i = 0; i < length; i++) bytes[at + i] = values[i] as number;
     this.at = at + length;
   }

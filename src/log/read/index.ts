@@ -115,7 +115,7 @@ export class BlockIndex {
     const compare = (a: number, b: number): number =>
       (orders ? (orders[a] as number) - (orders[b] as number) : 0) || (offsets[a] as number) - (offsets[b] as number);
     let next = 1;
-    if (orders) while (next < length && compare(next - 1, next) <= 0) next++;
+    if (import.meta.page || orders) while (next < length && compare(next - 1, next) <= 0) next++;
     // Most lists by far: no call for each of a million blocks.
     else while (next < length && (offsets[next - 1] as number) <= (offsets[next] as number)) next++;
     if (next >= length) return;

@@ -325,7 +325,7 @@ function addEntry(entry: RawEntry, dataset: LogDataset, index: BlockIndex): numb
   const filtered = dataset.filters.length > 0;
   // Where elements were written to the same block repeatedly, the last one counts.
   let at = (entry.times - 1) * size;
-  if (!filtered && !index.stored) {
+  if (!import.meta.page && !filtered && !index.stored) {
     // Most blocks by far: no call for each of them.
     const { counts, offsets, length } = index;
     for (let i = length, k = length * rank; i < length + entry.count; i++) {
