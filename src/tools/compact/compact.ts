@@ -3,6 +3,7 @@ import { File } from '../../api/file.ts';
 import { sessionOf } from '../../api/handle.ts';
 import { H5LogError, inFile } from '../../base/errors.ts';
 import { ANY, CALLBACK, checkOptions, FLAG, type Kinds } from '../../base/options.ts';
+import { solo } from '../../comm/solo.ts';
 import { tableOptions } from '../../connector/options.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
@@ -127,7 +128,7 @@ export async function compact(
 
 /** Makes other programs see the output, as they saw the input; gives its size. */
 async function published(storage: ByteStorage): Promise<number> {
-  const file = await File.open(storage, { mode: 'r+' });
+  const file = await File.open(storage, { mode: 'r+', comm: solo() });
   try {
     await file.publish();
     return logOf(file)?.main.end ?? 0;

@@ -1,5 +1,6 @@
 import { File, type PublishResult } from '../../api/file.ts';
 import { checkOptions } from '../../base/options.ts';
+import { solo } from '../../comm/solo.ts';
 
 /**
  * Makes every HDF5 program see what a log holds. The log stays, and what it publishes by itself is as it was.
@@ -10,7 +11,7 @@ import { checkOptions } from '../../base/options.ts';
  */
 export async function publish(path: string | URL, options: Record<never, never> = {}): Promise<PublishResult> {
   checkOptions('publish', options, {});
-  const file = await File.open(path, { mode: 'r+' });
+  const file = await File.open(path, { mode: 'r+', comm: solo() });
   try {
     return await file.publish();
   } finally {

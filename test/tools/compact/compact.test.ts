@@ -2,8 +2,8 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { join } from 'node:path';
 import { File, solo } from 'h5log';
 import { runThreads } from 'h5log/threads';
-import { beforeAll, describe, expect, test } from 'vitest';
-import { compact, diff, verify } from '../../../src/tools.ts';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { compact, diff, publish, verify } from '../../../src/tools.ts';
 import { count } from '../../counts.ts';
 import { Machine } from '../../log/model/machine.ts';
 import { type StepKind, WEIGHTS } from '../../log/model/program.ts';
@@ -36,6 +36,25 @@ async function mustReadEqual(path: string, options = {}): Promise<string> {
   expect(commits.length).toBeLessThan(4);
   return out;
 }
+
+test('one process of an MPI job compacts and publishes a file by itself', async () => {
+  const path = fresh();
+  for (const mode of ['close', 'never'] as const) {
+    const file = await File.create(path, { publish: mode });
+    file.createDataset('x', { dtype: 'int8', shape: [2] }).write([1, 2]);
+    await file.close();
+    vi.stubEnv('OMPI_COMM_WORLD_SIZE', '4');
+    vi.stubEnv('OMPI_COMM_WORLD_RANK', '0');
+    try {
+      const out = fresh();
+      await compact(path, out);
+      expect((await publish(path)).sequence).toBeGreaterThan(0);
+      expect((await diff(path, out)).same).toBe(true);
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  }
+});
 
 describe('a file that was overwritten 50 times', () => {
   const numbers = random(seed('compact'));
