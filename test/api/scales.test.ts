@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { type Dataset, File, T } from 'h5log';
-import { replay, seal } from 'h5log/tools';
+import { compact, replay, seal } from 'h5log/tools';
 import { describe, expect, test } from 'vitest';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -90,6 +90,37 @@ describe.each(['log', 'native'] as const)('dimension scales in a %s file', (conn
     file.delete('g/_moved');
     expect(() => field.attachScale(0, scale)).toThrow(expect.objectContaining({ code: 'NOT_FOUND' }) as Error);
     file.closeSync();
+  });
+
+  test('that were deleted are detached when the file is closed, and in copies: libnetcdf opens none that leads nowhere', async () => {
+    const path = join(directory, `deleted-${connector}.h5`);
+    made(path, connector);
+    const file = File.openSync(path, { mode: 'r+' });
+    for (const name of ['lat', 'lon']) file.delete(name);
+    const lonely = file.createDataset('lonely', { dtype: 'int8', shape: [1] });
+    const gone = file.createDataset('gone', { dtype: 'int8', shape: [1] });
+    lonely.attachScale(0, gone);
+    file.flushSync();
+    file.delete('gone');
+    file.flushSync();
+    const copies =
+      connector === 'log' ? { replay, compact, seal: (from: string, to: string) => seal(from, { to }) } : { replay };
+    const paths = [path];
+    for (const [name, copy] of Object.entries(copies)) {
+      await copy(path, `${path}.${name}`);
+      paths.push(`${path}.${name}`);
+    }
+    file.closeSync();
+    for (const each of paths) {
+      const found = File.openSync(each);
+      const [rows, columns] = found.dataset('field').attributes.get('DIMENSION_LIST') as string[][];
+      expect([[...(rows as string[])], [...(columns as string[])]], each).toEqual([[], ['/g/index']]);
+      expect(found.dataset('lonely').attributes.has('DIMENSION_LIST'), each).toBe(false);
+      expect(found.dataset('g/index').attributes.get('REFERENCE_LIST'), each).toEqual([
+        { dataset: '/field', dimension: 1 },
+      ]);
+      found.closeSync();
+    }
   });
 
   test('cost a flush of one variable nothing that grows with the number of variables', () => {

@@ -4,7 +4,7 @@
 import { T } from '../../dtype/construct.ts';
 import { putU64 } from '../../hdf5/format/byte-writer.ts';
 import { attributeParts } from '../../hdf5/graph/attribute-value.ts';
-import { type AddressSlot, type HeaderMessage, ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { type AddressSlot, type HeaderMessage, type HeapSlot, ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { encodeDatatype } from '../../hdf5/messages/datatype.ts';
 import { deleteAttribute, setEncodedAttribute } from '../../hdf5/write/attributes.ts';
@@ -50,6 +50,39 @@ export function scaleUses(structure: Structure, nodes: Iterable<ObjectNode>): Ma
   return uses;
 }
 
+/** Takes scales that are gone out of DIMENSION_LIST: libnetcdf opens no file in which one of its references is null. */
+function forgetGone(structure: Structure, nodes: Iterable<ObjectNode>): void {
+  for (const dataset of nodes) {
+    const name = storedScaleAttribute('DIMENSION_LIST', dataset.attributes);
+    const attribute = dataset.kind === 'dataset' ? dataset.attributes.get(name) : undefined;
+    if (!attribute) continue;
+    const { space, data, dataAt } = attributeParts(attribute, structure.loader.file.lengthSize);
+    const before = new DataView(data.buffer, data.byteOffset, data.byteLength);
+    const bytes = new Uint8Array(data.length);
+    const lengths = new DataView(bytes.buffer);
+    const kept: HeapSlot[] = [];
+    let isGone = false;
+    for (const { at, content } of attribute.message.heap) {
+      // Of the heap ID; the length of the element is in the 4 bytes before.
+      const place = at - dataAt;
+      const scales = content.targets.filter(({ target }) => target instanceof ObjectNode && target.linkCount > 0);
+      if (scales.length < before.getUint32(place - 4, true)) isGone = true;
+      if (scales.length === 0) continue;
+      lengths.setUint32(place - 4, scales.length, true);
+      const list = new Uint8Array(8 * scales.length);
+      const targets = scales.map(({ target }, i) => ({ at: 8 * i, target }));
+      for (const { at, target } of targets) putU64(new DataView(list.buffer), at, target.address);
+      kept.push({ at: place, content: { bytes: list, owned: true, targets, heap: [] } });
+    }
+    if (!isGone) continue;
+    if (kept.length === 0) deleteAttribute(structure, dataset, name);
+    else {
+      const type = encodeDatatype(T.vlen(T.reference));
+      setEncodedAttribute(structure, dataset, name, type, space, { bytes, owned: true, targets: [], heap: kept });
+    }
+  }
+}
+
 /**
  * Brings REFERENCE_LIST of every scale up to date. Between closes it lags behind: scales and variables refer to one another, and one
  * variable that grows would have all others written again. From here on it follows, until the file is opened again.
@@ -59,6 +92,7 @@ export function settleScales(
   nodes: readonly ObjectNode[],
   uses = scaleUses(structure, nodes),
 ): void {
+  forgetGone(structure, nodes);
   for (const scale of nodes) {
     const name = storedScaleAttribute('REFERENCE_LIST', scale.attributes);
     const list = uses.get(scale) ?? [];
