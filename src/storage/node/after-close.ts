@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { H5LogError } from '../../base/errors.ts';
 import {
   type BlockingStorage,
@@ -13,9 +14,10 @@ export type Blocking = ByteStorage & { readonly blocking: BlockingStorage };
 
 /**
  * A storage that can still be read after it was closed, as objects obtained from a closed file may be. Each read then opens the
- * file at `path`, checks that it is the same file, and closes it: no descriptor waits for garbage collection.
+ * file at `path`, checks that it is the same file, and closes it: no descriptor waits for garbage collection. `later` is a name that it
+ * may have got since.
  */
-export function readableAfterClose(open: Blocking, path: string): Blocking {
+export function readableAfterClose(open: Blocking, path: string, later = path): Blocking {
   // Taken from the descriptor: by the time the file is closed, another one may have its name.
   const identity = identityOf(open);
   let closed = false;
@@ -24,7 +26,7 @@ export function readableAfterClose(open: Blocking, path: string): Blocking {
     closed = true;
   };
   const reopen = (): Blocking => {
-    const storage = nodeStorage(path, 'r', open.name);
+    const storage = nodeStorage(existsSync(path) ? path : later, 'r', open.name);
     if (identityOf(storage) === identity) return storage;
     storage.blocking.close();
     throw new H5LogError('CLOSED', `${open.name} is closed, and another file has its name now`, { file: open.name });

@@ -20,8 +20,9 @@ export function subfilesOf(path: string | URL): Subfiles {
     open(g, writing, token) {
       const file = token === undefined ? at(g) : temporary(g, token);
       try {
-        // A subfile that is written has been renamed to its final name by the time it is closed.
-        return readableAfterClose(nodeStorage(file, writing ? 'r+' : 'r', name(g)), writing ? at(g) : file);
+        const storage = nodeStorage(file, writing ? 'r+' : 'r', name(g));
+        // One that is written has its final name by the time it is closed; one that is read may get it from the rank that writes it.
+        return readableAfterClose(storage, writing ? at(g) : file, at(g));
       } catch (error) {
         if (isH5LogError(error, 'NOT_FOUND')) return undefined;
         throw error;
