@@ -314,7 +314,8 @@ export class File extends Group {
   }
 
   #published({ outcome }: PublishRequest): PublishResult {
-    const { made, without } = outcome ?? { made: [], without: [] };
+    const refused = Array.from(this.#session.log?.refused ?? [], ([dataset, reason]) => ({ dataset, reason }));
+    const { made, without } = outcome ?? { made: [], without: refused };
     return {
       sequence: this.published ?? this.sequence,
       datasets: (made ?? []).map(({ dataset: { path }, way, moved }) => ({ path, way, moved })),
@@ -369,11 +370,9 @@ export class File extends Group {
       if (!last && !isFirst) break;
       await last;
       if (this.#released) return;
-      const { outcome } = request ?? {};
-      if (outcome?.made === null) this.#warnUnpublished();
-      // What would cost too much, or cannot be published, is not tried again for nothing new.
-      const isTried = outcome?.made === null || (outcome && outcome.without.length > 0 && !this.#session.hasChanges);
-      request = isTried ? null : this.#session.closing();
+      // What would cost too much is not tried again.
+      if (request?.outcome?.made === null) this.#warnUnpublished();
+      request = request?.outcome?.made === null ? null : this.#session.closing();
     }
     this.#session.closed = true;
   }

@@ -367,12 +367,10 @@ export class Session implements LinkedSession {
     return this.now(isLeftAlone(this.log)) ? null : request;
   }
 
-  /** Whether everything that is committed is what others see. */
+  /** Whether everything that is committed is what others see, as far as they can be shown it. */
   get isPublished(): boolean {
     const { log } = this;
-    return (
-      !log || (log.touched.size === 0 && !log.othersDiffer && log.published === this.last.sequence && !log.hasRequests)
-    );
+    return !log || (!log.hasUnpublished && log.published === this.last.sequence && !log.hasRequests);
   }
 
   get hasChanges(): boolean {

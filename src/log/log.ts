@@ -90,6 +90,8 @@ export class Log extends Posts<LogDataset> {
   readonly grown = new Set<LogDataset>();
   /** Datasets that this session has made differ from what other programs see. */
   touched = new Set<LogDataset>();
+  /** Those of them that could not be published when the session last published, and why: no commit is made to try again. */
+  refused: ReadonlyMap<LogDataset, string> = new Map();
   /** Any other dataset may differ as well: what the session found was not published. */
   othersDiffer: boolean;
   /** How many datasets there had been when the session began. */
@@ -383,6 +385,13 @@ export class Log extends Posts<LogDataset> {
       }
     }
     return paths;
+  }
+
+  /** Whether a dataset that can be published differs from what others see, or may. */
+  get hasUnpublished(): boolean {
+    if (this.othersDiffer) return true;
+    for (const dataset of this.touched) if (!this.refused.has(dataset)) return true;
+    return false;
   }
 
   /** Every dataset of the log, by ID. */

@@ -275,7 +275,10 @@ export function planCommit(
         undo: takeBack,
         done: () => {
           for (const { dataset, tree } of shown) dataset.wasPublished(tree);
-          if (show) log.published = sequence;
+          if (show) {
+            log.published = sequence;
+            log.refused = new Map(show.without.map(({ dataset, reason }) => [dataset, reason]));
+          }
           if (taken.publish) taken.publish.outcome = { made: show?.made ?? null, without: show?.without ?? [] };
         },
       };

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { File, T } from 'h5log';
+import { compact } from 'h5log/tools';
 import { expect, test } from 'vitest';
 import { temporaryDirectory } from '../../temporary.ts';
 
@@ -103,3 +104,46 @@ test('a new file is published whatever the number of its datasets; one that was 
     await reader.close();
   }
 }, 60_000);
+
+test.each(['close', 'flush', { interval: 0 }, { interval: 20 }] as const)(
+  'what cannot be published is tried once, and said each time: publish %j',
+  { timeout: 20_000 },
+  async (publish) => {
+    const path = `${temporaryDirectory()}/refused.h5`;
+    const file = await File.create(path, { publish });
+    // HDF5 has room for chunks of less than 4 GiB.
+    const refused = file.createDataset('refused', {
+      dtype: 'float64',
+      shape: [4],
+      maxShape: [null],
+      chunks: [2 ** 29],
+    });
+    refused.write([1], { start: [1], count: [1] });
+    file.createDataset('other', { dtype: 'int32', shape: [1] }).write([1]);
+    await file.flush();
+    const reason = expect.stringContaining('4294967296 bytes');
+    expect((await file.publish()).without).toEqual([{ path: '/refused', reason }]);
+    const { sequence } = file;
+    expect(file.publishSync().without).toEqual([{ path: '/refused', reason }]);
+    await file.flush();
+    file.flushSync();
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    expect(file.sequence).toBe(sequence);
+    refused.write([2], { start: [2], count: [1] });
+    expect((await file.publish()).without).toEqual([{ path: '/refused', reason }]);
+    await file.close();
+    const again = await File.open(path, { mode: 'r+' });
+    expect([again.sequence, again.published]).toEqual([sequence + 1, sequence + 1]);
+    expect([again.dataset('other').published?.way, again.dataset('refused').published]).toEqual(['contiguous', null]);
+    again.dataset('refused').resize([5]);
+    await again.close();
+    const reader = await File.open(path);
+    expect(reader.sequence).toBe(sequence + 2);
+    expect(await reader.dataset('refused').read()).toEqual(Float64Array.of(0, 1, 2, 0, 0));
+    await reader.close();
+    await compact(path, `${path}.compacted`);
+    const compacted = await File.open(`${path}.compacted`);
+    expect(await compacted.dataset('refused').read()).toEqual(Float64Array.of(0, 1, 2, 0, 0));
+    await compacted.close();
+  },
+);
