@@ -28,15 +28,23 @@ interface ScaleUse {
   readonly dimension: number;
 }
 
+/** The DIMENSION_LIST of all these datasets, with what it is called there. */
+function* dimensionLists(structure: Structure, nodes: Iterable<ObjectNode>) {
+  for (const dataset of nodes) {
+    if (dataset.kind !== 'dataset') continue;
+    const name = storedScaleAttribute('DIMENSION_LIST', dataset.attributes);
+    const attribute = dataset.attributes.get(name);
+    if (!attribute) continue;
+    const { space, data, dataAt } = attributeParts(attribute, structure.loader.file.lengthSize);
+    yield { dataset, name, space, data, dataAt, heap: attribute.message.heap };
+  }
+}
+
 /** Which dimensions each scale is attached to, by the DIMENSION_LIST of all these datasets. References must be tracked. */
 export function scaleUses(structure: Structure, nodes: Iterable<ObjectNode>): Map<ObjectNode, ScaleUse[]> {
   const uses = new Map<ObjectNode, ScaleUse[]>();
-  for (const dataset of nodes) {
-    if (dataset.kind !== 'dataset') continue;
-    const attribute = dataset.attributes.get(storedScaleAttribute('DIMENSION_LIST', dataset.attributes));
-    if (!attribute) continue;
-    const { dataAt } = attributeParts(attribute, structure.loader.file.lengthSize);
-    for (const { at, content } of attribute.message.heap) {
+  for (const { dataset, dataAt, heap } of dimensionLists(structure, nodes)) {
+    for (const { at, content } of heap) {
       for (const { target } of content.targets) {
         if (!(target instanceof ObjectNode) || target.linkCount === 0) continue;
         const known = uses.get(target);
@@ -52,17 +60,13 @@ export function scaleUses(structure: Structure, nodes: Iterable<ObjectNode>): Ma
 
 /** Takes scales that are gone out of DIMENSION_LIST: libnetcdf opens no file in which one of its references is null. */
 function forgetGone(structure: Structure, nodes: Iterable<ObjectNode>): void {
-  for (const dataset of nodes) {
-    const name = storedScaleAttribute('DIMENSION_LIST', dataset.attributes);
-    const attribute = dataset.kind === 'dataset' ? dataset.attributes.get(name) : undefined;
-    if (!attribute) continue;
-    const { space, data, dataAt } = attributeParts(attribute, structure.loader.file.lengthSize);
+  for (const { dataset, name, space, data, dataAt, heap } of dimensionLists(structure, nodes)) {
     const before = new DataView(data.buffer, data.byteOffset, data.byteLength);
     const bytes = new Uint8Array(data.length);
     const lengths = new DataView(bytes.buffer);
     const kept: HeapSlot[] = [];
     let isGone = false;
-    for (const { at, content } of attribute.message.heap) {
+    for (const { at, content } of heap) {
       // Of the heap ID; the length of the element is in the 4 bytes before.
       const place = at - dataAt;
       const scales = content.targets.filter(({ target }) => target instanceof ObjectNode && target.linkCount > 0);
