@@ -6,6 +6,7 @@ import type { Committer, PlannedCommit } from '../../hdf5/write/commit.ts';
 import { changeData } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
+import { joinSmallBlocks } from '../post/join.ts';
 import { Stage } from '../post/stage.ts';
 import type { OrdinaryPosts, WritableDataset } from '../post/writable.ts';
 import type { DatasetChange } from '../publish/posted-blocks.ts';
@@ -32,7 +33,11 @@ export function takePosts(posts: OrdinaryPosts): TakenPosts | null {
     .map((dataset) => ({
       dataset,
       shape: dataset.shape,
-      stages: stages.flatMap((stage) => stage.of(dataset) ?? []),
+      stages: stages.flatMap((stage) => {
+        const posted = stage.of(dataset);
+        if (!posted) return [];
+        return import.meta.page ? posted : joinSmallBlocks(posted);
+      }),
     }));
   posts.flushing.push(...stages);
   posts.returned = [];

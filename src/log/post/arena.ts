@@ -124,6 +124,21 @@ export class Arena {
     this.held += count;
   }
 
+  /** A chunk that the caller fills by itself: what of it counts is told by {@link use}. */
+  take(size: number): Uint8Array {
+    const chunk = this.#pool.take(size);
+    this.#chunks.push(chunk);
+    return chunk;
+  }
+
+  /** Makes bytes [from, to) of a chunk of its own the next part. */
+  use(chunk: Uint8Array, from: number, to: number): void {
+    this.#last = null;
+    this.#parts.push({ chunk, from, to, lent: null });
+    this.size += to - from;
+    this.held += to - from;
+  }
+
   lend(lent: LentPart): void {
     this.#last = null;
     this.#parts.push({ chunk: null, from: 0, to: lent.size, lent });

@@ -1,0 +1,181 @@
+// Small blocks that were posted in another order than that of their elements: before a flush they are joined to as few blocks as cover
+// them, with their data in that order. A flush of a million shuffled rows then writes one block in place of a million, whose table would
+// have to be compressed now, and decoded, indexed and merged by every reader later.
+
+import { rowBoxes } from '../../space/box.ts';
+import { sizeOf } from '../../space/shape.ts';
+import type { Arena } from './arena.ts';
+import type { PostedDataset } from './dataset.ts';
+import { DatasetStage } from './stage.ts';
+
+/** Fewer blocks are written as they are: their table is small. */
+const FEW_BLOCKS = 1024;
+/** The data is copied only if so many times fewer blocks come of it. */
+const FEWER = 8;
+/** Up to so many elements between the first and the last one, for each that was posted: what is spread further does not join. */
+const MOST_SPREAD = 2;
+/** The copy is memory besides that of the posts: at most so much, or so much for each block, about what the table would take. */
+const MOST_BYTES = 64 * 2 ** 20;
+const MOST_BYTES_A_BLOCK = 64;
+/** In any case so few that 32 bits number them: loops over a million blocks are twice as fast without fractions. */
+const MOST_NUMBERED = 2 ** 30;
+/** The copy is made in chunks of 4 MiB. */
+const CHUNK_BITS = 22;
+/** More bytes or words than this are copied by a call, fewer by a loop. */
+const LOOP = 32;
+
+/**
+ * Joins the blocks of a stage if they are many and small, and cover most of one stretch of the dataset in row-major order. Returns the
+ * stage that takes its place, or the same one. Who reads the stage sees no difference.
+ */
+export function joinSmallBlocks<D extends PostedDataset>(stage: DatasetStage<D>): DatasetStage<D> {
+  const { dataset, arena } = stage;
+  const { elements, posts, shape } = dataset;
+  const most = Math.max(MOST_BYTES, stage.length * MOST_BYTES_A_BLOCK);
+  if (stage.length < FEW_BLOCKS || shape.length === 0 || elements.points || sizeOf(shape) > Number.MAX_SAFE_INTEGER)
+    return stage;
+  if (arena.held < arena.size || arena.size > most || stage.runs.some(({ shared }) => shared)) return stage;
+  const { low, high } = reach(stage);
+  const bytes = (high - low) * elements.size;
+  if (!(bytes <= Math.min(MOST_NUMBERED, MOST_SPREAD * arena.size)) || (posts.hasLimit && !posts.hasRoom(bytes)))
+    return stage;
+  // A stretch is a block, or several where its ends are not whole rows.
+  const ends = stretches(stage, low, high, stage.length / FEWER / (2 * shape.length - 1));
+  if (!ends) return stage;
+  const joined = new DatasetStage(dataset, stage.owner, posts.pool);
+  const chunks = Array.from({ length: Math.ceil(bytes / 2 ** CHUNK_BITS) }, () => joined.arena.take(2 ** CHUNK_BITS));
+  copyInOrder(stage, low, chunks);
+  for (let i = 0; i < ends.length; i += 2) {
+    const [from, to] = [ends[i] as number, ends[i + 1] as number];
+    for (const { start, count, size } of rowBoxes(shape, low + from, low + to)) {
+      joined.reserve(1);
+      joined.starts.set(start, joined.length * shape.length);
+      joined.counts.set(count, joined.length * shape.length);
+      joined.accept(size * elements.size);
+    }
+    useStretch(joined.arena, chunks, from * elements.size, to * elements.size);
+  }
+  joined.requests = stage.requests;
+  joined.extent = stage.extent;
+  posts.exchange(arena.held, joined.arena.held);
+  stage.owner.set(joined);
+  dataset.forgetStage(stage);
+  stage.release(true);
+  return joined;
+}
+
+/**
+ * Positions in row-major order, of the first element of all blocks and behind the last one; NaN if the elements of some block are not
+ * neighbours in that order.
+ */
+function reach({ dataset: { shape }, starts, counts, length }: DatasetStage<PostedDataset>): {
+  low: number;
+  high: number;
+} {
+  const rank = shape.length;
+  let [low, high] = [Infinity, 0];
+  for (let k = 0; k < length * rank; k += rank) {
+    let position = 0;
+    let size = 1;
+    for (let d = 0; d < rank; d++) {
+      const whole = shape[d] as number;
+      const count = counts[k + d] as number;
+      const start = starts[k + d] as number;
+      // Behind a dimension with several, all others are whole.
+      if ((size > 1 && count !== whole) || start + count > whole) return { low: NaN, high: NaN };
+      size *= count;
+      position = position * whole + start;
+    }
+    if (position < low) low = position;
+    if (position + size > high) high = position + size;
+  }
+  return { low, high };
+}
+
+/** The stretches of posted elements, from and to by turns, counted from `low`; null if there are more than `most` of them. */
+function stretches(
+  { dataset: { shape }, starts, counts, length }: DatasetStage<PostedDataset>,
+  low: number,
+  high: number,
+  most: number,
+): number[] | null {
+  const rank = shape.length;
+  // A bit for each element, and one that is never set at the end.
+  const marks = new Int32Array(((high - low) >> 5) + 1);
+  for (let k = 0; k < length * rank; k += rank) {
+    let position = 0;
+    let size = 1;
+    for (let d = 0; d < rank; d++) {
+      position = position * (shape[d] as number) + (starts[k + d] as number);
+      size *= counts[k + d] as number;
+    }
+    const from = (position - low) | 0;
+    let word = from >> 5;
+    let first = from & 31;
+    for (let end = first + size; end > 0; end -= 32, first = 0, word++)
+      marks[word] = (marks[word] as number) | ((-1 << first) & (end >= 32 ? -1 : (1 << end) - 1));
+  }
+  const found: number[] = [];
+  for (let word = 0, isInside = false; word < marks.length; word++) {
+    let bits = isInside ? ~(marks[word] as number) : (marks[word] as number);
+    while (bits !== 0) {
+      // The lowest bit at which a stretch ends or begins.
+      const bit = 31 - Math.clz32(bits & -bits);
+      found.push(32 * word + bit);
+      if (found.length > 2 * most) return null;
+      isInside = !isInside;
+      bits = ~bits & (-1 << bit);
+    }
+  }
+  return found;
+}
+
+/** Copies what was posted into chunks, each element to its position from `low` on: in the order of posting, so that the last one counts. */
+function copyInOrder(stage: DatasetStage<PostedDataset>, low: number, chunks: readonly Uint8Array[]): void {
+  const { dataset, arena, starts, counts } = stage;
+  const { shape, elements } = dataset;
+  const rank = shape.length;
+  // Words where elements are made of them: not float64, which need not keep the bits of a NaN.
+  const bits = elements.size % 4 === 0 ? 2 : 0;
+  const wordsOf = ({ buffer, byteOffset, length }: Uint8Array): Int32Array | Uint8Array =>
+    bits > 0 ? new Int32Array(buffer, byteOffset, length >> bits) : new Uint8Array(buffer, byteOffset, length);
+  const targets = chunks.map(wordsOf);
+  const chunkBits = CHUNK_BITS - bits;
+  const inChunk = 1 << chunkBits;
+  const wordsEach = elements.size >> bits;
+  let block = 0;
+  let done = 0;
+  for (const { bytes } of arena.contents()) {
+    const words = wordsOf(bytes);
+    for (let at = 0; at < words.length; ) {
+      let position = 0;
+      let size = wordsEach;
+      for (let d = 0, k = block * rank; d < rank; d++, k++) {
+        position = position * (shape[d] as number) + (starts[k] as number);
+        size *= counts[k] as number;
+      }
+      const to = (((position - low) | 0) * wordsEach + done) | 0;
+      const inside = to & (inChunk - 1);
+      const target = targets[to >> chunkBits] as Int32Array;
+      // A block may lie in two parts of the arena, and reach into another chunk.
+      const count = Math.min(size - done, words.length - at, inChunk - inside);
+      if (count > LOOP) target.set(words.subarray(at, at + count), inside);
+      else for (let i = 0; i < count; i++) target[inside + i] = words[at + i] as number;
+      at += count;
+      done += count;
+      if (done < size) continue;
+      block++;
+      done = 0;
+    }
+  }
+}
+
+/** Makes bytes [from, to) of the chunks the next part of an arena. */
+function useStretch(arena: Arena, chunks: readonly Uint8Array[], from: number, to: number): void {
+  for (let at = from; at < to; ) {
+    const inside = at % 2 ** CHUNK_BITS;
+    const count = Math.min(to - at, 2 ** CHUNK_BITS - inside);
+    arena.use(chunks[(at - inside) / 2 ** CHUNK_BITS] as Uint8Array, inside, inside + count);
+    at += count;
+  }
+}
