@@ -268,43 +268,46 @@ function longRows(
   }
 }
 
-/** The rows of a box in an array at byte `at` of `bytes`, each as long as it can be, are added to `into`. */
-export function rowsOf(
-  bytes: Uint8Array,
+/** Where the rows of a box begin in an array, in bytes, and the bytes of each. */
+export interface RowPlaces {
+  readonly places: Float64Array;
+  readonly run: number;
+}
+
+/** Where the rows of a box begin in an array at byte `at`; they are as long as they can be. */
+export function rowPlaces(
   at: number,
   shape: ArrayLike<number>,
   start: ArrayLike<number>,
   count: ArrayLike<number>,
   size: number,
-  into: Uint8Array[],
-): void {
-  const { buffer, byteOffset } = bytes;
+): RowPlaces {
   const rank = shape.length;
   // The last dimensions that the box fills, and the one before them, are a row.
-  let d = rank - 1;
-  while (d > 0 && count[d] === shape[d]) d--;
+  let outer = Math.max(rank - 1, 0);
+  while (outer > 0 && count[outer] === shape[outer]) outer--;
   let run = size;
-  for (let k = Math.max(d, 0); k < rank; k++) run *= count[k] as number;
-  const outer = Math.max(d, 0);
-  const place = at + positionIn(shape, start) * size;
+  for (let k = outer; k < rank; k++) run *= count[k] as number;
   const steps = new Float64Array(outer);
   for (let k = rank - 1, step = size; k > 0; k--) {
     step *= shape[k] as number;
     if (k <= outer) steps[k - 1] = step;
   }
+  let rows = 1;
+  for (let k = 0; k < outer; k++) rows *= count[k] as number;
+  const places = new Float64Array(rows);
   const done = new Float64Array(outer);
-  for (let from = byteOffset + place; ; ) {
-    into.push(new Uint8Array(buffer, from, run));
-    let k = outer - 1;
-    for (; k >= 0; k--) {
-      from += steps[k] as number;
+  for (let i = 0, place = at + positionIn(shape, start) * size; i < rows; i++) {
+    places[i] = place;
+    for (let k = outer - 1; k >= 0; k--) {
+      place += steps[k] as number;
       done[k] = (done[k] as number) + 1;
       if ((done[k] as number) < (count[k] as number)) break;
-      from -= (done[k] as number) * (steps[k] as number);
+      place -= (done[k] as number) * (steps[k] as number);
       done[k] = 0;
     }
-    if (k < 0) return;
   }
+  return { places, run };
 }
 
 /**

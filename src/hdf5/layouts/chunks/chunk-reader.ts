@@ -5,12 +5,13 @@ import { atOffset, formatError } from '../../../base/errors.ts';
 import { type Codecs, type FilterStep, PendingBytes, unfilter } from '../../../filter/pipeline.ts';
 import type { Room } from '../../../filter/shuffle.ts';
 import { type Boxes, boxSize, isContiguous, positionIn, totalSize } from '../../../space/box.ts';
-import { copyBox, fillWith, rowsOf } from '../../../space/copy.ts';
+import { copyBox, fillWith, type RowPlaces, rowPlaces } from '../../../space/copy.ts';
 import { ChunkWalk, gridOf } from '../../../space/grid.ts';
 import { sizeOf } from '../../../space/shape.ts';
 import { type Io, settle } from '../../../storage/io.ts';
 import { UNDEFINED } from '../../format/cursor.ts';
 import type { ChunkCache, FileBytes } from '../../format/file-bytes.ts';
+import { FILTER } from '../../messages/filter-pipeline.ts';
 import type { Layout } from '../../messages/layout.ts';
 import { CACHED, GAP, RowMajorReader } from '../row-major.ts';
 import { type ChunkFinder, chunkFinder, WantedChunks } from './chunk-finder.ts';
@@ -22,6 +23,10 @@ const BATCH = 16 * 2 ** 20;
 const REMOTE_GAP = 64 * 1024;
 /** Rows of at least so many bytes are read straight to their places: making room for them twice costs more than a view of each. */
 const LONG_ROW = 1024;
+/** A blocking read copies shorter rows than this, down to SHORT_ROW, out of a buffer that stays in the processor's cache. */
+const LISTED_ROW = 4096;
+const SHORT_ROW = 64;
+const ROW_BUFFER = 2 ** 19;
 /** A chunk of more bytes than this is refused if so few are stored that no filter can have made it of them. */
 const LARGE_CHUNK = 64 * 2 ** 20;
 const MOST_DEFLATED = 1100;
@@ -68,6 +73,11 @@ interface Task {
   batch: ArrayBuffer | null;
   /** Buffers for chunks without their filters, if they are too many to stay in the cache. */
   readonly room: Room | undefined;
+  /**
+   * Views of the rows in these; null: each row gets a view when it is copied. What inflates chunks leaves a buffer behind for each, and is
+   * much slower unless such garbage makes V8 collect them soon.
+   */
+  readonly rows: RowViews | null;
 }
 
 /** Two buffers, in turn: a filter needs another one than that of its input. */
@@ -136,7 +146,9 @@ export class ChunkReader {
       const plain = new RowMajorReader('chunk');
       const found = existing(parts, chunks);
       const room = this.#cache.holds(found.length * this.#whole) ? undefined : sharedRoom();
-      const whole: Task = { boxes, out, chunks, parts: found, places, plain, batch: null, room };
+      const rows =
+        import.meta.page || !room || this.#data.filters.some(({ id }) => id === FILTER.deflate) ? null : new RowViews();
+      const whole: Task = { boxes, out, chunks, parts: found, places, plain, batch: null, room, rows };
       const task =
         import.meta.page || this.#whole <= CACHED
           ? whole
@@ -199,7 +211,7 @@ export class ChunkReader {
 
   /** Reads the parts from `i` on in as many chunks as go into a batch. Gives the number of the next part. */
   *#readBatch(task: Task, i: number): Io<number> {
-    const { chunks, parts, boxes, places, out } = task;
+    const { chunks, parts, boxes, out } = task;
     const { rank, counts } = boxes;
     const wanted: number[] = [];
     let bytes = 0;
@@ -226,7 +238,14 @@ export class ChunkReader {
         const box = parts.boxes[at] as number;
         this.#cut(chunks, chunk, boxes, box * rank);
         for (let d = 0; d < rank; d++) shape[d] = counts[box * rank + d] as number;
-        const place = places[box] as number;
+        const place = task.places[box] as number;
+        if (!import.meta.page && task.rows && rowIn(this.#part, shape, this.#data.size) >= SHORT_ROW) {
+          const from = positionIn(this.#chunkShape, this.#part.inChunk) * this.#data.size;
+          const { places, run } = rowPlaces(place, shape, this.#part.inBox, this.#part.count, this.#data.size);
+          const rows = task.rows.of(data, from, run, places.length);
+          for (let r = 0; r < places.length; r++) out.set(rows[r] as Uint8Array, places[r]);
+          continue;
+        }
         copyBox(
           data,
           0,
@@ -335,12 +354,14 @@ export class ChunkReader {
 }
 
 /**
- * Reads those parts that are runs of bytes in the file and long rows in their boxes, straight into place. Leaves the other ones.
- * `isAlone` says whether a part may be read by itself, and brings it into `part`.
+ * Reads those parts that are runs of bytes in the file and rows of some length in their boxes, straight into place or nearly so. Leaves
+ * the other ones. `isAlone` says whether a part may be read by itself, and brings it into `part`.
  */
 function* readRows(file: FileBytes, task: Task, size: number, part: Part, isAlone: (i: number) => boolean): Io<Task> {
   if (!(yield* file.scatters())) return task;
+  const isBlocking = (yield { op: 'overlaps' }) === 0;
   const { chunks, parts, boxes, places, out } = task;
+  const buffer = new RowBuffer(file, out);
   const { rank } = boxes;
   const others: number[] = [];
   let reads: { readonly into: Uint8Array[]; readonly address: number; end: number }[] = [];
@@ -348,7 +369,7 @@ function* readRows(file: FileBytes, task: Task, size: number, part: Part, isAlon
   for (let i = 0; i < parts.length; i++) {
     const box = parts.boxes[i] as number;
     const shape = boxes.counts.subarray(box * rank, (box + 1) * rank);
-    if (!isAlone(i) || !isLongRows(part, shape, size)) {
+    if (!isAlone(i) || rowIn(part, shape, size) < (isBlocking ? SHORT_ROW : LONG_ROW)) {
       others.push(i);
       continue;
     }
@@ -356,12 +377,17 @@ function* readRows(file: FileBytes, task: Task, size: number, part: Part, isAlon
     const begin = address + positionIn(part.chunk, part.inChunk) * size;
     const length = size * sizeOf(part.count);
     file.mustHold(begin, length, 'chunk');
+    const rows = rowPlaces(places[box] as number, shape, part.inBox, part.count, size);
+    if (isBlocking && rows.run < LISTED_ROW) {
+      yield* buffer.add(begin, rows);
+      continue;
+    }
     let read = reads[reads.length - 1];
     if (read?.end !== begin) {
       read = { into: [], address: begin, end: begin };
       reads.push(read);
     }
-    rowsOf(out, places[box] as number, shape, part.inBox, part.count, size, read.into);
+    for (const place of rows.places) read.into.push(out.subarray(place, place + rows.run));
     read.end += length;
     bytes += length;
     if (bytes < BATCH) continue;
@@ -370,6 +396,7 @@ function* readRows(file: FileBytes, task: Task, size: number, part: Part, isAlon
     bytes = 0;
   }
   yield* file.readMany(reads, 'chunk');
+  yield* buffer.read();
   if (others.length === parts.length) return task;
   const some = Uint32Array.from(others);
   const rest: Parts = {
@@ -380,16 +407,87 @@ function* readRows(file: FileBytes, task: Task, size: number, part: Part, isAlon
   return { ...task, parts: rest };
 }
 
-/** Whether a part is a run of bytes in its chunk, and rows of some length in its box. */
-function isLongRows({ chunk, count }: Part, box: Float64Array, size: number): boolean {
-  if (!isContiguous(chunk, count) || size * sizeOf(count) <= CACHED) return false;
+/** Views of the rows in buffers that are filled again and again: to make one takes as long as to copy the row. */
+class RowViews {
+  readonly #known = new Map<
+    ArrayBufferLike,
+    { readonly at: number; readonly run: number; readonly rows: Uint8Array[] }
+  >();
+
+  /** At least `count` rows of `run` bytes, which follow one another in `bytes` from `from` on. */
+  of(bytes: Uint8Array, from: number, run: number, count: number): readonly Uint8Array[] {
+    const at = bytes.byteOffset + from;
+    let known = this.#known.get(bytes.buffer);
+    if (known?.at !== at || known.run !== run) {
+      known = { at, run, rows: [] };
+      this.#known.set(bytes.buffer, known);
+    }
+    const { rows } = known;
+    while (rows.length < count) rows.push(new Uint8Array(bytes.buffer, at + rows.length * run, run));
+    return rows;
+  }
+}
+
+/** Rows that follow one another in a file, on their way to where they belong. */
+class RowBuffer {
+  readonly #file: FileBytes;
+  readonly #out: Uint8Array;
+  readonly #views = new RowViews();
+  #bytes = new Uint8Array(0);
+  /** Where the rows belong that will be read next, from an address on. */
+  #waiting: Float64Array[] = [];
+  #address = 0;
+  #run = 1;
+  #count = 0;
+
+  constructor(file: FileBytes, out: Uint8Array) {
+    this.#file = file;
+    this.#out = out;
+  }
+
+  /** Rows from an address on, each with its place. They are read with those before them if these lie there in the file. */
+  *add(address: number, { places, run }: RowPlaces): Io<void> {
+    const most = Math.floor(ROW_BUFFER / run);
+    for (let done = 0; done < places.length; ) {
+      const begin = address + done * run;
+      const continues = run === this.#run && begin === this.#address + this.#count * run;
+      if (!continues || this.#count >= most) {
+        yield* this.read();
+        this.#address = begin;
+        this.#run = run;
+      }
+      const some = places.subarray(done, done + most - this.#count);
+      this.#waiting.push(some);
+      this.#count += some.length;
+      done += some.length;
+    }
+  }
+
+  /** Reads what waits. */
+  *read(): Io<void> {
+    const bytes = this.#count * this.#run;
+    if (bytes === 0) return;
+    if (this.#bytes.length < bytes) this.#bytes = new Uint8Array(bytes);
+    yield* this.#file.readInto(this.#bytes.subarray(0, bytes), this.#address, 'chunk');
+    const rows = this.#views.of(this.#bytes, 0, this.#run, this.#count);
+    let next = 0;
+    for (const places of this.#waiting)
+      for (let i = 0; i < places.length; i++) this.#out.set(rows[next++] as Uint8Array, places[i]);
+    this.#waiting = [];
+    this.#count = 0;
+  }
+}
+
+/** Bytes of a row of a part in its box, if the part is a run of some length in its chunk; else 0. */
+function rowIn({ chunk, count }: Part, box: Float64Array, size: number): number {
+  if (!isContiguous(chunk, count) || size * sizeOf(count) <= CACHED) return 0;
   // The last dimensions that the part fills, and the one before them, are a row.
   let row = size;
   for (let d = count.length - 1; d >= 0; d--) {
     row *= count[d] as number;
     if (count[d] !== box[d]) break;
   }
-  return row >= LONG_ROW;
+  return row;
 }
 
 /** Where each box begins in the result. */

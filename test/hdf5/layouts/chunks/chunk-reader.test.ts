@@ -75,6 +75,44 @@ describe('chunks are read straight into place', () => {
   });
 });
 
+describe('rows of every length are put where they belong', () => {
+  // Rows of 8 bytes to 16 KiB, whole chunks of 16 KiB to 4 MiB, and a few boxes of each.
+  const chunks: [number, number][] = [
+    [2048, 2],
+    [300, 16],
+    [64, 64],
+    [512, 256],
+    [256, 900],
+    [2, 4096],
+    [600, 1800],
+  ];
+  const filters: (Filter[] | undefined)[] = [
+    undefined,
+    ['shuffle'],
+    ['shuffle', 'fletcher32'],
+    ['shuffle', { deflate: 1 }],
+  ];
+  const next = random(seed('rows of chunks'));
+  const below = (n: number): number => Math.floor(next() * n);
+  test.each(chunks)('chunks of %d x %d', async (high, wide) => {
+    for (const [i, list] of filters.entries()) {
+      const { path, model, rows, columns } = make(`rows-${high}-${wide}-${i}.h5`, [2300, 4100], [high, wide], list);
+      const file = File.openSync(path);
+      const x = file.dataset('x');
+      expect(Buffer.compare(bytes(x.readSync()), bytes(model))).toBe(0);
+      expect(Buffer.compare(bytes(await x.read()), bytes(model))).toBe(0);
+      for (let k = 0; k < 10; k++) {
+        const start = [below(rows), below(columns)];
+        const count = [1 + below(rows - (start[0] as number)), 1 + below(columns - (start[1] as number))];
+        const expected = bytes(boxOf(model, columns, start, count));
+        expect(Buffer.compare(bytes(x.readSync({ start, count })), expected)).toBe(0);
+        if (k < 3) expect(Buffer.compare(bytes(await x.read({ start, count })), expected)).toBe(0);
+      }
+      file.closeSync();
+    }
+  });
+});
+
 test('more chunks than the cache holds are decoded into the same buffers', () => {
   const filters: Filter[][] = [['shuffle', { deflate: 1 }, 'fletcher32'], ['shuffle']];
   for (const [i, list] of filters.entries()) {
