@@ -5,7 +5,7 @@ import { atOffset, formatError } from '../../../base/errors.ts';
 import { type Codecs, type FilterStep, PendingBytes, unfilter } from '../../../filter/pipeline.ts';
 import type { Room } from '../../../filter/shuffle.ts';
 import { type Boxes, boxSize, isContiguous, positionIn, totalSize } from '../../../space/box.ts';
-import { copyBox, fillWith, type RowPlaces, rowPlaces } from '../../../space/copy.ts';
+import { copyBox, fillWith, rowPlaces } from '../../../space/copy.ts';
 import { ChunkWalk, gridOf } from '../../../space/grid.ts';
 import { sizeOf } from '../../../space/shape.ts';
 import { type Io, settle } from '../../../storage/io.ts';
@@ -15,6 +15,7 @@ import { FILTER } from '../../messages/filter-pipeline.ts';
 import type { Layout } from '../../messages/layout.ts';
 import { CACHED, GAP, RowMajorReader } from '../row-major.ts';
 import { type ChunkFinder, chunkFinder, WantedChunks } from './chunk-finder.ts';
+import { LISTED_ROW, type Part, RowBuffer, RowViews, rowIn, SHORT_ROW } from './chunk-rows.ts';
 import { TouchedChunks } from './touched-chunks.ts';
 
 /** Chunks that are read from the file at once, in bytes. */
@@ -23,10 +24,6 @@ const BATCH = 16 * 2 ** 20;
 const REMOTE_GAP = 64 * 1024;
 /** Rows of at least so many bytes are read straight to their places: making room for them twice costs more than a view of each. */
 const LONG_ROW = 1024;
-/** A blocking read copies shorter rows than this, down to SHORT_ROW, out of a buffer that stays in the processor's cache. */
-const LISTED_ROW = 4096;
-const SHORT_ROW = 64;
-const ROW_BUFFER = 2 ** 19;
 /** A chunk of more bytes than this is refused if so few are stored that no filter can have made it of them. */
 const LARGE_CHUNK = 64 * 2 ** 20;
 const MOST_DEFLATED = 1100;
@@ -49,15 +46,6 @@ interface Parts {
   readonly chunks: Uint32Array;
   readonly boxes: Uint32Array;
   readonly length: number;
-}
-
-/** The part of a box that lies in a chunk: where it begins in either, and its count. */
-interface Part {
-  /** The shape of the chunk. */
-  readonly chunk: Float64Array;
-  readonly inChunk: Float64Array;
-  readonly inBox: Float64Array;
-  readonly count: Float64Array;
 }
 
 /** One round of a read. Several may be under way, so nothing of it is kept in the reader. */
@@ -405,89 +393,6 @@ function* readRows(file: FileBytes, task: Task, size: number, part: Part, isAlon
     length: some.length,
   };
   return { ...task, parts: rest };
-}
-
-/** Views of the rows in buffers that are filled again and again: to make one takes as long as to copy the row. */
-class RowViews {
-  readonly #known = new Map<
-    ArrayBufferLike,
-    { readonly at: number; readonly run: number; readonly rows: Uint8Array[] }
-  >();
-
-  /** At least `count` rows of `run` bytes, which follow one another in `bytes` from `from` on. */
-  of(bytes: Uint8Array, from: number, run: number, count: number): readonly Uint8Array[] {
-    const at = bytes.byteOffset + from;
-    let known = this.#known.get(bytes.buffer);
-    if (known?.at !== at || known.run !== run) {
-      known = { at, run, rows: [] };
-      this.#known.set(bytes.buffer, known);
-    }
-    const { rows } = known;
-    while (rows.length < count) rows.push(new Uint8Array(bytes.buffer, at + rows.length * run, run));
-    return rows;
-  }
-}
-
-/** Rows that follow one another in a file, on their way to where they belong. */
-class RowBuffer {
-  readonly #file: FileBytes;
-  readonly #out: Uint8Array;
-  readonly #views = new RowViews();
-  #bytes = new Uint8Array(0);
-  /** Where the rows belong that will be read next, from an address on. */
-  #waiting: Float64Array[] = [];
-  #address = 0;
-  #run = 1;
-  #count = 0;
-
-  constructor(file: FileBytes, out: Uint8Array) {
-    this.#file = file;
-    this.#out = out;
-  }
-
-  /** Rows from an address on, each with its place. They are read with those before them if these lie there in the file. */
-  *add(address: number, { places, run }: RowPlaces): Io<void> {
-    const most = Math.floor(ROW_BUFFER / run);
-    for (let done = 0; done < places.length; ) {
-      const begin = address + done * run;
-      const continues = run === this.#run && begin === this.#address + this.#count * run;
-      if (!continues || this.#count >= most) {
-        yield* this.read();
-        this.#address = begin;
-        this.#run = run;
-      }
-      const some = places.subarray(done, done + most - this.#count);
-      this.#waiting.push(some);
-      this.#count += some.length;
-      done += some.length;
-    }
-  }
-
-  /** Reads what waits. */
-  *read(): Io<void> {
-    const bytes = this.#count * this.#run;
-    if (bytes === 0) return;
-    if (this.#bytes.length < bytes) this.#bytes = new Uint8Array(bytes);
-    yield* this.#file.readInto(this.#bytes.subarray(0, bytes), this.#address, 'chunk');
-    const rows = this.#views.of(this.#bytes, 0, this.#run, this.#count);
-    let next = 0;
-    for (const places of this.#waiting)
-      for (let i = 0; i < places.length; i++) this.#out.set(rows[next++] as Uint8Array, places[i]);
-    this.#waiting = [];
-    this.#count = 0;
-  }
-}
-
-/** Bytes of a row of a part in its box, if the part is a run of some length in its chunk; else 0. */
-function rowIn({ chunk, count }: Part, box: Float64Array, size: number): number {
-  if (!isContiguous(chunk, count) || size * sizeOf(count) <= CACHED) return 0;
-  // The last dimensions that the part fills, and the one before them, are a row.
-  let row = size;
-  for (let d = count.length - 1; d >= 0; d--) {
-    row *= count[d] as number;
-    if (count[d] !== box[d]) break;
-  }
-  return row;
 }
 
 /** Where each box begins in the result. */
