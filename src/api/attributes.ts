@@ -1,5 +1,7 @@
 import { addContext, H5LogError, printAs } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
+import { areBrief } from '../connector/deferred.ts';
+import type { FileSession } from '../connector/file-session.ts';
 import { checkType } from '../dtype/check.ts';
 import { T } from '../dtype/construct.ts';
 import { arrayKind } from '../dtype/convert.ts';
@@ -7,8 +9,10 @@ import { describeValue } from '../dtype/describe.ts';
 import { elementsIn } from '../dtype/encode.ts';
 import type { DType, TypedArray } from '../dtype/model.ts';
 import { isText } from '../dtype/text.ts';
+import { attributeHead } from '../hdf5/messages/attribute.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
-import { deleteAttribute, setAttribute, setUnlessReferring } from '../hdf5/write/attributes.ts';
+import { deleteAttribute, encodeValue, setAttribute, setUnlessReferring } from '../hdf5/write/attributes.ts';
+import type { DraftedAttribute } from '../log/format/anchor.ts';
 import { isAlias } from '../log/format/names.ts';
 import { checkShape, sizeOf } from '../space/shape.ts';
 import { lineOf, looked, type ObjectHandle } from './handle.ts';
@@ -152,6 +156,28 @@ export class ObjectAttributes implements Attributes {
       throw new H5LogError('OPTION', `${JSON.stringify(name)} is not a name for an attribute`);
     return this.#owner.session.names.storedAttribute(name, this.#owner.node.attributes);
   }
+}
+
+/**
+ * Attributes of a new dataset of a log, encoded; null if one of them needs the dataset to be there: any but short plain texts, numbers
+ * and short typed arrays.
+ */
+export function draftAttributes(
+  session: FileSession,
+  path: string,
+  attributes: Readonly<Record<string, AttributeValue>>,
+): DraftedAttribute[] | null {
+  if (!areBrief(attributes)) return null;
+  return Object.entries(attributes).map(([name, value]) => {
+    try {
+      const dtype = typeOf(name, value);
+      const space = spaceOf(name, value, dtype, undefined);
+      const head = attributeHead(session.names.stored(name), dtype, space);
+      return { head, ...encodeValue(dtype, space, value) };
+    } catch (error) {
+      throw addContext(error, `attribute ${name} of ${path}: `, { file: session.storage.name, object: path }, 'object');
+    }
+  });
 }
 
 printAs(ObjectAttributes.prototype, 'Attributes', (attributes) => attributes.line);

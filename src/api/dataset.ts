@@ -1,8 +1,6 @@
 import { H5LogError, printAs } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
-import { anchorMaker } from '../connector/deferred.ts';
 import type { FileSession } from '../connector/file-session.ts';
-import { checkType } from '../dtype/check.ts';
 import { describeType, sameType } from '../dtype/describe.ts';
 import { ColumnRows } from '../dtype/encode.ts';
 import {
@@ -15,22 +13,10 @@ import {
   type TypedArray,
   type ValueOf,
 } from '../dtype/model.ts';
-import { problemOfEncoding } from '../filter/pipeline.ts';
 import type { DatasetParts } from '../hdf5/graph/dataset-header.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { filterName } from '../hdf5/messages/filter-pipeline.ts';
-import { createAnchor } from '../log/format/anchor.ts';
-import {
-  checkFilters,
-  createOrdinary,
-  type DatasetShape,
-  encodeFillValue,
-  type Filter,
-  fillValue,
-  filterEntries,
-  mustBeLoggable,
-  regularDataset,
-} from '../log/format/properties.ts';
+import { type DatasetShape, type Filter, regularDataset } from '../log/format/properties.ts';
 import type { PublishWay } from '../log/format/view.ts';
 import type { LogDataset, PostedDataset } from '../log/post/dataset.ts';
 import { appendRows, planResize } from '../log/post/resize.ts';
@@ -39,7 +25,7 @@ import { type Readable, Reading, type ReadRequest } from '../log/read/reading.ts
 import { resolve, type Where } from '../space/select.ts';
 import { type Coordinates, checkMaxShape, checkShape, sizeOf } from '../space/shape.ts';
 import { driveAsync } from '../storage/io.ts';
-import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
+import { type Attributes, ObjectAttributes } from './attributes.ts';
 import type { File } from './file.ts';
 import { fileOf, handle, lineOf, ObjectHandle, sessionOf } from './handle.ts';
 import { batchesOf, type Conversion, checkPieces, convertedRead } from './reads.ts';
@@ -72,17 +58,6 @@ interface WriteOptions {
   columns?: true;
 }
 
-export interface DatasetOptions<D extends DType> {
-  dtype: D;
-  shape: readonly number[];
-  maxShape?: readonly (number | null)[];
-  fill?: ValueOf<D> | InputOf<D>;
-  chunks?: readonly number[];
-  filters?: readonly Filter[];
-  /** In a log there is no dataset if one of them cannot be set. Several ranks agree on all of them at once, which is faster than one after the other. */
-  attributes?: Readonly<Record<string, AttributeValue>>;
-}
-
 // The options of the calls below; what they may be is checked where they are used.
 const WRITE_MANY = { copy: true };
 const APPEND = { ...WRITE_MANY, columns: true };
@@ -94,15 +69,6 @@ const READ_MANY: Record<keyof ReadRequest | keyof ReadOptions, true> = {
   raw: true,
 };
 const READ: typeof READ_MANY & Record<keyof Conversion, true> = { ...READ_MANY, as: true, columns: true };
-export const CREATE: Required<Record<keyof DatasetOptions<DType>, true>> = {
-  dtype: true,
-  shape: true,
-  maxShape: true,
-  fill: true,
-  chunks: true,
-  filters: true,
-  attributes: true,
-};
 
 /** An n-dimensional array in a file. */
 export class Dataset<D extends DType = DType> {
@@ -454,47 +420,4 @@ export function checkElements(dataset: Dataset, dtype: DType): void {
   if (sameType(dataset.dtype, dtype)) return;
   const message = `${dataset.path} holds ${describeType(dataset.dtype)}, not ${describeType(dtype)}`;
   throw new H5LogError('DTYPE', message, { file: sessionOf(dataset).storage.name, object: dataset.path });
-}
-
-/** Checks everything about a new dataset before anything is made. */
-export function defineDataset<D extends DType>(
-  path: string,
-  options: DatasetOptions<D>,
-  isLogged: boolean,
-): { create(session: FileSession, parent: ObjectNode, name: string): ObjectNode } {
-  if (typeof options !== 'object' || options === null)
-    throw new H5LogError('OPTION', `${path}: { dtype, shape } are needed`, { object: path });
-  checkNames('createDataset', options, CREATE);
-  const dtype = checkType(options.dtype);
-  if (isLogged) mustBeLoggable(path, dtype);
-  const shape = checkShape(options.shape);
-  const maxShape = checkMaxShape(options.maxShape, shape);
-  const chunks = options.chunks === undefined ? null : checkChunks(path, options.chunks, shape);
-  const filters = checkFilters(path, options.filters ?? []);
-  // As it will be read: a number that fits the type, not the name of an enum's member.
-  const fill = options.fill === undefined ? undefined : fillValue(dtype, encodeFillValue(dtype, options.fill), 0);
-  const anchor = { dtype, shape, maxShape, chunks, filters, ...(fill === undefined ? {} : { fill }) };
-  return {
-    create(session, parent, name) {
-      const { log } = session;
-      const problem = problemOfEncoding(filterEntries(filters, fullType(dtype).size), session.codecs);
-      if (problem) throw new H5LogError('UNSUPPORTED', `${path}: ${problem}`, { object: path });
-      if (!log) return createOrdinary(session.structure, parent, name, anchor);
-      const make = import.meta.page ? createAnchor : (anchorMaker(session.comm, anchor) ?? createAnchor);
-      const node = make(session.structure, parent, name, log.nextIdentity(parent), anchor);
-      log.register(node, { ...anchor, fill }, parent);
-      return node;
-    },
-  };
-}
-
-function checkChunks(path: string, chunks: readonly number[], shape: readonly number[]): number[] {
-  const sizes = checkShape(chunks);
-  if (sizes.length !== shape.length)
-    throw new H5LogError('SHAPE', `${path}: chunks of ${sizes.length} dimensions for a dataset of ${shape.length}`, {
-      object: path,
-    });
-  if (sizes.some((size) => size === 0))
-    throw new H5LogError('SHAPE', `${path}: a chunk cannot have a dimension of 0`, { object: path });
-  return sizes;
 }

@@ -12,9 +12,10 @@ import type { LinkTarget } from '../hdf5/messages/link.ts';
 import { checkMaxShape, checkShape } from '../space/shape.ts';
 import { driveAsync } from '../storage/io.ts';
 import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
-import { CREATE, checkElements, Dataset, type DatasetOptions, defineDataset } from './dataset.ts';
+import { checkElements, Dataset } from './dataset.ts';
 import type { File } from './file.ts';
 import { fileOf, handle, lineOf, looked, ObjectHandle } from './handle.ts';
+import { CREATE, type DatasetOptions, defineDataset } from './new-dataset.ts';
 
 /** The last load of each file. */
 const loads = new WeakMap<FileSession, Promise<unknown>>();
@@ -238,6 +239,7 @@ export class Group {
     const { parent, name } = this.#place(path);
     const node = definition.create(this.#session, parent, name);
     const dataset = new Dataset<D>(this.#session, this.file, this.#absolute(path), node);
+    if (!import.meta.page && node.prepared) return dataset;
     const copy = !import.meta.page && attributes && deferrable(this.#session.comm, attributes);
     if (copy) node.defer(() => describe(dataset[handle], copy));
     else if (attributes) {

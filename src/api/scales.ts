@@ -4,7 +4,7 @@ import type { DType } from '../dtype/model.ts';
 import { isText } from '../dtype/text.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { storedScaleAttribute } from '../log/format/names.ts';
-import { scaleUses, settleScales } from '../log/format/scales.ts';
+import { isPrepared, scaleUses, settleScales } from '../log/format/scales.ts';
 import type { Attributes } from './attributes.ts';
 import type { Dataset } from './dataset.ts';
 import type { File } from './file.ts';
@@ -166,7 +166,10 @@ const withScales = new WeakSet<object>();
 
 const membersOf = ({ links }: ObjectNode): (ObjectNode | null)[] =>
   Array.from(links.values(), ({ node }) => node ?? null);
-const listOf = ({ attributes }: ObjectNode): unknown => attributes.get(storedScaleAttribute(LIST, attributes));
+
+function listOf(node: ObjectNode): unknown {
+  return isPrepared(node) ? undefined : node.attributes.get(storedScaleAttribute(LIST, node.attributes));
+}
 
 /** Keeps the scales of a file as netCDF wants them. `open` gives the dataset of a node. */
 export class Scales {
@@ -234,7 +237,7 @@ export class Scales {
     const all = new Map(uses);
     const scales = new Map<unknown, ObjectNode>();
     for (const node of paths.keys())
-      if (node.attributes.has(NETCDF_ID) || node.attributes.has(`_${NETCDF_ID}`))
+      if (!isPrepared(node) && (node.attributes.has(NETCDF_ID) || node.attributes.has(`_${NETCDF_ID}`)))
         scales.set(this.#open(paths.get(node) as string, node).attributes.get(NETCDF_ID), node);
     for (const dataset of scales.values()) {
       const ids = this.#open(paths.get(dataset) as string, dataset).attributes.get(NETCDF_IDS);

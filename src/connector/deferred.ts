@@ -51,6 +51,22 @@ export function deferrable<V>(
   return copy;
 }
 
+/** Bytes of an attribute that may be encoded before its dataset is there. */
+const BRIEF = 1024;
+/** Whoever looks for dimension scales, and for what has them, leaves datasets alone whose messages nobody has asked for. */
+const OF_SCALES = /^(CLASS|NAME|DIMENSION_LIST|REFERENCE_LIST|_Netcdf4.*)$/;
+
+/** Whether attributes are short plain texts, numbers and typed arrays. */
+export function areBrief(attributes: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(attributes).every(([name, value]) => {
+    if (name === '' || !isPlain(name) || OF_SCALES.test(name)) return false;
+    if (typeof value === 'number') return true;
+    if (typeof value === 'string') return value.length < BRIEF && isPlain(value);
+    const length = arrayKind(value) ? (value as TypedArray).byteLength : 0;
+    return length > 0 && length < BRIEF;
+  });
+}
+
 /** Short, and text in every encoding: neither NUL nor halves of surrogate pairs. */
 function isPlain(text: string): boolean {
   return text.length <= SHORT && PLAIN.test(text);

@@ -140,7 +140,7 @@ export class Log extends Posts<LogDataset> {
     this.found = this.datasets;
     if (structure.referrers && main.isOurs) this.#opened = this.datasets;
     structure.onRelease = (node) => {
-      if (node.kind !== 'dataset' || node.prepared || !node.attributes.has(ID)) return;
+      if (node.kind !== 'dataset' || !(this.#made.has(node) || (!node.prepared && node.attributes.has(ID)))) return;
       this.rewrite = true;
       if (import.meta.page || !layout || layout.scope === 'shared') return;
       const number = structure.now(this.#numberOf(node));

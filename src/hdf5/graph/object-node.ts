@@ -155,14 +155,17 @@ interface DenseAttributes {
 }
 
 /**
- * A header that is encoded as a whole, but for one address and the checksum: of an object of which many are alike, and whose messages
- * hardly anybody asks for.
+ * A header that is encoded as a whole, but for one address, ids of heap objects and the checksum: of an object whose messages hardly
+ * anybody asks for.
  */
-export interface PreparedHeader {
-  readonly bytes: Uint8Array;
+export interface PreparedHeader extends Relocatable {
+  /** Texts of attributes. */
+  readonly heap: readonly HeapSlot[];
   /** The data, and where its address is in the bytes; null: the address is there already. */
   readonly extent: FileExtent | null;
   readonly addressAt: number;
+  /** A commit was planned for it, which has given it the ids of its heap objects. */
+  planned: boolean;
 }
 
 export type ObjectKind = 'group' | 'dataset' | 'datatype';

@@ -141,7 +141,7 @@ const knownHeads = new Map<string, KnownHead>();
 const MOST_HEADS = 256;
 
 /** What comes before the value: name, type and dataspace. */
-function attributeHead(name: string, dtype: DType, space: Dataspace): Uint8Array {
+export function attributeHead(name: string, dtype: DType, space: Dataspace): Uint8Array {
   const known = knownHeads.get(name);
   if (known && known.dtype === dtype && sameSpace(known.space, space)) return known.head;
   const head = encodeHead(name, encodeDatatype(dtype), 0, encodeDataspace(space));

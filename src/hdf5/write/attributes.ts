@@ -83,6 +83,16 @@ export function setUnlessReferring(
   return undefined;
 }
 
+/** The encoded value of an attribute without references, and where ids of heap objects are in it. */
+export function encodeValue(
+  dtype: DType,
+  space: Dataspace,
+  value: unknown,
+): { value: Uint8Array; heap: readonly HeapSlot[] } {
+  const encoded = encodeValues(dtype, value, elementCount(space));
+  return { value: encoded.bytes, heap: textSlots(encoded, 0) };
+}
+
 /** Whether something in the heap points further. */
 const isNested = ({ content }: Encoded['heap'][0]): boolean => content.references.length + content.heap.length > 0;
 

@@ -124,6 +124,8 @@ interface StructurePlan {
   /** Messages that were patched. */
   readonly messages: readonly HeaderMessage[];
   readonly dense: readonly DensePlan[];
+  /** Objects whose header was encoded already, and got the ids of heap objects. */
+  readonly prepared: readonly ObjectNode[];
 }
 
 /**
@@ -139,6 +141,8 @@ function planStructure(
   const nodes = [...withReferrers(changed, extents)];
   const messages = messagesToPatch(nodes, extents, commit);
   const heap = new PendingCollections(messages);
+  const prepared = import.meta.page ? NONE : nodes.filter((node) => node.prepared);
+  for (const { prepared: header } of prepared) if (header) heap.add(header);
 
   let end = at;
   for (const extent of extents) {
@@ -189,14 +193,16 @@ function planStructure(
   for (const { encode } of dense) encode(room);
   for (const { node, generated, blocks: own, size } of headers) {
     for (const block of own) encodeBlock(node, block, room(block.address, block.size));
-    if (!import.meta.page && node.prepared) encodePrepared(node.prepared, room(node.address, size));
-    else encodeFirstChunk(node, generated, room(node.address, size));
+    if (!import.meta.page && node.prepared) {
+      encodePrepared(node.prepared, room(node.address, size));
+      node.prepared.planned = true;
+    } else encodeFirstChunk(node, generated, room(node.address, size));
     node.dirty = false;
   }
   for (const block of blocks) block.written = true;
   for (const message of messages) message.heapPending = false;
   const parts = [...extents.flatMap((extent) => extent.parts()), bytes];
-  return { at, parts, end, extents, nodes, blocks, messages: [...messages], dense };
+  return { at, parts, end, extents, nodes, blocks, messages: [...messages], dense, prepared };
 }
 
 /** The messages that hold addresses or heap ids that this commit assigns, ready to be patched and in the first chunk. */
@@ -235,12 +241,12 @@ export class PendingCollections {
   #addresses: number[] = [];
 
   constructor(items: Iterable<Relocatable>) {
-    for (const item of items) this.#add(item);
+    for (const item of items) this.add(item);
   }
 
-  #add(item: Relocatable): void {
+  add(item: Relocatable): void {
     for (const { at, content } of item.heap) {
-      this.#add(content);
+      this.add(content);
       this.#writer ??= new GlobalHeapWriter();
       this.#ids.push({ item, at, id: this.#writer.add(content.bytes) });
     }
@@ -291,6 +297,10 @@ function undoPlan(plan: StructurePlan): void {
     if (message.block === null && message.denseAddress < 0 && !message.owner.firstChunk.has(message)) continue;
     moveToFirstChunk(message);
     message.heapPending = message.heap.length > 0;
+  }
+  for (const node of plan.prepared) {
+    if (node.prepared) node.prepared.planned = false;
+    else for (const message of node.firstChunk) message.heapPending = message.heap.length > 0;
   }
   for (const { node, written } of plan.dense) {
     if (node.dense) node.dense.written = false;

@@ -11,6 +11,7 @@ import { ByteWriter, putAddress, putU64 } from '../format/byte-writer.ts';
 import {
   ContinuationBlock,
   type HeaderMessage,
+  type HeapSlot,
   isTemporary,
   type ObjectNode,
   type PreparedHeader,
@@ -30,6 +31,7 @@ const NEW_FIRST_CHUNK_LIMIT = 2048;
 const BLOCK_LIMIT = 1024;
 /** Blocks to a block that points to others. */
 const FANOUT = 8;
+const NONE: readonly never[] = [];
 /** Signatures; that of the first chunk with the version of the header. */
 const OCHK = [0x4f, 0x43, 0x48, 0x4b];
 const OHDR = [0x4f, 0x48, 0x44, 0x52, 2];
@@ -255,6 +257,13 @@ class HeaderWriter {
     this.raw(body);
   }
 
+  /** A message whose body is in two parts. */
+  parts(type: number, order: number, first: Uint8Array, second: Uint8Array): void {
+    this.#head(type, first.length + second.length, 0, order);
+    this.raw(first);
+    this.raw(second);
+  }
+
   continuation(block: ContinuationBlock): void {
     this.#head(MESSAGE.continuation, 16, 0, 0);
     putU64(this.#view, this.at, block.address);
@@ -315,6 +324,80 @@ export class HeaderTemplate {
     const bytes = allocate(this.#bytes.length);
     bytes.set(this.#bytes);
     return bytes;
+  }
+}
+
+/** Bytes before the messages of a header that is being composed: signature, version, flags and size, which is not known yet. */
+const COMPOSED_AT = 16;
+const COMPOSED = new Uint8Array(COMPOSED_AT + NEW_FIRST_CHUNK_LIMIT);
+
+/** Composes the header of a dataset, which tracks and indexes the creation order of its attributes, without an object for each message. */
+export class HeaderComposer {
+  // One at a time: composing never calls back.
+  readonly #out = new HeaderWriter(COMPOSED, true);
+  readonly #heap: HeapSlot[] = [];
+  #attributes = 0;
+  /** Whether all messages had room in the first chunk. */
+  fits = true;
+
+  constructor() {
+    this.#out.at = COMPOSED_AT;
+    // With the number of attributes, this will be the attribute info message.
+    this.message(MESSAGE.attributeInfo, 0, encodeAttributeInfo({ tracked: true, indexed: true, next: 0 }));
+  }
+
+  message(type: number, flags: number, body: Uint8Array): void {
+    if (this.#hasRoom(body.length)) this.#out.message(type, flags, 0, body);
+  }
+
+  /** `head` is what comes before the value; `heap` says where ids of heap objects are in the value. */
+  attribute(head: Uint8Array, value: Uint8Array, heap: readonly HeapSlot[] = NONE): void {
+    const length = head.length + value.length;
+    if (!this.#hasRoom(length)) return;
+    this.#out.parts(MESSAGE.attribute, this.#attributes++, head, value);
+    const valueAt = this.#out.at - value.length;
+    for (const { at, content } of heap) this.#heap.push({ at: at + valueAt, content });
+  }
+
+  #hasRoom(length: number): boolean {
+    this.fits &&= this.#out.at + 6 + length <= COMPOSED.length;
+    return this.fits;
+  }
+
+  done(): PreparedHeader {
+    const size = this.#out.at - COMPOSED_AT;
+    const width = size < 0x100 ? 1 : 2;
+    const messagesAt = 6 + width;
+    const bytes = allocate(messagesAt + size + 4);
+    bytes.set(OHDR);
+    bytes[5] = 0x0c | (width >> 1);
+    bytes[6] = size;
+    if (width > 1) bytes[7] = size >> 8;
+    bytes.set(COMPOSED.subarray(COMPOSED_AT, COMPOSED_AT + size), messagesAt);
+    // Behind the head of the message, its version and its flags.
+    bytes[messagesAt + 8] = this.#attributes;
+    bytes[messagesAt + 9] = this.#attributes >> 8;
+    const shift = messagesAt - COMPOSED_AT;
+    const heap = this.#heap.map(({ at, content }) => ({ at: at + shift, content }));
+    return { bytes, owned: true, targets: NONE, heap, extent: null, addressAt: 0, planned: false };
+  }
+}
+
+/** The messages of a composed header, in its bytes. */
+export function* composedMessages({ bytes }: PreparedHeader): Iterable<{
+  readonly type: number;
+  readonly flags: number;
+  readonly order: number;
+  readonly at: number;
+  readonly body: Uint8Array;
+}> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  for (let at = (bytes[5] as number) & 1 ? 8 : 7; at < bytes.length - 4; ) {
+    const [type, size, flags] = [view.getUint8(at), view.getUint16(at + 1, true), view.getUint8(at + 3)];
+    const order = view.getUint16(at + 4, true);
+    at += 6;
+    yield { type, flags, order, at, body: bytes.subarray(at, at + size) };
+    at += size;
   }
 }
 

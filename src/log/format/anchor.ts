@@ -2,14 +2,27 @@ import { allocate } from '../../base/buffers.ts';
 import { formatError } from '../../base/errors.ts';
 import { type DType, fullType } from '../../dtype/model.ts';
 import { putU64 } from '../../hdf5/format/byte-writer.ts';
-import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { type NewDataset, unallocated } from '../../hdf5/layouts/new-dataset.ts';
+import type { HeapSlot, ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { draftDataset, type NewDataset, unallocated } from '../../hdf5/layouts/new-dataset.ts';
+import { attributeHead } from '../../hdf5/messages/attribute.ts';
 import { type Dataspace, NULL_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { mayRefer } from '../../hdf5/messages/datatype.ts';
+import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { expectChange, setPlainAttribute } from '../../hdf5/write/attributes.ts';
+import { HeaderComposer } from '../../hdf5/write/object-header.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { mayGrow } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
-import { LOG_NUMBER, readLogNumber, readToken, TOKEN, type Token, writeLogNumber, writeToken } from './log-group.ts';
+import {
+  LOG_NUMBER,
+  readLogNumber,
+  readToken,
+  TOKEN,
+  type Token,
+  tokenSpace,
+  writeLogNumber,
+  writeToken,
+} from './log-group.ts';
 import { ID, NOTE, VIEW } from './names.ts';
 import {
   type DatasetShape,
@@ -87,6 +100,49 @@ export function anchorDataset({ dtype, fill }: NewAnchor): NewDataset {
   };
 }
 
+/** An attribute of a new object: what comes before its value, the value, and where ids of heap objects are in that. */
+export interface DraftedAttribute {
+  readonly head: Uint8Array;
+  readonly value: Uint8Array;
+  readonly heap: readonly HeapSlot[];
+}
+
+/**
+ * Creates an anchor as {@link createAnchor} does, with a user's attributes: its header is encoded at once, without an object for each of
+ * its messages. null if it is too large for that, and nothing is created.
+ */
+export function createComposedAnchor(
+  structure: Structure,
+  parent: ObjectNode,
+  name: string,
+  identity: Identity,
+  anchor: NewAnchor,
+  attributes: readonly DraftedAttribute[],
+): ObjectNode | null {
+  const { shape, maxShape } = anchor;
+  if (anchor.chunks || anchor.filters.length > 0 || identity.log !== null) return null;
+  const { drafts } = draftDataset(anchorDataset(anchor), structure.chunkFanout, structure.earliest);
+  const header = new HeaderComposer();
+  for (const { type, flags, bytes } of drafts) {
+    // The structure looks at messages that may point to objects.
+    if (type === MESSAGE.datatype && mayRefer(bytes, 0, bytes.length)) return null;
+    header.message(type, flags, bytes);
+  }
+  const rank = simpleSpace([shape.length]);
+  header.attribute(attributeHead(DIMS, 'int64', rank), encodeNumbers(shape, 'int64'));
+  header.attribute(attributeHead(MAX_DIMS, 'int64', rank), encodeNumbers(maxShape, 'int64'));
+  header.attribute(attributeHead(ID, 'int32', ONE), encodeNumbers([identity.id], 'int32'));
+  const { token } = identity;
+  if (token) header.attribute(attributeHead(TOKEN, 'uint8', tokenSpace(token)), token);
+  for (const { head, value, heap } of attributes) header.attribute(head, value, heap);
+  if (!header.fits) return null;
+  const node = structure.createPrepared(parent, name, header.done());
+  if (mayGrow(shape, maxShape)) node.defer(() => expectChange(structure, node, DIMS));
+  return node;
+}
+
+const ONE = simpleSpace([1]);
+
 /** Sets the attributes of an anchor, in the order in which the original creates them. */
 export function describeAnchor(structure: Structure, node: ObjectNode, identity: Identity, anchor: NewAnchor): void {
   writeSizes(structure, node, DIMS, anchor.shape);
@@ -121,6 +177,10 @@ function writeNumbers(
   numbers: readonly (number | null)[],
   dtype: 'int32' | 'int64' = 'int32',
 ): void {
+  setPlainAttribute(structure, node, name, dtype, simpleSpace([numbers.length]), encodeNumbers(numbers, dtype));
+}
+
+function encodeNumbers(numbers: readonly (number | null)[], dtype: 'int32' | 'int64'): Uint8Array {
   const isLong = dtype === 'int64';
   const bytes = allocate(numbers.length * (isLong ? 8 : 4));
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -128,7 +188,7 @@ function writeNumbers(
     if (isLong) putU64(view, i * 8, number ?? -1);
     else view.setInt32(i * 4, number as number, true);
   });
-  setPlainAttribute(structure, node, name, dtype, simpleSpace([numbers.length]), bytes);
+  return bytes;
 }
 
 export function resizeAnchor(structure: Structure, node: ObjectNode, shape: readonly number[]): void {

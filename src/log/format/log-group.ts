@@ -4,7 +4,7 @@ import { putAddress } from '../../hdf5/format/byte-writer.ts';
 import { type FileExtent, ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { contiguous, type NewDataset } from '../../hdf5/layouts/new-dataset.ts';
 import { encodeAttribute } from '../../hdf5/messages/attribute.ts';
-import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
+import { type Dataspace, simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { addAttributeMessage, setPlainAttribute } from '../../hdf5/write/attributes.ts';
 import { HeaderTemplate } from '../../hdf5/write/object-header.ts';
@@ -130,6 +130,8 @@ const addInPage: AddMember = (structure, group, name, size, data, written) => {
   if (written !== null) addAttributeMessage(node, ADDRESS_ATTRIBUTE, addressMessage(written));
 };
 
+const NONE: readonly never[] = [];
+
 /** Copies an encoded header, and puts sizes and addresses into it: commits add members all the time. */
 const addPrepared: AddMember = (structure, group, name, size, data, written) => {
   if (written === null) plainMember ??= new MemberTemplate(structure, false);
@@ -141,7 +143,8 @@ const addPrepared: AddMember = (structure, group, name, size, data, written) => 
   const extent = typeof data === 'number' ? null : data;
   if (typeof data === 'number') putAddress(bytes, template.layout, data);
   if (written !== null) putAddress(bytes, template.address, written);
-  structure.createPrepared(group, name, { bytes, extent, addressAt: template.layout }, (node) => {
+  const header = { bytes, owned: true, targets: NONE, heap: NONE, extent, addressAt: template.layout, planned: false };
+  structure.createPrepared(group, name, header, (node) => {
     structure.addDataset(node, memberOf(size, data));
     if (written !== null) addAttributeMessage(node, ADDRESS_ATTRIBUTE, addressMessage(written));
   });
@@ -162,14 +165,11 @@ export function newToken(): Token {
 
 /** Of the root group, or of a dataset of the log. */
 export function writeToken(structure: Structure, node: ObjectNode, token: Token): void {
-  setPlainAttribute(
-    structure,
-    node,
-    TOKEN,
-    'uint8',
-    token.length === TOKEN_SIZE ? TOKEN_SPACE : simpleSpace([token.length]),
-    token,
-  );
+  setPlainAttribute(structure, node, TOKEN, 'uint8', tokenSpace(token), token);
+}
+
+export function tokenSpace({ length }: Token): Dataspace {
+  return length === TOKEN_SIZE ? TOKEN_SPACE : simpleSpace([length]);
 }
 
 /** null in files of the original, and of h5log 0.1 without subfiles. */

@@ -22,6 +22,11 @@ export function isNetcdf({ attributes }: ObjectNode): boolean {
   return attributes.has('_NCProperties') || attributes.has('__NCProperties');
 }
 
+/** Whether nobody has asked for the messages of an object since it was made: then it has no attributes of scales. */
+export function isPrepared({ prepared }: ObjectNode): boolean {
+  return !import.meta.page && prepared !== null;
+}
+
 /** A dimension of a dataset that a scale is attached to. */
 interface ScaleUse {
   readonly dataset: ObjectNode;
@@ -31,7 +36,7 @@ interface ScaleUse {
 /** The DIMENSION_LIST of all these datasets, with what it is called there. */
 function* dimensionLists(structure: Structure, nodes: Iterable<ObjectNode>) {
   for (const dataset of nodes) {
-    if (dataset.kind !== 'dataset') continue;
+    if (dataset.kind !== 'dataset' || isPrepared(dataset)) continue;
     const name = storedScaleAttribute('DIMENSION_LIST', dataset.attributes);
     const attribute = dataset.attributes.get(name);
     if (!attribute) continue;
@@ -98,8 +103,9 @@ export function settleScales(
 ): void {
   forgetGone(structure, nodes);
   for (const scale of nodes) {
-    const name = storedScaleAttribute('REFERENCE_LIST', scale.attributes);
     const list = uses.get(scale) ?? [];
+    if (list.length === 0 && isPrepared(scale)) continue;
+    const name = storedScaleAttribute('REFERENCE_LIST', scale.attributes);
     const message = scale.attributes.get(name)?.message;
     if (message && isCurrent(message, list)) message.lags = false;
     else if (list.length > 0) writeReferenceList(structure, scale, name, list);

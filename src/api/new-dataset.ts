@@ -1,0 +1,96 @@
+// Making datasets: what they may be made with, and the objects that are made.
+
+import { H5LogError } from '../base/errors.ts';
+import { checkNames } from '../base/options.ts';
+import { anchorMaker } from '../connector/deferred.ts';
+import type { FileSession } from '../connector/file-session.ts';
+import { checkType } from '../dtype/check.ts';
+import { type DType, fullType, type InputOf, type ValueOf } from '../dtype/model.ts';
+import { problemOfEncoding } from '../filter/pipeline.ts';
+import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+import { createAnchor, createComposedAnchor } from '../log/format/anchor.ts';
+import {
+  checkFilters,
+  createOrdinary,
+  encodeFillValue,
+  type Filter,
+  fillValue,
+  filterEntries,
+  mustBeLoggable,
+} from '../log/format/properties.ts';
+import { checkMaxShape, checkShape } from '../space/shape.ts';
+import { type AttributeValue, draftAttributes } from './attributes.ts';
+
+export interface DatasetOptions<D extends DType> {
+  dtype: D;
+  shape: readonly number[];
+  maxShape?: readonly (number | null)[];
+  fill?: ValueOf<D> | InputOf<D>;
+  chunks?: readonly number[];
+  filters?: readonly Filter[];
+  /** In a log there is no dataset if one of them cannot be set. Several ranks agree on all of them at once, which is faster than one after the other. */
+  attributes?: Readonly<Record<string, AttributeValue>>;
+}
+
+export const CREATE: Required<Record<keyof DatasetOptions<DType>, true>> = {
+  dtype: true,
+  shape: true,
+  maxShape: true,
+  fill: true,
+  chunks: true,
+  filters: true,
+  attributes: true,
+};
+
+/** Checks everything about a new dataset before anything is made. */
+export function defineDataset<D extends DType>(
+  path: string,
+  options: DatasetOptions<D>,
+  isLogged: boolean,
+): {
+  /** The new object; if its header is prepared, it has the attributes. */
+  create(session: FileSession, parent: ObjectNode, name: string): ObjectNode;
+} {
+  if (typeof options !== 'object' || options === null)
+    throw new H5LogError('OPTION', `${path}: { dtype, shape } are needed`, { object: path });
+  checkNames('createDataset', options, CREATE);
+  const dtype = checkType(options.dtype);
+  if (isLogged) mustBeLoggable(path, dtype);
+  const shape = checkShape(options.shape);
+  const maxShape = checkMaxShape(options.maxShape, shape);
+  const chunks = options.chunks === undefined ? null : checkChunks(path, options.chunks, shape);
+  const filters = checkFilters(path, options.filters ?? []);
+  // As it will be read: a number that fits the type, not the name of an enum's member.
+  const fill = options.fill === undefined ? undefined : fillValue(dtype, encodeFillValue(dtype, options.fill), 0);
+  const anchor = { dtype, shape, maxShape, chunks, filters, ...(fill === undefined ? {} : { fill }) };
+  return {
+    create(session, parent, name) {
+      const { log } = session;
+      const problem = problemOfEncoding(filterEntries(filters, fullType(dtype).size), session.codecs);
+      if (problem) throw new H5LogError('UNSUPPORTED', `${path}: ${problem}`, { object: path });
+      if (!log) return createOrdinary(session.structure, parent, name, anchor);
+      const { structure, comm } = session;
+      const make = import.meta.page ? createAnchor : (anchorMaker(comm, anchor) ?? createAnchor);
+      const identity = log.nextIdentity(parent);
+      // A dataset that others see gets a dataspace, and attributes of other names.
+      const isComposed = !import.meta.page && make === createAnchor && log.publishState?.sequence == null;
+      const attributes = isComposed ? draftAttributes(session, path, options.attributes ?? {}) : null;
+      const node =
+        (attributes && createComposedAnchor(structure, parent, name, identity, anchor, attributes)) ??
+        make(structure, parent, name, identity, anchor);
+      log.register(node, { ...anchor, fill }, parent);
+      return node;
+    },
+  };
+}
+
+function checkChunks(path: string, chunks: readonly number[], shape: readonly number[]): number[] {
+  const sizes = checkShape(chunks);
+  if (sizes.length !== shape.length)
+    throw new H5LogError('SHAPE', `${path}: chunks of ${sizes.length} dimensions for a dataset of ${shape.length}`, {
+      object: path,
+    });
+  if (sizes.some((size) => size === 0))
+    throw new H5LogError('SHAPE', `${path}: a chunk cannot have a dimension of 0`, { object: path });
+  return sizes;
+}
