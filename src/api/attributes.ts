@@ -1,7 +1,6 @@
 import { addContext, H5LogError, printAs } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
 import { areBrief } from '../connector/deferred.ts';
-import type { FileSession } from '../connector/file-session.ts';
 import { checkType } from '../dtype/check.ts';
 import { T } from '../dtype/construct.ts';
 import { arrayKind } from '../dtype/convert.ts';
@@ -13,7 +12,7 @@ import { attributeHead } from '../hdf5/messages/attribute.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute, encodeValue, setAttribute, setUnlessReferring } from '../hdf5/write/attributes.ts';
 import type { DraftedAttribute } from '../log/format/anchor.ts';
-import { isAlias } from '../log/format/names.ts';
+import { isAlias, type Names } from '../log/format/names.ts';
 import { checkShape, sizeOf } from '../space/shape.ts';
 import { lineOf, looked, type ObjectHandle } from './handle.ts';
 
@@ -163,19 +162,19 @@ export class ObjectAttributes implements Attributes {
  * and short typed arrays.
  */
 export function draftAttributes(
-  session: FileSession,
-  path: string,
   attributes: Readonly<Record<string, AttributeValue>>,
+  names: Names,
+  path: string,
+  file: string,
 ): DraftedAttribute[] | null {
   if (!areBrief(attributes)) return null;
   return Object.entries(attributes).map(([name, value]) => {
     try {
       const dtype = typeOf(name, value);
       const space = spaceOf(name, value, dtype, undefined);
-      const head = attributeHead(session.names.stored(name), dtype, space);
-      return { head, ...encodeValue(dtype, space, value) };
+      return { head: attributeHead(names.stored(name), dtype, space), ...encodeValue(dtype, space, value) };
     } catch (error) {
-      throw addContext(error, `attribute ${name} of ${path}: `, { file: session.storage.name, object: path }, 'object');
+      throw addContext(error, `attribute ${name} of ${path}: `, { file, object: path }, 'object');
     }
   });
 }

@@ -8,7 +8,7 @@ import { checkType } from '../dtype/check.ts';
 import { type DType, fullType, type InputOf, type ValueOf } from '../dtype/model.ts';
 import { problemOfEncoding } from '../filter/pipeline.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
-import { createAnchor, createComposedAnchor } from '../log/format/anchor.ts';
+import { createAnchor, createComposedAnchor, type NewAnchor } from '../log/format/anchor.ts';
 import {
   checkFilters,
   createOrdinary,
@@ -18,6 +18,7 @@ import {
   filterEntries,
   mustBeLoggable,
 } from '../log/format/properties.ts';
+import type { Log } from '../log/log.ts';
 import { checkMaxShape, checkShape } from '../space/shape.ts';
 import { type AttributeValue, draftAttributes } from './attributes.ts';
 
@@ -69,19 +70,33 @@ export function defineDataset<D extends DType>(
       const problem = problemOfEncoding(filterEntries(filters, fullType(dtype).size), session.codecs);
       if (problem) throw new H5LogError('UNSUPPORTED', `${path}: ${problem}`, { object: path });
       if (!log) return createOrdinary(session.structure, parent, name, anchor);
-      const { structure, comm } = session;
-      const make = import.meta.page ? createAnchor : (anchorMaker(comm, anchor) ?? createAnchor);
-      const identity = log.nextIdentity(parent);
-      // A dataset that others see gets a dataspace, and attributes of other names.
-      const isComposed = !import.meta.page && make === createAnchor && log.publishState?.sequence == null;
-      const attributes = isComposed ? draftAttributes(session, path, options.attributes ?? {}) : null;
-      const node =
-        (attributes && createComposedAnchor(structure, parent, name, identity, anchor, attributes)) ??
-        make(structure, parent, name, identity, anchor);
+      const node = import.meta.page
+        ? createAnchor(session.structure, parent, name, log.nextIdentity(parent), anchor)
+        : newAnchor(session, log, parent, name, path, anchor, options.attributes ?? {});
       log.register(node, { ...anchor, fill }, parent);
       return node;
     },
   };
+}
+
+/** An anchor, with its attributes if its header is prepared. */
+function newAnchor(
+  { structure, comm, names, storage }: FileSession,
+  log: Log,
+  parent: ObjectNode,
+  name: string,
+  path: string,
+  anchor: NewAnchor,
+  given: Readonly<Record<string, AttributeValue>>,
+): ObjectNode {
+  const identity = log.nextIdentity(parent);
+  const makeLater = anchorMaker(comm, anchor);
+  if (makeLater) return makeLater(structure, parent, name, identity, anchor);
+  // A dataset that others see gets a dataspace, and attributes of other names.
+  const isSeen = log.publishState?.sequence != null;
+  const attributes = isSeen ? null : draftAttributes(given, names, path, storage.name);
+  const composed = attributes && createComposedAnchor(structure, parent, name, identity, anchor, attributes);
+  return composed ?? createAnchor(structure, parent, name, identity, anchor);
 }
 
 function checkChunks(path: string, chunks: readonly number[], shape: readonly number[]): number[] {

@@ -3,9 +3,14 @@ import type { Communicator } from './communicator.ts';
 
 /**
  * Throws MISMATCH unless all ranks make the same call with the same arguments. Compares digests in one small allreduce of fixed
- * size, so that ranks with different calls find out instead of deadlocking.
+ * size, so that ranks with different calls find out instead of deadlocking. Returns whether the call has failed on any rank.
  */
-export function sameCall(comm: Communicator, call: string, details: () => Readonly<Record<string, unknown>>): void {
+export function sameCall(
+  comm: Communicator,
+  call: string,
+  details: () => Readonly<Record<string, unknown>>,
+  hasFailed = false,
+): boolean {
   let digest: [number, number];
   let describe: () => CallDescription;
   try {
@@ -19,8 +24,8 @@ export function sameCall(comm: Communicator, call: string, details: () => Readon
   }
   const [low, high] = digest;
   // The minimum of x equals minus the minimum of -x only if all ranks have the same x.
-  const least = comm.allreduce(Float64Array.of(low, -low, high, -high), 'min');
-  if (least[0] === -(least[1] as number) && least[2] === -(least[3] as number)) return;
+  const least = comm.allreduce(Float64Array.of(low, -low, high, -high, hasFailed ? 0 : 1), 'min');
+  if (least[0] === -(least[1] as number) && least[2] === -(least[3] as number)) return least[4] === 0;
   const text = JSON.stringify(describe());
   const all = comm.allgather(new TextEncoder().encode(text)).map((bytes) => new TextDecoder().decode(bytes));
   const rank = Math.max(

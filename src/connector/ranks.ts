@@ -180,14 +180,6 @@ class SeveralRanks implements Ranks {
     const { comm } = this;
     const { options, effective } = settings;
     const where = typeof source === 'string' || source instanceof URL ? String(source) : 'a storage';
-    try {
-      // Codecs are functions, which cannot be compared.
-      const codecs = options?.codecs && Object.keys(options.codecs);
-      sameCall(comm, call, () => ({ path: where, ...options, comm: undefined, codecs, ...effective() }));
-    } catch (error) {
-      comm.close();
-      throw error;
-    }
     let opened: T | undefined;
     let error: unknown;
     try {
@@ -197,9 +189,17 @@ class SeveralRanks implements Ranks {
     } catch (thrown) {
       error = thrown;
     }
-    if (!this.onAny(!opened)) return opened as T;
+    let failure: unknown;
+    try {
+      // Codecs are functions, which cannot be compared.
+      const codecs = options?.codecs && Object.keys(options.codecs);
+      const details = () => ({ path: where, ...options, comm: undefined, codecs, ...effective() });
+      if (!sameCall(comm, call, details, !opened)) return opened as T;
+      failure = agreedError(comm, opened === undefined, error);
+    } catch (thrown) {
+      failure = thrown;
+    }
     opened?.giveUp();
-    const failure = agreedError(comm, opened === undefined, error);
     comm.close();
     throw failure;
   }

@@ -225,7 +225,7 @@ describe('h5log bench', () => {
       /^generated.h5: 462 variables, 1 record, [\d,]+ requests, [\d.]+ MiB; tables [\d,]+ bytes, file [\d,]+ bytes$/m,
     );
     expect(stdout).toMatch(/^ +open +define +post +flush +close +total +plain +read$/m);
-    expect(stdout).toMatch(/^collectives of a file: open 5, define 0, post 0, flush 3, close 2$/m);
+    expect(stdout).toMatch(/^collectives of a file: open 4, define 0, post 0, flush 3, close 2$/m);
     expect(stdout).toMatch(/^warm( +[\d.]+ s){8}$/m);
     expect(stdout).toMatch(/^verified .*: all right$/m);
     expect(code).toBe(0);

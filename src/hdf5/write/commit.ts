@@ -22,7 +22,6 @@ import {
   blockSize,
   encodeBlock,
   encodeFirstChunk,
-  encodePrepared,
   firstChunkSize,
   type GeneratedMessage,
   generatedBytes,
@@ -30,6 +29,7 @@ import {
   packHeader,
   unwrittenBlocks,
 } from './object-header.ts';
+import { encodePrepared } from './prepared.ts';
 import type { Structure } from './structure.ts';
 
 /** A commit whose bytes and addresses are fixed, but which is not written yet. */
@@ -142,7 +142,7 @@ function planStructure(
   const messages = messagesToPatch(nodes, extents, commit);
   const heap = new PendingCollections(messages);
   const prepared = import.meta.page ? NONE : nodes.filter((node) => node.prepared);
-  for (const { prepared: header } of prepared) if (header) heap.add(header);
+  if (!import.meta.page) for (const { prepared: header } of prepared) if (header) heap.add(header);
 
   let end = at;
   for (const extent of extents) {
@@ -298,7 +298,7 @@ function undoPlan(plan: StructurePlan): void {
     moveToFirstChunk(message);
     message.heapPending = message.heap.length > 0;
   }
-  for (const node of plan.prepared) {
+  for (const node of import.meta.page ? NONE : plan.prepared) {
     if (node.prepared) node.prepared.planned = false;
     else for (const message of node.firstChunk) message.heapPending = message.heap.length > 0;
   }

@@ -5,17 +5,9 @@
 // first chunk grows too large, its older messages move into a new block. When there are many blocks, eight of them are put
 // behind one block that only points to them. A message that changes leaves its block, which is then written without it.
 
-import { allocate } from '../../base/buffers.ts';
 import { lookup3 } from '../../base/checksum.ts';
-import { ByteWriter, putAddress, putU64 } from '../format/byte-writer.ts';
-import {
-  ContinuationBlock,
-  type HeaderMessage,
-  type HeapSlot,
-  isTemporary,
-  type ObjectNode,
-  type PreparedHeader,
-} from '../graph/object-node.ts';
+import { ByteWriter, putU64 } from '../format/byte-writer.ts';
+import { ContinuationBlock, type HeaderMessage, isTemporary, type ObjectNode } from '../graph/object-node.ts';
 import { encodeAttributeInfo } from '../messages/attribute.ts';
 import { encodeLinkInfo } from '../messages/link.ts';
 import * as MESSAGE from '../messages/message-types.ts';
@@ -26,15 +18,14 @@ const FIRST_CHUNK_LIMIT = 512;
 const STALE_COMMITS = 8;
 const STALE_LIMIT = 96;
 /** A header that is written for the first time may hold this much in the first chunk: many are never changed. */
-const NEW_FIRST_CHUNK_LIMIT = 2048;
+export const NEW_FIRST_CHUNK_LIMIT = 2048;
 /** Bytes of messages in a block. */
 const BLOCK_LIMIT = 1024;
 /** Blocks to a block that points to others. */
 const FANOUT = 8;
-const NONE: readonly never[] = [];
 /** Signatures; that of the first chunk with the version of the header. */
 const OCHK = [0x4f, 0x43, 0x48, 0x4b];
-const OHDR = [0x4f, 0x48, 0x44, 0x52, 2];
+export const OHDR = [0x4f, 0x48, 0x44, 0x52, 2];
 
 const headSize = (node: ObjectNode): number => (node.flags & 4 ? 6 : 4);
 const messageSize = (node: ObjectNode, message: HeaderMessage): number => headSize(node) + message.bytes.length;
@@ -211,7 +202,7 @@ export function generatedBytes(node: ObjectNode, generated: readonly GeneratedMe
 }
 
 /** Writes a header chunk into a buffer of its size. */
-class HeaderWriter {
+export class HeaderWriter {
   readonly bytes: Uint8Array;
   readonly #view: DataView;
   readonly #orders: boolean;
@@ -298,114 +289,4 @@ export function encodeFirstChunk(node: ObjectNode, generated: readonly Generated
   for (const block of node.blocks) out.continuation(block);
   for (const message of node.firstChunk) out.message(message.type, message.flags, message.order, message.bytes);
   out.checksum();
-}
-
-/** Encoded headers that differ in numbers only. */
-export class HeaderTemplate {
-  readonly #bytes: Uint8Array;
-
-  /** `node` is one of these objects, with all of its messages in the first chunk. */
-  constructor(node: ObjectNode) {
-    const generated = generatedMessages(node);
-    this.#bytes = new Uint8Array(firstChunkSize(node, generatedBytes(node, generated)));
-    encodeFirstChunk(node, generated, this.#bytes);
-  }
-
-  /** Where the only message of a type begins. */
-  find(type: number): number {
-    const view = new DataView(this.#bytes.buffer);
-    for (let at = 7; at < this.#bytes.length - 4; at += 4 + view.getUint16(at + 1, true))
-      if (view.getUint8(at) === type) return at + 4;
-    throw new TypeError(`a template without a message of type ${type}`);
-  }
-
-  /** A header whose numbers, and whose checksum, are to be filled in. */
-  copy(): Uint8Array {
-    const bytes = allocate(this.#bytes.length);
-    bytes.set(this.#bytes);
-    return bytes;
-  }
-}
-
-/** Bytes before the messages of a header that is being composed: signature, version, flags and size, which is not known yet. */
-const COMPOSED_AT = 16;
-const COMPOSED = new Uint8Array(COMPOSED_AT + NEW_FIRST_CHUNK_LIMIT);
-
-/** Composes the header of a dataset, which tracks and indexes the creation order of its attributes, without an object for each message. */
-export class HeaderComposer {
-  // One at a time: composing never calls back.
-  readonly #out = new HeaderWriter(COMPOSED, true);
-  readonly #heap: HeapSlot[] = [];
-  #attributes = 0;
-  /** Whether all messages had room in the first chunk. */
-  fits = true;
-
-  constructor() {
-    this.#out.at = COMPOSED_AT;
-    // With the number of attributes, this will be the attribute info message.
-    this.message(MESSAGE.attributeInfo, 0, encodeAttributeInfo({ tracked: true, indexed: true, next: 0 }));
-  }
-
-  message(type: number, flags: number, body: Uint8Array): void {
-    if (this.#hasRoom(body.length)) this.#out.message(type, flags, 0, body);
-  }
-
-  /** `head` is what comes before the value; `heap` says where ids of heap objects are in the value. */
-  attribute(head: Uint8Array, value: Uint8Array, heap: readonly HeapSlot[] = NONE): void {
-    const length = head.length + value.length;
-    if (!this.#hasRoom(length)) return;
-    this.#out.parts(MESSAGE.attribute, this.#attributes++, head, value);
-    const valueAt = this.#out.at - value.length;
-    for (const { at, content } of heap) this.#heap.push({ at: at + valueAt, content });
-  }
-
-  #hasRoom(length: number): boolean {
-    this.fits &&= this.#out.at + 6 + length <= COMPOSED.length;
-    return this.fits;
-  }
-
-  done(): PreparedHeader {
-    const size = this.#out.at - COMPOSED_AT;
-    const width = size < 0x100 ? 1 : 2;
-    const messagesAt = 6 + width;
-    const bytes = allocate(messagesAt + size + 4);
-    bytes.set(OHDR);
-    bytes[5] = 0x0c | (width >> 1);
-    bytes[6] = size;
-    if (width > 1) bytes[7] = size >> 8;
-    bytes.set(COMPOSED.subarray(COMPOSED_AT, COMPOSED_AT + size), messagesAt);
-    // Behind the head of the message, its version and its flags.
-    bytes[messagesAt + 8] = this.#attributes;
-    bytes[messagesAt + 9] = this.#attributes >> 8;
-    const shift = messagesAt - COMPOSED_AT;
-    const heap = this.#heap.map(({ at, content }) => ({ at: at + shift, content }));
-    return { bytes, owned: true, targets: NONE, heap, extent: null, addressAt: 0, planned: false };
-  }
-}
-
-/** The messages of a composed header, in its bytes. */
-export function* composedMessages({ bytes }: PreparedHeader): Iterable<{
-  readonly type: number;
-  readonly flags: number;
-  readonly order: number;
-  readonly at: number;
-  readonly body: Uint8Array;
-}> {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  for (let at = (bytes[5] as number) & 1 ? 8 : 7; at < bytes.length - 4; ) {
-    const [type, size, flags] = [view.getUint8(at), view.getUint16(at + 1, true), view.getUint8(at + 3)];
-    const order = view.getUint16(at + 4, true);
-    at += 6;
-    yield { type, flags, order, at, body: bytes.subarray(at, at + size) };
-    at += size;
-  }
-}
-
-/** Writes a prepared header into `bytes`, which has its size. */
-export function encodePrepared({ bytes, extent, addressAt }: PreparedHeader, to: Uint8Array): void {
-  to.set(bytes);
-  if (extent) putAddress(to, addressAt, extent.address);
-  const end = to.length - 4;
-  const sum = lookup3(to, 0, end);
-  for (let i = 0; i < 4; i++) to[end + i] = sum >>> (8 * i);
 }

@@ -4,7 +4,6 @@
 import { H5LogError } from '../../base/errors.ts';
 import type { DType } from '../../dtype/model.ts';
 import { type Io, runInMemory } from '../../storage/io.ts';
-import { Cursor } from '../format/cursor.ts';
 import { DEFAULT_K } from '../format/superblock.ts';
 import {
   type FileExtent,
@@ -12,7 +11,6 @@ import {
   type Link,
   moveToFirstChunk,
   ObjectNode,
-  type PreparedHeader,
   removeMessage,
 } from '../graph/object-node.ts';
 import { ObjectTree } from '../graph/object-tree.ts';
@@ -26,15 +24,12 @@ import {
 } from '../graph/references.ts';
 import type { Referrers } from '../graph/survey.ts';
 import { draftDataset, draftType, type MessageDraft, type NewDataset } from '../layouts/new-dataset.ts';
-import { attributeName } from '../messages/attribute.ts';
 import { mayRefer } from '../messages/datatype.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
 import * as MESSAGE_FLAG from '../messages/message-flags.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 import { isKnownMessage } from '../messages/message-types.ts';
-import { composedMessages } from './object-header.ts';
 
-const NO_DRAFTS: readonly MessageDraft[] = [];
 const NO_MESSAGES: readonly HeaderMessage[] = [];
 
 /** The objects of a file as the next commit will write them. */
@@ -158,44 +153,6 @@ export class Structure extends ObjectTree {
     this.create(parent, name, node, drafts);
     for (const extent of extents) this.extents.add(extent);
     return node;
-  }
-
-  /** A dataset whose header is encoded already. It gets its messages, from `addMessages`, when somebody asks for them. */
-  createPrepared(
-    parent: ObjectNode,
-    name: string,
-    header: PreparedHeader,
-    addMessages: (node: ObjectNode) => void = (made) => this.#takeApart(made, header),
-  ): ObjectNode {
-    const node = new ObjectNode('dataset');
-    if (((header.bytes[5] as number) & 4) === 0) untrackOrder(node);
-    node.defer(() => addMessages(node));
-    node.prepared = header;
-    this.create(parent, name, node, NO_DRAFTS);
-    if (header.extent) this.extents.add(header.extent);
-    return node;
-  }
-
-  /** Gives a dataset the messages that its composed header consists of. */
-  #takeApart(node: ObjectNode, header: PreparedHeader): void {
-    for (const { type, flags, order, at, body } of composedMessages(header)) {
-      if (type === MESSAGE.attributeInfo) continue;
-      const message = new HeaderMessage(node, type, flags, order, body, true);
-      message.changed = this.commitNumber;
-      node.firstChunk.add(message);
-      if (type !== MESSAGE.attribute) {
-        node.otherMessages.push(message);
-        continue;
-      }
-      const heap = header.heap.filter((slot) => slot.at >= at && slot.at < at + body.length);
-      const slots = heap.map((slot) => ({ at: slot.at - at, content: slot.content }));
-      // What a commit was planned for has the ids of the file.
-      if (header.planned) message.heap = slots;
-      else setReferences(message, [], slots);
-      const name = attributeName(new Cursor(body, 0));
-      node.attributes.set(name, { name, order, message, sharedType: null, sharedSpace: null, committed: null });
-      node.attributeOrder.next = order + 1;
-    }
   }
 
   /** Gives a prepared dataset its messages. */

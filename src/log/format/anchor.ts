@@ -9,7 +9,7 @@ import { type Dataspace, NULL_SPACE, simpleSpace } from '../../hdf5/messages/dat
 import { mayRefer } from '../../hdf5/messages/datatype.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { expectChange, setPlainAttribute } from '../../hdf5/write/attributes.ts';
-import { HeaderComposer } from '../../hdf5/write/object-header.ts';
+import { createPrepared, HeaderComposer, takeApart } from '../../hdf5/write/prepared.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { mayGrow } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
@@ -136,7 +136,10 @@ export function createComposedAnchor(
   if (token) header.attribute(attributeHead(TOKEN, 'uint8', tokenSpace(token)), token);
   for (const { head, value, heap } of attributes) header.attribute(head, value, heap);
   if (!header.fits) return null;
-  const node = structure.createPrepared(parent, name, header.done());
+  const prepared = header.done();
+  const node = createPrepared(structure, parent, name, prepared, (made) =>
+    takeApart(made, prepared, structure.commitNumber),
+  );
   if (mayGrow(shape, maxShape)) node.defer(() => expectChange(structure, node, DIMS));
   return node;
 }

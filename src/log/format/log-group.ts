@@ -7,7 +7,7 @@ import { encodeAttribute } from '../../hdf5/messages/attribute.ts';
 import { type Dataspace, simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { addAttributeMessage, setPlainAttribute } from '../../hdf5/write/attributes.ts';
-import { HeaderTemplate } from '../../hdf5/write/object-header.ts';
+import { createPrepared, HeaderTemplate } from '../../hdf5/write/prepared.ts';
 import { type Structure, untrackOrder } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
 import type { TableOptions } from './table.ts';
@@ -144,7 +144,7 @@ const addPrepared: AddMember = (structure, group, name, size, data, written) => 
   if (typeof data === 'number') putAddress(bytes, template.layout, data);
   if (written !== null) putAddress(bytes, template.address, written);
   const header = { bytes, owned: true, targets: NONE, heap: NONE, extent, addressAt: template.layout, planned: false };
-  structure.createPrepared(group, name, header, (node) => {
+  createPrepared(structure, group, name, header, (node) => {
     structure.addDataset(node, memberOf(size, data));
     if (written !== null) addAttributeMessage(node, ADDRESS_ATTRIBUTE, addressMessage(written));
   });
