@@ -21,6 +21,7 @@ const TABLE_CACHE = 32 * 2 ** 20;
 const WEAK_CACHE = 256 * 2 ** 20;
 
 const NOTHING: Coverage = { ends: [] };
+const FEW_ENTRIES = 1024;
 
 /** What tables are read from: the file, and where the data is that they name. */
 interface TableStore {
@@ -164,12 +165,18 @@ export class Tables {
     // No data belongs to two entries. Where references repeat a selection without end, this bounds the index by the file.
     const budgets = this.#stores.map(({ data }) => new Budget(data.file));
     const known = dataset.isDeflated;
-    for (const item of yield* this.#behind(covered, items, all)) {
+    const wanted = yield* this.#behind(covered, items, all);
+    const bytes = { seen: 0, all: wanted.reduce((sum, { size }) => sum + size, 0) };
+    for (const item of wanted) {
+      bytes.seen += item.size;
       const floor = covered.ends[item.store] ?? 0;
       const ranges = all[item.store] as LogRanges;
       const table = yield* this.#table(item);
       const places = table.placesOf(dataset.id);
       if (item.merged && places.length > 0) yield* this.#mustDecode(item, table, dataset.log);
+      // To grow a list of a million blocks again and again takes longer than to decode them.
+      if (!box && !several && places.length < FEW_ENTRIES)
+        this.#reserve(index, item, table, places, floor, bytes.all / bytes.seen);
       for (const at of places) {
         const entry = table.entryAt(at);
         if (entry.offset < floor) continue;
@@ -195,6 +202,26 @@ export class Tables {
     followMoves(index, all);
     index.covered = { ends };
     return index;
+  }
+
+  /** Makes room for the blocks of some entries, and for as many times more as other tables may have, if the file can have so many. */
+  #reserve(
+    index: BlockIndex,
+    { store }: TierItem,
+    table: OpenedTable,
+    places: readonly number[],
+    floor: number,
+    times: number,
+  ): void {
+    let blocks = 0;
+    for (const at of places) {
+      const entry = table.entryAt(at);
+      if (entry.offset < floor) continue;
+      table.checkRoom(entry, index.rank);
+      blocks += entry.count;
+    }
+    const expected = Math.ceil((index.length + blocks) * times) - index.length;
+    if (index.length + expected <= this.#data(store).file.end) index.reserve(expected);
   }
 
   *#add(
