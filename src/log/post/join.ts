@@ -4,9 +4,9 @@
 
 import { rowBoxes } from '../../space/box.ts';
 import { sizeOf } from '../../space/shape.ts';
-import type { Arena } from './arena.ts';
+import type { ArenaPool } from './arena.ts';
 import type { PostedDataset } from './dataset.ts';
-import { DatasetStage } from './stage.ts';
+import { DatasetStage, type Stage } from './stage.ts';
 
 /** Fewer blocks are written as they are: their table is small. */
 const FEW_BLOCKS = 1024;
@@ -19,41 +19,52 @@ const MOST_BYTES = 64 * 2 ** 20;
 const MOST_BYTES_A_BLOCK = 64;
 /** In any case so few that 32 bits number them: loops over a million blocks are twice as fast without fractions. */
 const MOST_NUMBERED = 2 ** 30;
-/** The copy is made in chunks of 4 MiB. */
+/** The copy is made in chunks of 4 MiB, the last one of a smaller power of two: thousands of datasets may have little each. */
 const CHUNK_BITS = 22;
+const CHUNK = 2 ** CHUNK_BITS;
+const SMALLEST_CHUNK = 512;
 /** More bytes or words than this are copied by a call, fewer by a loop. */
 const LOOP = 32;
 
 /**
- * Joins the blocks of a stage if they are many and small, and cover most of one stretch of the dataset in row-major order. Returns the
- * stage that takes its place, or the same one. Who reads the stage sees no difference.
+ * Joins the blocks of each dataset if they are many and small, and cover most of one stretch of the dataset in row-major order. Who
+ * reads them sees no difference. It is done when a flush is asked for: a flush that is begun again must find the same blocks, because
+ * it writes the same bytes to the same places.
  */
-export function joinSmallBlocks<D extends PostedDataset>(stage: DatasetStage<D>): DatasetStage<D> {
+export function joinPosts<D extends PostedDataset>(stages: Iterable<Stage<D>>): void {
+  for (const stage of stages) for (const part of stage.datasets) if (!part.dataset.deleted) joinSmallBlocks(part);
+}
+
+function joinSmallBlocks<D extends PostedDataset>(stage: DatasetStage<D>): void {
   const { dataset, arena } = stage;
   const { elements, posts, shape } = dataset;
   const most = Math.max(MOST_BYTES, stage.length * MOST_BYTES_A_BLOCK);
   if (stage.length < FEW_BLOCKS || shape.length === 0 || elements.points || sizeOf(shape) > Number.MAX_SAFE_INTEGER)
-    return stage;
-  if (arena.held < arena.size || arena.size > most || stage.runs.some(({ shared }) => shared)) return stage;
+    return;
+  if (arena.held < arena.size || arena.size > most || stage.runs.some(({ shared }) => shared)) return;
   const { low, high } = reach(stage);
   const bytes = (high - low) * elements.size;
-  if (!(bytes <= Math.min(MOST_NUMBERED, MOST_SPREAD * arena.size)) || (posts.hasLimit && !posts.hasRoom(bytes)))
-    return stage;
+  if (!(bytes <= Math.min(most, MOST_NUMBERED, MOST_SPREAD * arena.size)) || (posts.hasLimit && !posts.hasRoom(bytes)))
+    return;
   // A stretch is a block, or several where its ends are not whole rows.
   const ends = stretches(stage, low, high, stage.length / FEWER / (2 * shape.length - 1));
-  if (!ends) return stage;
+  if (!ends) return;
   const joined = new DatasetStage(dataset, stage.owner, posts.pool);
-  const chunks = Array.from({ length: Math.ceil(bytes / 2 ** CHUNK_BITS) }, () => joined.arena.take(2 ** CHUNK_BITS));
-  copyInOrder(stage, low, chunks);
   for (let i = 0; i < ends.length; i += 2) {
-    const [from, to] = [ends[i] as number, ends[i + 1] as number];
-    for (const { start, count, size } of rowBoxes(shape, low + from, low + to)) {
+    for (const { start, count, size } of rowBoxes(shape, low + (ends[i] as number), low + (ends[i + 1] as number))) {
       joined.reserve(1);
       joined.starts.set(start, joined.length * shape.length);
       joined.counts.set(count, joined.length * shape.length);
       joined.accept(size * elements.size);
     }
-    useStretch(joined.arena, chunks, from * elements.size, to * elements.size);
+  }
+  const chunks = takeChunks(posts.pool, bytes);
+  copyInOrder(stage, low, chunks);
+  let left = moveTogether(chunks, ends, elements.size);
+  for (const chunk of chunks) {
+    if (left > 0) joined.arena.adopt(chunk, Math.min(left, chunk.length));
+    else posts.pool.give(chunk, true);
+    left -= chunk.length;
   }
   joined.requests = stage.requests;
   joined.extent = stage.extent;
@@ -61,7 +72,16 @@ export function joinSmallBlocks<D extends PostedDataset>(stage: DatasetStage<D>)
   stage.owner.set(joined);
   dataset.forgetStage(stage);
   stage.release(true);
-  return joined;
+}
+
+function takeChunks(pool: ArenaPool, bytes: number): Uint8Array[] {
+  const chunks: Uint8Array[] = [];
+  for (let left = bytes; left > 0; left -= CHUNK) {
+    let size = SMALLEST_CHUNK;
+    while (size < CHUNK && size < left) size *= 2;
+    chunks.push(pool.take(size));
+  }
+  return chunks;
 }
 
 /**
@@ -170,12 +190,26 @@ function copyInOrder(stage: DatasetStage<PostedDataset>, low: number, chunks: re
   }
 }
 
-/** Makes bytes [from, to) of the chunks the next part of an arena. */
-function useStretch(arena: Arena, chunks: readonly Uint8Array[], from: number, to: number): void {
-  for (let at = from; at < to; ) {
-    const inside = at % 2 ** CHUNK_BITS;
-    const count = Math.min(to - at, 2 ** CHUNK_BITS - inside);
-    arena.use(chunks[(at - inside) / 2 ** CHUNK_BITS] as Uint8Array, inside, inside + count);
-    at += count;
+/**
+ * Moves the stretches to the front of the chunks, one behind the other, and returns their bytes: who reads or writes a stage does so
+ * part by part, and may look for a block from the first part on.
+ */
+function moveTogether(chunks: readonly Uint8Array[], ends: readonly number[], elementSize: number): number {
+  let at = 0;
+  for (let i = 0; i < ends.length; i += 2) {
+    let from = (ends[i] as number) * elementSize;
+    const to = (ends[i + 1] as number) * elementSize;
+    if (from === at) from = at = to;
+    while (from < to) {
+      const source = chunks[from >> CHUNK_BITS] as Uint8Array;
+      const target = chunks[at >> CHUNK_BITS] as Uint8Array;
+      const [inSource, inTarget] = [from & (CHUNK - 1), at & (CHUNK - 1)];
+      const count = Math.min(to - from, CHUNK - inSource, CHUNK - inTarget);
+      if (source === target) target.copyWithin(inTarget, inSource, inSource + count);
+      else target.set(source.subarray(inSource, inSource + count), inTarget);
+      from += count;
+      at += count;
+    }
   }
+  return at;
 }
