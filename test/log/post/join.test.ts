@@ -132,6 +132,27 @@ describe('many rows in random order', () => {
   });
 });
 
+test('elements of a plane are joined, although some are neighbours across its rows and are posted one after the other', async () => {
+  for (const shape of [
+    [60, 50],
+    [3, 20, 50],
+  ]) {
+    const storage = memoryStorage();
+    const file = File.createSync(storage, { publish: 'never' });
+    const dataset = file.createDataset('x', { dtype: 'int32', shape });
+    const place = (i: number): number[] =>
+      shape.length === 2 ? [Math.floor(i / 50), i % 50] : [Math.floor(i / 1000), Math.floor(i / 50) % 20, i % 50];
+    const one = shape.map(() => 1);
+    const post = (i: number): void => dataset.write(Int32Array.of(i + 1), { start: place(i), count: one });
+    for (const i of shuffled(3000, 7)) post(i);
+    for (const i of [1040, 1090, 1140, 7, 57]) post(i);
+    file.flushSync();
+    expect(dataset.readSync()).toEqual(Int32Array.from({ length: 3000 }, (_, i) => i + 1));
+    file.closeSync();
+    expect(await blocksOf(storage.bytes())).toBe(1);
+  }
+});
+
 test('the copy takes little more than the data: there may be thousands of datasets', () => {
   const file = File.createSync(memoryStorage(), { publish: 'never' });
   const dataset = file.createDataset('x', { dtype: 'float64', shape: [1500] });
