@@ -11,4 +11,4 @@ const entry = (name: string): Promise<unknown> => import(pathToFileURL(join(dirn
 export const { File, Group } = (await entry('index.js')) as typeof h5log;
 export type File = h5log.File;
 export type Group = h5log.Group;
-export const { verify } = (await entry('tools.js')) as typeof import('h5log/tools');
+export const { stat, verify } = (await entry('tools.js')) as typeof import('h5log/tools');

@@ -6,9 +6,10 @@ import { flushes } from '../src/bench/flushes.ts';
 import { open } from '../src/bench/open.ts';
 import { shuffled } from '../src/bench/random.ts';
 import { small } from '../src/bench/small.ts';
+import { checkRows, readRow, writeRows } from '../src/bench/small-rows.ts';
 import { stream } from '../src/bench/stream.ts';
 import { builtWorkload } from './built.ts';
-import { File } from './built-h5log.ts';
+import { File, stat } from './built-h5log.ts';
 import { best, median, report } from './report.ts';
 import { shipped } from './shipped.ts';
 
@@ -27,8 +28,17 @@ export async function log(): Promise<void> {
       'small/shuffled/open': { limit: 0.3 },
       'small/shuffled/read': { limit: 0.5 },
     });
-    firstReads(join(folder, 'small-shuffled.h5'));
-    randomReads(join(folder, 'small-shuffled.h5'));
+    // What a flush joins is read like data that was written in order: files with as many blocks as posts are measured as well.
+    const apart = join(folder, 'apart.h5');
+    await writeApart(apart);
+    wholeReads(apart, 'of 1,000,000 blocks');
+    for (const [path, what] of [
+      [join(folder, 'small-shuffled.h5'), 'of rows that the flush has joined'],
+      [apart, 'of 1,000,000 blocks'],
+    ] as const) {
+      firstReads(path, what);
+      randomReads(path, what);
+    }
     await shipped(builtWorkload(stream), folder, ROUNDS, {
       'stream/async-lent/ratio': { least: 0.85 },
       'stream/sync-lent/ratio': { least: 1 / 1.6 },
@@ -90,8 +100,33 @@ function posts(folder: string): void {
   report(`the same with writeMany (best of ${POST_ROUNDS})`, best(manyForm), 'M/s', { least: 20 });
 }
 
+/** A million rows in random order as a million blocks: as flushes of earlier versions left them, and those that find nothing to join. */
+async function writeApart(path: string): Promise<void> {
+  writeRows(path, shuffled(ROWS));
+  const blocks = (await stat(path)).datasets[0]?.blocks ?? 0;
+  // A few rows happen to follow their neighbours.
+  if (blocks < ROWS - 100) throw new Error(`${path} has ${blocks} blocks, not ${ROWS}`);
+}
+
+/** Opening and one row, and all rows at once. */
+function wholeReads(path: string, what: string): void {
+  const one: number[] = [];
+  const all: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    one.push(readRow(path, (round * 7919) % ROWS));
+    const start = performance.now();
+    const reader = File.openSync(path);
+    const values = reader.dataset('x', 'float64').readSync();
+    reader.closeSync();
+    all.push((performance.now() - start) / 1000);
+    checkRows(path, values, 0, ROWS);
+  }
+  report(`opened, one row read, ${what} (best of ${ROUNDS})`, Math.min(...one), 's', { limit: 0.3 });
+  report(`opened, all of it read, ${what} (best of ${ROUNDS})`, Math.min(...all), 's', { limit: 0.5 });
+}
+
 /** The first thousand small reads after opening: with the table, and without. */
-function firstReads(path: string): void {
+function firstReads(path: string, what: string): void {
   const all: number[] = [];
   const later: number[] = [];
   for (let round = 0; round < 3 * ROUNDS; round++) {
@@ -109,13 +144,15 @@ function firstReads(path: string): void {
     later.push(performance.now() - loaded);
     reader.closeSync();
   }
-  report('the first 1,000 random 10x3 reads after opening (best of 15)', Math.min(...all), 'ms', { limit: 60 });
+  report(`the first 1,000 random 10x3 reads after opening, ${what} (best of 15)`, Math.min(...all), 'ms', {
+    limit: 60,
+  });
   report('  median', median(all), 'ms');
   report('  without the first, which decodes the table (best of 15)', Math.min(...later), 'ms', { limit: 60 });
 }
 
 /** Small reads when they have become many. */
-function randomReads(path: string): void {
+function randomReads(path: string, what: string): void {
   const random: number[] = [];
   const early: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
@@ -134,6 +171,6 @@ function randomReads(path: string): void {
     random.push(100_000 / ((performance.now() - start) / 1000));
     reader.closeSync();
   }
-  report('random 10x3 reads, 100,000 after opening (best of 5)', best(random), '/s', { least: 65_000 });
+  report(`random 10x3 reads, 100,000 after opening, ${what} (best of 5)`, best(random), '/s', { least: 65_000 });
   report('  the first 20,000 of them, with building the tree (best of 5)', best(early), '/s', { least: 50_000 });
 }

@@ -14,20 +14,27 @@ const MIB = 2 ** 20;
 export function memory(): void {
   const folder = mkdtempSync(join(tmpdir(), 'h5log-bench-'));
   try {
-    const path = join(folder, 'memory.h5');
-    const child = spawnSync(process.execPath, [...process.execArgv, fileURLToPath(import.meta.url), path], {
-      encoding: 'utf8',
-    });
-    if (child.status !== 0) throw new Error(child.stderr);
-    const { idle, posted, flushed, read } = JSON.parse(child.stdout) as Record<string, number>;
-    const pending = (BLOCKS * 24) / MIB;
-    const allowed = pending + 64 + (BLOCKS * 100) / MIB;
-    const beyond = (rss: number | undefined): number => ((rss ?? 0) - (idle ?? 0)) / MIB;
-    report(`4,000,000 posts of 1x3 float64 (${pending.toFixed(0)} MiB): memory after posting`, beyond(posted), 'MiB', {
-      limit: allowed,
-    });
-    report('  peak up to the flush', beyond(flushed), 'MiB', { limit: allowed });
-    report('  peak with the index of a read', beyond(read), 'MiB', { limit: allowed });
+    // Rows that cover the dataset are joined by the flush, in a copy; every third row does not join, and stays a block.
+    for (const [every, what] of [
+      [1, 'joined by the flush'],
+      [3, 'which do not join'],
+    ] as const) {
+      const path = join(folder, `memory-${every}.h5`);
+      const child = spawnSync(
+        process.execPath,
+        [...process.execArgv, fileURLToPath(import.meta.url), path, String(every)],
+        { encoding: 'utf8' },
+      );
+      if (child.status !== 0) throw new Error(child.stderr);
+      const { idle, posted, flushed, read } = JSON.parse(child.stdout) as Record<string, number>;
+      const pending = (BLOCKS * 24) / MIB;
+      const allowed = pending + 64 + (BLOCKS * 100) / MIB;
+      const beyond = (rss: number | undefined): number => ((rss ?? 0) - (idle ?? 0)) / MIB;
+      const posts = `4,000,000 posts of 1x3 float64 (${pending.toFixed(0)} MiB), ${what}`;
+      report(`${posts}: memory after posting`, beyond(posted), 'MiB', { limit: allowed });
+      report('  peak up to the flush', beyond(flushed), 'MiB', { limit: allowed });
+      report('  peak with the index of a read', beyond(read), 'MiB', { limit: allowed });
+    }
     land(folder);
   } finally {
     rmSync(folder, { recursive: true });
@@ -50,17 +57,17 @@ function land(folder: string): void {
   report('  peak of the process', peak / MIB, 'MiB', { limit: (1.3 * pending) / MIB + 150 });
 }
 
-function child(path: string): void {
+function child(path: string, every: number): void {
   const warm = File.createSync(`${path}.warm`, { publish: 'never' });
   warm.createDataset('x', { dtype: 'float64', shape: [10, 3] }).write(new Float64Array(30));
   warm.closeSync();
   const idle = peakMemory();
   const file = File.createSync(path, { publish: 'never' });
-  const dataset = file.createDataset('x', { dtype: 'float64', shape: [BLOCKS, 3] });
+  const dataset = file.createDataset('x', { dtype: 'float64', shape: [BLOCKS * every, 3] });
   const where = { start: [0, 0], count: [1, 3] };
   const data = new Float64Array(3);
   for (let i = 0; i < BLOCKS; i++) {
-    where.start[0] = (i * 7919) % BLOCKS; // neighbours never follow one another, so that none are joined
+    where.start[0] = ((i * 7919) % BLOCKS) * every; // neighbours never follow one another, so that posts stay blocks
     dataset.write(data, where);
   }
   const posted = peakMemory();
@@ -71,5 +78,5 @@ function child(path: string): void {
   file.closeSync();
 }
 
-const [, script, path] = process.argv;
-if (script === fileURLToPath(import.meta.url) && path) child(path);
+const [, script, path, every] = process.argv;
+if (script === fileURLToPath(import.meta.url) && path) child(path, Number(every));

@@ -42,11 +42,11 @@ export function manyRows(order: Uint32Array): { data: Float64Array; starts: Floa
   return { data, starts, count: [1, COLUMNS] };
 }
 
-/** Writes a file of these rows with `writeMany` and closes it. */
+/** Writes a file of these rows, each a block of its own, and closes it. A flush joins small blocks, but not those whose data is lent. */
 export function writeRows(path: string, order: Uint32Array): void {
   const { file, dataset } = createRows(path, order.length);
   const { data, starts, count } = manyRows(order);
-  dataset.writeMany(data, starts, count);
+  dataset.writeMany(data, starts, count, { copy: false });
   file.closeSync();
 }
 

@@ -99,6 +99,7 @@ export function ordinaryJob(
       planned();
       milestones.failed();
       if (plan) undoOrdinary(committer, plan, !overtaken);
+      else if (overtaken) committer.appender.leaveReserved();
       if (taken) postsReturned(posts, taken);
     },
   };
@@ -133,6 +134,7 @@ export function lateJob(
       planned();
       failed();
       returnFlush(log, posts, taken, plan, !overtaken);
+      if (!plan && overtaken) log.main.committer?.appender.leaveReserved();
     },
   };
 }

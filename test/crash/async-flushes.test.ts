@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { File } from '../../src/index.ts';
+import { type Dataset, File } from '../../src/index.ts';
 import { count } from '../counts.ts';
 import { full, random, repeats, seed } from '../seed.ts';
 import { type FaultyStorage, faultyStorage } from '../storage/faulty.ts';
@@ -39,6 +39,54 @@ describe('asynchronous flushes', () => {
         expect(states).toEqual([...states].sort((a, b) => a - b));
         expect(states.at(-1)).toBe(8);
       }
+    },
+  );
+
+  // These are planned when their job runs, behind data that is written before.
+  test.each([
+    ['a flush that publishes', { publish: 'flush' }],
+    ['a flush of an ordinary file', { connector: 'native' }],
+  ] as const)(
+    '%s, taken over by one that fails: what still lands does not meet what is written later',
+    async (_, options) => {
+      const rows = Float64Array.from({ length: 20_000 }, (_, i) => i);
+      let failures = 0;
+      for (let turns = 0; turns < 24; turns++) {
+        const disk = faultyStorage({ seed: chosen + turns, delays: true });
+        const file = await File.create(disk, options);
+        const [x, y] = ['x', 'y'].map((name) =>
+          file.createDataset(name, { dtype: 'float64', shape: [rows.length], chunks: [5000] }),
+        ) as [Dataset<'float64'>, Dataset<'float64'>];
+        await file.flush();
+        y.write([1, 2, 3], { start: [0], count: [3] });
+        x.write(rows);
+        let isOver = false;
+        const flush = file.flush().finally(() => {
+          isOver = true;
+        });
+        flush.catch(() => {});
+        for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
+        disk.pause();
+        await new Promise((resolve) => setImmediate(resolve));
+        if (!isOver) {
+          disk.fail({ op: 'write', at: disk.counts.write, code: 'ENOSPC', landed: 'none' });
+          expect(() => file.flushSync()).toThrow('ENOSPC');
+          disk.heal();
+          failures++;
+        }
+        // Now the data of y is longer, and that of x lies behind it.
+        y.write(rows);
+        file.flushSync();
+        disk.resume();
+        await flush.catch(() => {});
+        for (let i = 0; i < 12; i++) await new Promise((resolve) => setImmediate(resolve));
+        file.closeSync();
+        const again = File.openSync(disk.processImage());
+        expect(again.dataset('x').readSync()).toEqual(rows);
+        expect(again.dataset('y').readSync()).toEqual(rows);
+        again.closeSync();
+      }
+      expect(failures).toBeGreaterThan(0);
     },
   );
 

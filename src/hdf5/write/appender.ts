@@ -51,6 +51,8 @@ export class Appender {
   position: number;
   /** Bytes below this are never written again: a reader may see them, or a failed sync left them in an unknown state. */
   #fixedEnd: number;
+  /** Address behind everything that room was made for. */
+  #reservedEnd = 0;
 
   /** Version of the superblock. */
   readonly #version: 2 | 3;
@@ -82,9 +84,15 @@ export class Appender {
     yield* this.#fence();
   }
 
-  /** Grows the file to hold what other ranks write up to `end`, while they do so. */
+  /** Grows the file to hold what others write up to `end`: other ranks, or a job whose commit is planned behind it. */
   *reserve(end: number): Io<void> {
+    this.#reservedEnd = Math.max(this.#reservedEnd, end);
     yield* this.#grow(end);
+  }
+
+  /** A write to what was reserved may still be under way, and nobody knows when it lands: what comes next goes behind it. */
+  leaveReserved(): void {
+    this.position = Math.max(this.position, this.#reservedEnd);
   }
 
   /**

@@ -6,7 +6,6 @@ import { mostBlocks, newTable, type TableBuilder } from '../format/table-write.t
 import type { Log } from '../log.ts';
 import { Arena } from '../post/arena.ts';
 import type { LogDataset } from '../post/dataset.ts';
-import { joinSmallBlocks } from '../post/join.ts';
 import type { DatasetStage, Stage } from '../post/stage.ts';
 import { BlockFilter, isWorthCutting } from './filtered-pieces.ts';
 import { LogParts } from './numbered.ts';
@@ -130,9 +129,8 @@ export class Contribution implements Contributed {
   }
 
   add(stages: readonly Stage[]): void {
-    for (const posted of inOrder(stages)) {
-      if (posted.dataset.deleted || posted.runs.length === 0) continue;
-      const part = import.meta.page || !this.#log.options.table.merge ? posted : joinSmallBlocks(posted);
+    for (const part of inOrder(stages)) {
+      if (part.dataset.deleted || part.runs.length === 0) continue;
       if (!import.meta.page && this.numbered) this.#enter(part.dataset.logNumber, this.numbered);
       const isFiltered = part.dataset.filters.length > 0;
       const chunks = isFiltered || this.#publishes ? chunksOf(part.dataset) : null;

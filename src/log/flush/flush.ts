@@ -2,6 +2,7 @@ import type { Communicator } from '../../comm/communicator.ts';
 import type { Io } from '../../storage/io.ts';
 import type { SubfileState } from '../format/commit-record.ts';
 import type { Log } from '../log.ts';
+import { joinPosts } from '../post/join.ts';
 import { clipReturned } from '../post/resize.ts';
 import { Stage } from '../post/stage.ts';
 import type { LogStore } from '../store.ts';
@@ -40,6 +41,7 @@ export function planFlush(
     return flushPlan(log, sequence, laidOut.pending, stages, contribution, layout, NO_COMMITS, layout, false);
   }
   if (pending.requests === 0 && !pending.isDirty) return undefined;
+  if (!import.meta.page && log.options.table.merge) joinPosts(stages);
   const contribution = new Contribution(log, nextOffset(log.own));
   contribution.addAlone(stages);
   const addition = contribution.asAddition();

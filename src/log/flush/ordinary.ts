@@ -6,7 +6,7 @@ import type { Committer, PlannedCommit } from '../../hdf5/write/commit.ts';
 import { changeData } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';
-import { joinSmallBlocks } from '../post/join.ts';
+import { joinPosts } from '../post/join.ts';
 import { Stage } from '../post/stage.ts';
 import type { OrdinaryPosts, WritableDataset } from '../post/writable.ts';
 import type { DatasetChange } from '../publish/posted-blocks.ts';
@@ -27,17 +27,14 @@ export interface TakenPosts {
 export function takePosts(posts: OrdinaryPosts): TakenPosts | null {
   const stages = [...posts.returned, posts.current].filter((stage) => !stage.isUntouched);
   if (stages.length === 0) return null;
+  if (!import.meta.page) joinPosts(stages);
   const datasets = new Set(stages.flatMap((stage) => [...stage.datasets].map(({ dataset }) => dataset)));
   const changes = [...datasets]
     .filter(({ deleted }) => !deleted)
     .map((dataset) => ({
       dataset,
       shape: dataset.shape,
-      stages: stages.flatMap((stage) => {
-        const posted = stage.of(dataset);
-        if (!posted) return [];
-        return import.meta.page ? posted : joinSmallBlocks(posted);
-      }),
+      stages: stages.flatMap((stage) => stage.of(dataset) ?? []),
     }));
   posts.flushing.push(...stages);
   posts.returned = [];

@@ -17,6 +17,7 @@ import { type View, writeView } from '../format/view.ts';
 import type { Log } from '../log.ts';
 import { linkedObjects, NUMBERS, numbersOf } from '../pointers.ts';
 import type { LogDataset } from '../post/dataset.ts';
+import { joinPosts } from '../post/join.ts';
 import { reachOf } from '../post/resize.ts';
 import type { Stage } from '../post/stage.ts';
 import type { OrdinaryPosts } from '../post/writable.ts';
@@ -89,6 +90,7 @@ const NO_DATASETS: ReadonlySet<LogDataset> = new Set();
 /** Takes what is pending; posts from now on belong to the next flush. */
 export function takeFlush(log: Log, ordinary: TakenPosts | null, publish: PublishRequest | null): TakenFlush {
   const stages = [...log.returned, log.current].filter((stage) => !stage.isEmpty);
+  if (!import.meta.page && log.options.table.merge) joinPosts(stages);
   const posted = new Set([
     ...stages.flatMap((stage) => [...stage.datasets].map(({ dataset }) => dataset)),
     ...log.grown,

@@ -10,6 +10,7 @@ import { type RankPart, type SubfileState, statePart } from '../format/commit-re
 import { headerSize, moveEntries, tableHeader } from '../format/table-write.ts';
 import type { Log } from '../log.ts';
 import { goneBuffer } from '../post/arena.ts';
+import { joinPosts } from '../post/join.ts';
 import type { Stage } from '../post/stage.ts';
 import { type LogStore, SMALL } from '../store.ts';
 import { type Contributed, Contribution } from './contribution.ts';
@@ -123,6 +124,7 @@ export function layOutRanks(
   const prepared = attempt(() => {
     // Before any rank writes: nobody else has changed the file.
     if (committer) together.now(own.run(committer.appender.check()));
+    if (!import.meta.page && log.options.table.merge) joinPosts(stages);
     if (points) paths = pointers.unnumberedPaths();
     else lay();
   });

@@ -124,19 +124,13 @@ export class Arena {
     this.held += count;
   }
 
-  /** A chunk that the caller fills by itself: what of it counts is told by {@link use}. */
-  take(size: number): Uint8Array {
-    const chunk = this.#pool.take(size);
-    this.#chunks.push(chunk);
-    return chunk;
-  }
-
-  /** Makes bytes [from, to) of a chunk of its own the next part. */
-  use(chunk: Uint8Array, from: number, to: number): void {
+  /** Takes over a chunk of the pool that begins with `count` bytes of data, as the next part. */
+  adopt(chunk: Uint8Array, count: number): void {
     this.#last = null;
-    this.#parts.push({ chunk, from, to, lent: null });
-    this.size += to - from;
-    this.held += to - from;
+    this.#chunks.push(chunk);
+    this.#parts.push({ chunk, from: 0, to: count, lent: null });
+    this.size += count;
+    this.held += count;
   }
 
   lend(lent: LentPart): void {

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { type CreateOptions, type Dataset, type DType, File, T } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
 import { stat } from 'h5log/tools';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { ArenaPool } from '../../../src/log/post/arena.ts';
 import { random, runs } from '../../seed.ts';
 import { faultyStorage } from '../../storage/faulty.ts';
 
@@ -129,6 +130,61 @@ describe('many rows in random order', () => {
     expect(file.pending.bytes).toBe(24 * ROWS);
     file.closeSync();
   });
+});
+
+test('elements of a plane are joined, although some are neighbours across its rows and are posted one after the other', async () => {
+  for (const shape of [
+    [60, 50],
+    [3, 20, 50],
+  ]) {
+    const storage = memoryStorage();
+    const file = File.createSync(storage, { publish: 'never' });
+    const dataset = file.createDataset('x', { dtype: 'int32', shape });
+    const place = (i: number): number[] =>
+      shape.length === 2 ? [Math.floor(i / 50), i % 50] : [Math.floor(i / 1000), Math.floor(i / 50) % 20, i % 50];
+    const one = shape.map(() => 1);
+    const post = (i: number): void => dataset.write(Int32Array.of(i + 1), { start: place(i), count: one });
+    for (const i of shuffled(3000, 7)) post(i);
+    for (const i of [1040, 1090, 1140, 7, 57]) post(i);
+    file.flushSync();
+    expect(dataset.readSync()).toEqual(Int32Array.from({ length: 3000 }, (_, i) => i + 1));
+    file.closeSync();
+    expect(await blocksOf(storage.bytes())).toBe(1);
+  }
+});
+
+test('the copy takes little more than the data: there may be thousands of datasets', () => {
+  const file = File.createSync(memoryStorage(), { publish: 'never' });
+  const dataset = file.createDataset('x', { dtype: 'float64', shape: [1500] });
+  for (const i of shuffled(1500, 5)) dataset.write(Float64Array.of(i), { start: [i], count: [1] });
+  const take = vi.spyOn(ArenaPool.prototype, 'take');
+  file.flushSync();
+  const taken = take.mock.calls.reduce((sum, [size]) => sum + size, 0);
+  take.mockRestore();
+  expect(taken).toBeGreaterThan(0);
+  expect(taken).toBeLessThan(32 * 1024);
+  file.closeSync();
+});
+
+test('what is joined to many blocks is still written, and found, in few pieces', () => {
+  const storage = memoryStorage();
+  const write = storage.blocking?.write;
+  let most = 0;
+  if (storage.blocking && write)
+    storage.blocking.write = (parts, offset) => {
+      most = Math.max(most, parts.length);
+      write(parts, offset);
+    };
+  const file = File.createSync(storage, { publish: 'never' });
+  const dataset = file.createDataset('x', { dtype: 'float64', shape: [31 * 500] });
+  for (const i of shuffled(30 * 500, 6))
+    dataset.write(Float64Array.of(i + 1), { start: [31 * Math.floor(i / 30) + (i % 30)], count: [1] });
+  file.flushSync();
+  expect(most).toBeGreaterThan(0);
+  expect(most).toBeLessThan(50);
+  const expected = Float64Array.from({ length: 31 * 500 }, (_, i) => (i % 31 === 30 ? 0 : i - Math.floor(i / 31) + 1));
+  expect(dataset.readSync()).toEqual(expected);
+  file.closeSync();
 });
 
 const types: readonly DType[] = [
