@@ -175,7 +175,7 @@ export class Tables {
       const places = table.placesOf(dataset.id);
       if (item.merged && places.length > 0) yield* this.#mustDecode(item, table, dataset.log);
       // To grow a list of a million blocks again and again takes longer than to decode them.
-      if (!box && !several && places.length < FEW_ENTRIES)
+      if (!import.meta.page && !box && !several && places.length < FEW_ENTRIES)
         this.#reserve(index, item, table, places, floor, bytes.all / bytes.seen);
       for (const at of places) {
         const entry = table.entryAt(at);
@@ -213,6 +213,7 @@ export class Tables {
     floor: number,
     times: number,
   ): void {
+    if (import.meta.page) return;
     let blocks = 0;
     for (const at of places) {
       const entry = table.entryAt(at);
