@@ -62,6 +62,7 @@ export interface Relocatable {
 }
 
 const NONE: readonly never[] = [];
+const NO_BYTES = new Uint8Array(0);
 
 /** So often unparsed links are searched for one; whoever wants more of them has all parsed, or each would cost a look at all. */
 const FEW_SEARCHES = 16;
@@ -179,7 +180,7 @@ export class ObjectNode implements Addressable {
   extras: Uint8Array;
   /** Number of hard links, as libhdf5 counts them. */
   linkCount: number;
-  #links = new Map<string, Link>();
+  #links: Map<string, Link> | null = null;
   /** Hard links of a file that is only read, which are parsed when somebody asks for them. */
   unparsed: readonly RawMessage[] | null = null;
   #searches = 0;
@@ -194,8 +195,7 @@ export class ObjectNode implements Addressable {
   readonly attributeOrder: Ordering = { tracked: true, indexed: true, next: 0 };
   /** The group info message: after how many links libhdf5 changes to dense storage, and how long it expects names to be. */
   groupInfo: Uint8Array = GROUP_INFO;
-  /** Messages in the first chunk of the header. */
-  firstChunk = new Set<HeaderMessage>();
+  #firstChunk: Set<HeaderMessage> | null = null;
   /** Continuation blocks that the first chunk points to. */
   blocks: ContinuationBlock[] = [];
   readonly referrers = new Set<HeaderMessage>();
@@ -216,7 +216,7 @@ export class ObjectNode implements Addressable {
     this.origin = address;
     this.tracked = this.settled = isTemporary(address);
     this.flags = 0x0c; // attribute creation order tracked and indexed
-    this.extras = new Uint8Array(0);
+    this.extras = NO_BYTES;
     this.linkCount = 0;
   }
 
@@ -225,6 +225,7 @@ export class ObjectNode implements Addressable {
       this.#links = parsedLinks(this, this.unparsed, this.#links);
       this.unparsed = null;
     }
+    this.#links ??= new Map();
     return this.#links;
   }
 
@@ -234,14 +235,25 @@ export class ObjectNode implements Addressable {
 
   /** One link, for which the others are not parsed. */
   link(name: string): Link | undefined {
-    let link = this.#links.get(name);
+    let link = this.#links?.get(name);
     if (!import.meta.page && !link && this.unparsed) {
       // A name in another encoding has such characters in place of its own.
       if (name.includes('\ufffd') || this.#searches++ >= FEW_SEARCHES) return this.links.get(name);
       link = linkNamed(this, this.unparsed, name);
+      this.#links ??= new Map();
       if (link) this.#links.set(name, link);
     }
     return link;
+  }
+
+  /** Messages in the first chunk of the header. */
+  get firstChunk(): Set<HeaderMessage> {
+    this.#firstChunk ??= new Set();
+    return this.#firstChunk;
+  }
+
+  set firstChunk(messages: Set<HeaderMessage>) {
+    this.#firstChunk = messages;
   }
 
   get attributes(): Map<string, Attribute> {
@@ -283,13 +295,13 @@ export class ObjectNode implements Addressable {
 function parsedLinks(
   owner: ObjectNode,
   unparsed: readonly RawMessage[],
-  known: ReadonlyMap<string, Link>,
+  known: ReadonlyMap<string, Link> | null,
 ): Map<string, Link> {
   const links = new Map<string, Link>();
   for (const raw of unparsed) {
     const link = parsedLink(owner, raw);
     if (links.has(link.name)) throw formatError(`two links named ${link.name}`, raw.offset);
-    links.set(link.name, known.get(link.name) ?? link);
+    links.set(link.name, known?.get(link.name) ?? link);
   }
   sortMap(links, owner.linkOrder.tracked);
   return links;

@@ -26,6 +26,7 @@ import {
   type GeneratedMessage,
   generatedBytes,
   generatedMessages,
+  HeaderWriter,
   packHeader,
   unwrittenBlocks,
 } from './object-header.ts';
@@ -191,12 +192,14 @@ function planStructure(
     bytes.subarray(address - structureAt, address - structureAt + size);
   heap.encode((address, collection) => room(address, collection.length).set(collection));
   for (const { encode } of dense) encode(room);
+  const out = new HeaderWriter(bytes);
   for (const { node, generated, blocks: own, size } of headers) {
-    for (const block of own) encodeBlock(node, block, room(block.address, block.size));
+    for (const block of own) encodeBlock(node, block, out, block.address - structureAt);
+    const first = node.address - structureAt;
     if (!import.meta.page && node.prepared) {
-      encodePrepared(node.prepared, room(node.address, size));
+      encodePrepared(node.prepared, bytes, first);
       node.prepared.planned = true;
-    } else encodeFirstChunk(node, generated, room(node.address, size));
+    } else encodeFirstChunk(node, generated, out, first, size);
     node.dirty = false;
   }
   for (const block of blocks) block.written = true;
@@ -214,7 +217,8 @@ function messagesToPatch(
   const messages = new Set<HeaderMessage>();
   for (const extent of extents) for (const message of extent.referrers) messages.add(message);
   for (const node of nodes) for (const message of node.referrers) if (!message.lags) messages.add(message);
-  for (const node of nodes) for (const message of node.firstChunk) if (message.heapPending) messages.add(message);
+  for (const node of nodes)
+    for (const message of node.prepared ? NONE : node.firstChunk) if (message.heapPending) messages.add(message);
   for (const message of messages) {
     moveToFirstChunk(message);
     message.changed = commit;

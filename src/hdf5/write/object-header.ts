@@ -201,18 +201,24 @@ export function generatedBytes(node: ObjectNode, generated: readonly GeneratedMe
   return sum;
 }
 
-/** Writes a header chunk into a buffer of its size. */
+/** Writes header chunks into a buffer, which has their size. */
 export class HeaderWriter {
   readonly bytes: Uint8Array;
   readonly #view: DataView;
-  readonly #orders: boolean;
-  at: number;
+  #orders = false;
+  #start = 0;
+  at = 0;
 
-  constructor(bytes: Uint8Array, orders: boolean) {
+  constructor(bytes: Uint8Array) {
     this.bytes = bytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  /** Begins a chunk. `orders`: whether its messages have creation orders. */
+  begin(at: number, orders: boolean): void {
+    this.#start = at;
     this.#orders = orders;
-    this.at = 0;
+    this.at = at;
   }
 
   raw(values: ArrayLike<number>): void {
@@ -263,24 +269,30 @@ export class HeaderWriter {
   }
 
   checksum(): void {
-    this.u32(lookup3(this.bytes, 0, this.at));
+    this.u32(lookup3(this.bytes, this.#start, this.at));
   }
 }
 
-/** Encodes a continuation block into `bytes`, which has its size. All addresses are assigned. */
-export function encodeBlock(node: ObjectNode, block: ContinuationBlock, bytes: Uint8Array): void {
-  const out = new HeaderWriter(bytes, (node.flags & 4) !== 0);
+/** Encodes a continuation block from `at` on. All addresses are assigned. */
+export function encodeBlock(node: ObjectNode, block: ContinuationBlock, out: HeaderWriter, at: number): void {
+  out.begin(at, (node.flags & 4) !== 0);
   out.raw(OCHK);
   for (const child of block.children) out.continuation(child);
   for (const message of block.messages) out.message(message.type, message.flags, message.order, message.bytes);
   out.checksum();
 }
 
-/** Encodes the first chunk into `bytes`, which has its size. All addresses are assigned. */
-export function encodeFirstChunk(node: ObjectNode, generated: readonly GeneratedMessage[], bytes: Uint8Array): void {
-  const out = new HeaderWriter(bytes, (node.flags & 4) !== 0);
+/** Encodes the first chunk, which has a size, from `at` on. All addresses are assigned. */
+export function encodeFirstChunk(
+  node: ObjectNode,
+  generated: readonly GeneratedMessage[],
+  out: HeaderWriter,
+  at: number,
+  size: number,
+): void {
+  out.begin(at, (node.flags & 4) !== 0);
   out.raw(OHDR);
-  const rest = bytes.length - out.at - 1 - node.extras.length - 4;
+  const rest = size - OHDR.length - 1 - node.extras.length - 4;
   const width = rest - 1 < 0x100 ? 1 : rest - 2 < 0x10000 ? 2 : 4;
   out.uint((node.flags & 0x3c) | (width >> 1), 1);
   out.raw(node.extras);

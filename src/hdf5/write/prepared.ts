@@ -46,8 +46,9 @@ export class HeaderTemplate {
   /** `node` is one of these objects, with all of its messages in the first chunk. */
   constructor(node: ObjectNode) {
     const generated = generatedMessages(node);
-    this.#bytes = new Uint8Array(firstChunkSize(node, generatedBytes(node, generated)));
-    encodeFirstChunk(node, generated, this.#bytes);
+    const size = firstChunkSize(node, generatedBytes(node, generated));
+    this.#bytes = new Uint8Array(size);
+    encodeFirstChunk(node, generated, new HeaderWriter(this.#bytes), 0, size);
   }
 
   /** Where the only message of a type begins. */
@@ -73,14 +74,14 @@ const COMPOSED = new Uint8Array(COMPOSED_AT + NEW_FIRST_CHUNK_LIMIT);
 /** Composes the header of a dataset, which tracks and indexes the creation order of its attributes, without an object for each message. */
 export class HeaderComposer {
   // One at a time: composing never calls back.
-  readonly #out = new HeaderWriter(COMPOSED, true);
+  readonly #out = new HeaderWriter(COMPOSED);
   readonly #heap: HeapSlot[] = [];
   #attributes = 0;
   /** Whether all messages had room in the first chunk. */
   fits = true;
 
   constructor() {
-    this.#out.at = COMPOSED_AT;
+    this.#out.begin(COMPOSED_AT, true);
     // With the number of attributes, this will be the attribute info message.
     this.message(MESSAGE.attributeInfo, 0, encodeAttributeInfo({ tracked: true, indexed: true, next: 0 }));
   }
@@ -150,11 +151,11 @@ export function takeApart(node: ObjectNode, { bytes, heap, planned }: PreparedHe
   }
 }
 
-/** Writes a prepared header into `bytes`, which has its size. */
-export function encodePrepared({ bytes, extent, addressAt }: PreparedHeader, to: Uint8Array): void {
-  to.set(bytes);
-  if (extent) putAddress(to, addressAt, extent.address);
-  const end = to.length - 4;
-  const sum = lookup3(to, 0, end);
+/** Writes a prepared header from `at` on. */
+export function encodePrepared({ bytes, extent, addressAt }: PreparedHeader, to: Uint8Array, at: number): void {
+  to.set(bytes, at);
+  if (extent) putAddress(to, at + addressAt, extent.address);
+  const end = at + bytes.length - 4;
+  const sum = lookup3(to, at, end);
   for (let i = 0; i < 4; i++) to[end + i] = sum >>> (8 * i);
 }

@@ -246,14 +246,9 @@ export class Structure extends ObjectTree {
 
   /** Removes a link. An object that loses its last link is removed with everything that only it links to. */
   removeLink(group: ObjectNode, name: string): void {
-    this.announce();
-    const link = group.links.get(name);
-    if (!link) throw new H5LogError('NOT_FOUND', `${name} does not exist`);
-    const node = this.#follow(link);
-    if (node) this.#checkRelease(node);
-    this.markDirty(group);
-    if (node && node.linkCount > 1) this.markDirty(node);
-    this.#unlink(group, link);
+    const link = this.#checkRemoval(group, name);
+    group.links.delete(name);
+    this.#unlink(link);
   }
 
   /**
@@ -262,8 +257,24 @@ export class Structure extends ObjectTree {
    */
   removeSeries(group: ObjectNode, prefix: string, from: number, to: number): void {
     if (from >= to) return;
-    for (let i = from; i < to; i++) this.removeLink(group, `${prefix}${i}`);
-    group.links = new Map(group.links);
+    const removed = new Set<Link>();
+    for (let i = from; i < to; i++) removed.add(this.#checkRemoval(group, `${prefix}${i}`));
+    const left = new Map<string, Link>();
+    for (const link of group.links.values()) if (!removed.has(link)) left.set(link.name, link);
+    group.links = left;
+    for (const link of removed) this.#unlink(link);
+  }
+
+  /** Before a link is removed: it is there, and what loses it may change. */
+  #checkRemoval(group: ObjectNode, name: string): Link {
+    this.announce();
+    const link = group.links.get(name);
+    if (!link) throw new H5LogError('NOT_FOUND', `${name} does not exist`);
+    const node = this.#follow(link);
+    if (node) this.#checkRelease(node);
+    this.markDirty(group);
+    if (node && node.linkCount > 1) this.markDirty(node);
+    return link;
   }
 
   /** Moves a link to another name, in the same group or another one. The object keeps its number of links. */
@@ -277,11 +288,16 @@ export class Structure extends ObjectTree {
     const target: LinkTarget = link.node ? { kind: 'hard', address: link.node.address } : link.target;
     this.#insertLink(to, newName, target, link.node);
     this.markDirty(from);
-    this.#deleteLink(from, link);
+    from.links.delete(name);
+    forgetLink(link);
   }
 
   /** Before a link is removed: every object that will lose a link may change, and no message is in the shared table. */
   #checkRelease(first: ObjectNode): void {
+    if (first.prepared) {
+      this.checkMutable(first);
+      return;
+    }
     const losing = new Set([first]);
     for (const node of losing) {
       this.checkMutable(node);
@@ -305,22 +321,17 @@ export class Structure extends ObjectTree {
     return link.node ?? this.now(this.loader.follow(link));
   }
 
-  #deleteLink(group: ObjectNode, link: Link): void {
-    group.links.delete(link.name);
-    removeReferrer(link.message);
-    removeMessage(link.message);
-  }
-
-  #unlink(group: ObjectNode, link: Link): void {
+  /** What it takes to remove a link that is in no group any more. */
+  #unlink(link: Link): void {
     const released: ObjectNode[] = [];
-    this.#decrementLink(group, link, released);
+    this.#decrementLink(link, released);
     // Not by recursion: groups may be nested deeper than the stack allows.
     for (let node = released.pop(); node; node = released.pop()) this.#release(node, released);
   }
 
-  /** Deletes a link; an object that loses its last one is added to `released`. */
-  #decrementLink(group: ObjectNode, link: Link, released: ObjectNode[]): void {
-    this.#deleteLink(group, link);
+  /** Forgets a link; an object that loses its last one is added to `released`. */
+  #decrementLink(link: Link, released: ObjectNode[]): void {
+    forgetLink(link);
     const { node } = link;
     if (!node) return;
     node.linkCount--;
@@ -336,7 +347,9 @@ export class Structure extends ObjectTree {
       if (node.prepared.extent) this.extents.delete(node.prepared.extent);
       return;
     }
-    for (const link of [...node.links.values()]) this.#decrementLink(node, link, released);
+    const links = [...node.links.values()];
+    node.links.clear();
+    for (const link of links) this.#decrementLink(link, released);
     for (const message of node.otherMessages) {
       removeReferrer(message);
       this.#countTypeUses(message, -1);
@@ -349,6 +362,12 @@ export class Structure extends ObjectTree {
       if (committed) this.countTypeUse(committed, -1);
     }
   }
+}
+
+/** A link is gone: its message holds no address any more, and is in no header. */
+function forgetLink({ message }: Link): void {
+  removeReferrer(message);
+  removeMessage(message);
 }
 
 /** Stops tracking creation order, which costs bytes in every message: for objects that are not the user's. */

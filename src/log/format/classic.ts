@@ -179,6 +179,11 @@ export class ClassicTable implements OpenedTable {
       throw this.#error(at, `entry of a dataset of ${rank} dimensions that says otherwise`);
   }
 
+  /** Entries of this format always have to be worked out. */
+  plainBlock(): null {
+    return null;
+  }
+
   blocks(entry: RawEntry, { rank, starts, counts, at }: BlockSink): void {
     this.checkRoom(entry, rank);
     const { flags, at: from } = entry.body;

@@ -1,7 +1,7 @@
 import { allocateNumbers } from '../../base/buffers.ts';
 import { ClassicTable, ClassicWriter, openTable } from './classic.ts';
-import type { NewEntry, TableOptions } from './table.ts';
-import type { BlockSink } from './table-read.ts';
+import type { TableOptions } from './table.ts';
+import type { OpenedTable, RawEntry } from './table-read.ts';
 import { TableWriter } from './table-write.ts';
 
 /** What a table must know of a dataset to rewrite its entries. */
@@ -25,39 +25,36 @@ export function mergeTables(
       writer.copy(new ClassicTable(bytes, address), (id) => shapeOf(id) !== undefined);
     return writer.finish();
   }
-  const entries: NewEntry[] = [];
+  const found: { readonly table: OpenedTable; readonly raw: RawEntry; readonly dataset: EntryShape }[] = [];
+  let isSorted = true;
   for (const { bytes, address } of tables) {
     const table = openTable(bytes, address);
     for (const raw of table.entries()) {
       const dataset = shapeOf(raw.id);
       if (!dataset) continue;
-      const rank = dataset.shape.length;
-      const sink: BlockSink = {
-        rank,
-        starts: allocateNumbers(raw.count * rank),
-        counts: allocateNumbers(raw.count * rank),
-        at: 0,
-      };
-      table.blocks(raw, sink);
-      const blocks = { rank, starts: sink.starts, counts: sink.counts, from: 0, to: raw.count };
-      const shape = enclosing(dataset.shape, blocks.starts, blocks.counts);
-      entries.push({
-        id: raw.id,
-        shape,
-        records: dataset.records,
-        blocks,
-        key: null,
-        offset: raw.offset,
-        size: raw.size,
-        times: raw.times,
-        elementSize: 0,
-        filter: 0,
-      });
+      isSorted &&= raw.offset >= (found.at(-1)?.raw.offset ?? 0);
+      found.push({ table, raw, dataset });
     }
   }
-  entries.sort((a, b) => a.offset - b.offset);
+  if (!isSorted) found.sort((a, b) => a.raw.offset - b.raw.offset);
   const writer = new TableWriter(options);
-  for (const entry of entries) writer.add(entry);
+  for (const { table, raw, dataset } of found) {
+    const { id, offset, size, times, count } = raw;
+    const { shape, records } = dataset;
+    // Most entries of small flushes: the coordinates stay what they are.
+    const coordinates = import.meta.page ? null : table.plainBlock(raw, shape.length);
+    if (coordinates) {
+      writer.addPlainBlock({ id, shape, records, key: null, offset, size }, coordinates, raw.record);
+      continue;
+    }
+    const rank = shape.length;
+    const [starts, counts] = [allocateNumbers(count * rank), allocateNumbers(count * rank)];
+    table.blocks(raw, { rank, starts, counts, at: 0 });
+    const blocks = { rank, starts, counts, from: 0, to: count };
+    const around = enclosing(shape, starts, counts);
+    const entry = { id, shape: around, records, blocks, key: null, offset, size, times, elementSize: 0, filter: 0 };
+    writer.add(entry);
+  }
   return writer.finish();
 }
 

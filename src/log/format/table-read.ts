@@ -174,6 +174,16 @@ export class Table {
     throw formatError(text, this.#base + entry.at);
   }
 
+  /** The coordinates of an entry of one block as they are stored, for a dataset of a rank; null where they have to be worked out. */
+  plainBlock(entry: RawEntry, rank: number): Uint8Array | null {
+    const { flags, at, end } = entry.body;
+    const half = (rank - (entry.record >= 0 ? 1 : 0)) * 8;
+    if (entry.count !== 1 || (flags & ~ENTRY.record) !== 0 || half <= 0 || end - at !== 2 * half) return null;
+    const view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset + at, 2 * half);
+    for (let k = 0; k < half; k += 8) if (u64(view, k) + u64(view, half + k) > Number.MAX_SAFE_INTEGER) return null;
+    return this.#bytes.subarray(at, end);
+  }
+
   /** Works out the blocks of an entry for a dataset of a rank; with `merged` for one of the original's merge mode. */
   blocks(entry: RawEntry, sink: BlockSink, merged?: MergedFit): void {
     if (merged && this.#isMerged(entry, sink.rank)) this.#blocksOfMerged(entry, sink, merged);

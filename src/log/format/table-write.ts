@@ -16,6 +16,9 @@ interface Selection {
   readonly count: number;
 }
 
+/** What an entry says besides its selection, and what decides which others may have the same one. */
+type Identified = Pick<NewEntry, 'id' | 'offset' | 'size' | 'shape' | 'records' | 'key'>;
+
 interface Shared {
   readonly at: number;
   readonly rank: number;
@@ -47,7 +50,7 @@ export class TableWriter {
   #byKey = new Map<object, Shared[]>();
   #byContent = new Map<number, Shared[]>();
   /** The last entry, if it is a compressed record: it must not stay the last. */
-  #lastCompressed: { at: number; selection: Selection; entry: NewEntry } | null = null;
+  #lastCompressed: { at: number; selection: Selection; entry: Identified } | null = null;
 
   constructor(options: TableOptions) {
     this.#options = options;
@@ -62,23 +65,41 @@ export class TableWriter {
     this.#lastCompressed = null;
     const known = entry.key ? this.#find(this.#byKey.get(entry.key), entry) : undefined;
     if (known && this.#options.share) {
-      this.#reference(entry, known);
+      this.#reference(
+        entry,
+        known.at,
+        known.selection.flags,
+        entry.blocks.starts[entry.blocks.from * entry.blocks.rank],
+      );
       return;
     }
-    const selection = known?.selection ?? encodeSelection(entry, this.#options.encode);
-    if (this.#options.share && selection.bytes.length > SHARE_FROM) {
-      const hash = hashOf(selection.bytes);
+    this.#addSelection(entry, known?.selection ?? encodeSelection(entry, this.#options.encode));
+  }
+
+  /** Adds an entry of one block that another table has; `coordinates` as they are stored there. `record`: -1 if it is in none. */
+  addPlainBlock(entry: Identified, coordinates: Uint8Array, record: number): void {
+    this.entries++;
+    this.#lastCompressed = null;
+    const flags = record < 0 ? 0 : ENTRY.record;
+    this.#addSelection(entry, { bytes: coordinates, flags, record, count: 1 });
+  }
+
+  #addSelection(entry: Identified, selection: Selection): void {
+    const { bytes, flags, record } = selection;
+    if (this.#options.share && bytes.length > SHARE_FROM) {
+      const hash = hashOf(bytes);
       const rank = entry.shape.length;
       const same = this.#byContent
         .get(hash)
         ?.find((shared) => shared.rank === rank && sameSelection(shared.selection, selection));
       if (same) {
-        this.#remember(entry, same, -1);
-        this.#reference(entry, { ...same, selection });
+        if (entry.key) push(this.#byKey, entry.key, same);
+        this.#reference(entry, same.at, flags, record);
         return;
       }
       const shared = { at: this.#at, rank, records: entry.records, selection };
-      this.#remember(entry, shared, hash);
+      if (entry.key) push(this.#byKey, entry.key, shared);
+      push(this.#byContent, hash, shared);
     }
     this.#full(entry, selection, true);
   }
@@ -93,11 +114,6 @@ export class TableWriter {
     });
   }
 
-  #remember(entry: NewEntry, shared: Shared, hash: number): void {
-    if (entry.key) push(this.#byKey, entry.key, shared);
-    if (hash >= 0) push(this.#byContent, hash, shared);
-  }
-
   #room(count: number): number {
     const at = this.#at;
     this.#at += count;
@@ -108,7 +124,7 @@ export class TableWriter {
     return at;
   }
 
-  #header(at: number, size: number, entry: NewEntry, flags: number): number {
+  #header(at: number, size: number, entry: Identified, flags: number): number {
     const view = this.#view;
     view.setInt32(at, size, true);
     view.setInt32(at + 4, entry.id, true);
@@ -119,19 +135,19 @@ export class TableWriter {
   }
 
   /** A reference to a record entry keeps its own record number: the original misreads it otherwise. */
-  #reference(entry: NewEntry, target: Shared): void {
-    const isRecord = (target.selection.flags & ENTRY.record) !== 0;
+  #reference(entry: Identified, target: number, flags: number, record: number | undefined): void {
+    const isRecord = (flags & ENTRY.record) !== 0;
     const size = ENTRY_HEADER + (isRecord ? 16 : 8);
     const from = this.#at;
-    let at = this.#header(this.#room(size), size, entry, target.selection.flags | ENTRY.reference);
+    let at = this.#header(this.#room(size), size, entry, flags | ENTRY.reference);
     if (isRecord) {
-      putU64(this.#view, at, entry.blocks.starts[entry.blocks.from * entry.blocks.rank] as number);
+      putU64(this.#view, at, record as number);
       at += 8;
     }
-    this.#view.setBigInt64(at, BigInt(target.at - from), true);
+    this.#view.setBigInt64(at, BigInt(target - from), true);
   }
 
-  #full(entry: NewEntry, selection: Selection, mayCompress: boolean): void {
+  #full(entry: Identified, selection: Selection, mayCompress: boolean): void {
     const { bytes, flags, record, count } = selection;
     const isRecord = (flags & ENTRY.record) !== 0;
     let body = bytes;

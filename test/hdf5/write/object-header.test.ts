@@ -16,6 +16,7 @@ import {
   firstChunkSize,
   type GeneratedMessage,
   generatedBytes,
+  HeaderWriter,
   packHeader,
   unwrittenBlocks,
 } from '../../../src/hdf5/write/object-header.ts';
@@ -60,10 +61,10 @@ class HeaderFile {
     const grown = new Uint8Array(end + size);
     grown.set(this.#bytes);
     for (const block of blocks) {
-      encodeBlock(node, block, grown.subarray(block.address, block.address + block.size));
+      encodeBlock(node, block, new HeaderWriter(grown), block.address);
       block.written = true;
     }
-    encodeFirstChunk(node, this.#generated, grown.subarray(end));
+    encodeFirstChunk(node, this.#generated, new HeaderWriter(grown), end, grown.length - end);
     this.#bytes = grown;
     this.#commit++;
     this.written = grown.length - start;
@@ -211,7 +212,7 @@ describe('an object header of h5log', () => {
     for (const { type, flags, order, body } of first)
       node.firstChunk.add(new HeaderMessage(node, type, flags, order, body, true));
     const ours = new Uint8Array(firstChunkSize(node, 0));
-    encodeFirstChunk(node, [], ours);
+    encodeFirstChunk(node, [], new HeaderWriter(ours), 0, ours.length);
     // Signature, version, flags and times; then the size; then each message with its head.
     const start = 6 + node.extras.length;
     expect(hex(ours.subarray(0, 5))).toBe(hex(fixture.bytes.subarray(theirs.address, theirs.address + 5)));
