@@ -1,6 +1,6 @@
 import { hostname, totalmem } from 'node:os';
+import { gmac } from '../base/checksum.ts';
 import { formatError } from '../base/errors.ts';
-import { gmac } from '../base/gmac.ts';
 import { readEnvironment } from './environment.ts';
 
 export {

@@ -33,7 +33,7 @@ describe.each([
   async function load(): Promise<() => Sum> {
     vi.stubGlobal('WebAssembly', compiler);
     vi.resetModules();
-    const { gmac } = await import('../../src/base/gmac.ts');
+    const { gmac } = await import('../../src/base/checksum.ts');
     return gmac;
   }
 

@@ -1,6 +1,5 @@
 import { checksummer } from '#platform';
-import { mixedSum } from '../../base/checksum.ts';
-import { gmac } from '../../base/gmac.ts';
+import { gmac, mixedSum } from '../../base/checksum.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
 import { SUPERBLOCK_SIZE } from '../../hdf5/format/superblock.ts';
 import { type ChecksumKind, type CommitRecord, encodeRecord } from '../../log/format/commit-record.ts';
