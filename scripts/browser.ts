@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { type BuildOptions, build } from 'esbuild';
 
 /** What a page may have to load for `import 'h5log'`, minified and compressed. It should become 120 kB again. */
-const limit = 161_500;
+const limit = 162_900;
 
 const options = {
   bundle: true,

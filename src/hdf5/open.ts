@@ -249,19 +249,26 @@ function* findHolders(structure: Structure, survey: Survey, rewrites: boolean): 
   const holders = new Map<ObjectNode, Set<number> | string>();
   for (const address of survey.referring) {
     const node = yield* loader.node(address);
-    if (node.attributes.has(DERIVED)) continue;
     const found = yield* referencesOf(node);
     if (typeof found === 'string' || found.size > 0) holders.set(node, found);
   }
+  const referred = new Map<number, string>();
+  const left = new Set<number>();
   const paths = yield* structure.pathsOf(new Set(Array.from(holders.keys(), ({ address }) => address)));
   for (const [holder, found] of holders) {
     const path = paths.get(holder.address) ?? '';
     if (typeof found === 'string')
       structure.frozen = `${path} holds ${found}; which objects they lead to cannot be found out, so nothing may move`;
-    else if (rewrites && canRewrite(holder))
+    else if (holder.attributes.has(DERIVED)) {
+      for (const address of found)
+        if (survey.has(address)) referred.set(address, path);
+        else left.add(address);
+    } else if (rewrites && canRewrite(holder))
       structure.holders.set(holder, new Set([...found].filter((address) => survey.has(address))));
     else for (const address of found) structure.pinned.set(address, path);
   }
+  structure.referred = referred;
+  structure.left = left;
 
   function canRewrite(node: ObjectNode): boolean {
     if (node.message(MESSAGE.externalFiles)) return false;

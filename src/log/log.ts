@@ -32,7 +32,7 @@ import { ID, logNames } from './format/names.ts';
 import { filterEntries } from './format/properties.ts';
 import type { TableOptions } from './format/table.ts';
 import { type View, writeView } from './format/view.ts';
-import { Pointers } from './pointers.ts';
+import { NUMBER, NUMBERS, numberOf, Pointers } from './pointers.ts';
 import { type KnownBlocks, LogDataset } from './post/dataset.ts';
 import { type PostLimits, Posts } from './post/posts.ts';
 import { type DatasetStage, Stage } from './post/stage.ts';
@@ -139,6 +139,7 @@ export class Log extends Posts<LogDataset> {
     this.datasets = this.#nextId();
     this.found = this.datasets;
     if (structure.referrers && main.isOurs) this.#opened = this.datasets;
+    if (structure.referred.size > 0) structure.now(this.pointers.adopt(structure.referred));
     structure.onRelease = (node) => {
       if (node.kind !== 'dataset' || !(this.#made.has(node) || (!node.prepared && node.attributes.has(ID)))) return;
       this.rewrite = true;
@@ -316,7 +317,10 @@ export class Log extends Posts<LogDataset> {
   /** The objects that have the numbers of datasets. Of several with the same number all but one are copies that others made later. */
   *#findOwners(): Io<Map<number, ObjectNode>> {
     const owners = new Map<number, ObjectNode>();
+    const numbers = new Map<number, ObjectNode>();
+    const refers = this.structure.root.attributes.has(NUMBERS);
     for (const [node] of yield* this.#objects()) {
+      if (refers) this.#mustOwnNumber(node, numbers);
       const anchor =
         node.kind === 'dataset' && node.attributes.has(ID) ? yield* readAnchor(this.structure, node) : undefined;
       if (!anchor || !this.#isOwn(anchor.token) || !this.#isShown(anchor)) continue;
@@ -324,6 +328,20 @@ export class Log extends Posts<LogDataset> {
       if (!known || node.address < known.address) owners.set(anchor.id, node);
     }
     return owners;
+  }
+
+  /** A copy of an object that references lead to has no number. */
+  #mustOwnNumber(node: ObjectNode, owners: Map<number, ObjectNode>): void {
+    const { structure } = this;
+    const number = numberOf(structure, node);
+    if (number === 0) return;
+    const known = owners.get(number);
+    const isFirst = !known || node.address < known.address;
+    if (isFirst) owners.set(number, node);
+    const copy = isFirst ? known : node;
+    if (!copy) return;
+    if (structure.writable) deleteAttribute(structure, copy, NUMBER);
+    else copy.attributes.delete(NUMBER);
   }
 
   /** The dataset of the log at a node; undefined for a dataset of another kind. */

@@ -1,28 +1,44 @@
-import { H5LogError } from '../base/errors.ts';
+import { formatError, H5LogError, isH5LogError, isUnreadable } from '../base/errors.ts';
 import { decodeValues, type Resolver } from '../dtype/decode.ts';
 import { containsReference } from '../dtype/describe.ts';
-import { readAddress } from '../dtype/heap-ids.ts';
+import { readAddress, visitPointers } from '../dtype/heap-ids.ts';
 import type { DType } from '../dtype/model.ts';
 import { putU64 } from '../hdf5/format/byte-writer.ts';
 import { GlobalHeap } from '../hdf5/format/global-heap.ts';
 import { PENDING, PendingHeap, pendingContents, takeContents } from '../hdf5/format/pending-heap.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+import { withReferrers } from '../hdf5/graph/references.ts';
 import { simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { setPlainAttribute } from '../hdf5/write/attributes.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
-import type { Io } from '../storage/io.ts';
+import { attemptIo, type Io } from '../storage/io.ts';
 import type { LogData } from './read/boxes.ts';
 import type { LogStore } from './store.ts';
 
-/** The number by which logged data refers to an object, and on the root how many were ever given. Objects move, and keep their numbers. */
+/**
+ * The number by which logged data refers to an object, and on the root how many were ever given. Objects move, and keep their numbers. The
+ * header that an object had before it moved stays in the file, with its number: so addresses that were published tell their objects. But an
+ * object may have had no number then, and another program may change parts that old and new header share: behind the number are the
+ * addresses that published layouts have of the object and that it has left, and the root says that there are some.
+ */
 export const NUMBER = '_number';
 export const NUMBERS = '_numbers';
+
+/** Stands for the address of a sequence of references that another program has written: what is in it are addresses. */
+const FOREIGN = 2 ** 48 - 8;
 
 /** The log that points. */
 interface PointingLog {
   readonly structure: Structure;
   readonly main: LogStore;
   readonly stores: readonly LogStore[];
+  readonly published: number | null;
+}
+
+/** A dataset that is published, and the objects that its elements refer to, if they refer to any. */
+interface NewReferences {
+  readonly dataset: { readonly path: string };
+  readonly targets?: readonly ObjectNode[];
 }
 
 /** What elements of logged datasets point to: contents in heaps, and objects. */
@@ -33,6 +49,8 @@ export class Pointers {
   readonly #places = new Map<ObjectNode, number>();
   /** Those of them that had no number when they were first referred to, until a flush gives them one. */
   readonly #unnumbered = new Set<ObjectNode>();
+  /** What stands for the objects that addresses in layouts lead to. */
+  readonly #byAddress = new Map<number, number>([[0, 0]]);
   #heap: GlobalHeap | null = null;
 
   constructor(log: PointingLog) {
@@ -44,17 +62,158 @@ export class Pointers {
     const { structure } = this.#log;
     const node = structure.now(structure.lookup(structure.root, structure.paths.stored(path)));
     if (!node) throw new H5LogError('NOT_FOUND', `a reference to ${path}, which does not exist`, { object: path });
-    let place = this.#places.get(node);
-    if (place === undefined) {
-      if (!node.attributes.has(NUMBER)) {
-        structure.checkMutable(node);
-        this.#unnumbered.add(node);
-      }
-      place = this.#objects.push(node) - 1;
-      this.#places.set(node, place);
+    if (!node.attributes.has(NUMBER) && !this.#unnumbered.has(node)) {
+      structure.checkMutable(node);
+      this.#unnumbered.add(node);
     }
+    return this.#placeOf(node);
+  }
+
+  #placeOf(node: ObjectNode): number {
+    const known = this.#places.get(node);
+    if (known !== undefined) return PENDING + known;
+    const place = this.#objects.push(node) - 1;
+    this.#places.set(node, place);
     return PENDING + place;
   }
+
+  /** The object that a number without an object in the file stands for. */
+  objectOf(number: number): ObjectNode | null | undefined {
+    return number >= PENDING ? this.#objects[number - PENDING] : undefined;
+  }
+
+  // ---------------------------------------------------------------- references in layouts
+
+  /** Exchanges the addresses that elements of an ordinary layout have as references for what stands for their objects in a log. */
+  *fromLayout({ dtype, size }: { readonly dtype: DType; readonly size: number }, bytes: Uint8Array): Io<void> {
+    if (!containsReference(dtype)) return;
+    const count = bytes.length / size;
+    const known = this.#byAddress;
+    const unknown = new Set<number>();
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    visitPointers(dtype, bytes, count, (at, { kind, base }) => {
+      const address = readAddress(bytes, kind === 'heap' ? at + 4 : at);
+      if (kind === 'object' && !known.has(address)) unknown.add(address);
+      // Sequences of references are never published. Where h5log has newer ones, nobody asks for those that others wrote.
+      if (kind === 'heap' && containsReference(base) && address > 0) putU64(view, at + 4, FOREIGN);
+    });
+    if (unknown.size > 0) yield* this.#identify(unknown);
+    visitPointers(dtype, bytes, count, (at, { kind }) => {
+      if (kind === 'object') putU64(view, at, known.get(readAddress(bytes, at)) ?? 0);
+    });
+  }
+
+  /** Finds out which objects are at addresses, or were when layouts got those. */
+  *#identify(addresses: ReadonlySet<number>): Io<void> {
+    const known = this.#byAddress;
+    const isLearnt = keepsAddresses(this.#log.structure);
+    if (isLearnt) yield* this.learn(addresses);
+    // A look at all objects takes longer, and does not find those that could not be given the addresses which they have left.
+    if (!import.meta.page) yield* this.#lookAtHeaders(addresses);
+    const others = new Set([...addresses].filter((address) => !known.has(address)));
+    if (others.size > 0 && !isLearnt) yield* this.learn(others);
+    // What is not found now is gone.
+    for (const address of others) if (!known.has(address)) known.set(address, 0);
+  }
+
+  /** Finds the numbers in the headers at addresses. Headers that are newer than what was published may be copies that have the number of the original. */
+  *#lookAtHeaders(addresses: ReadonlySet<number>): Io<void> {
+    if (import.meta.page) return;
+    const { structure, main, published } = this.#log;
+    const { loader } = structure;
+    const commit = published === null ? undefined : main.commit(published);
+    const end = commit ? commit.end - main.base : 0;
+    const numberAt = function* (address: number): Io<number> {
+      return numberOf(structure, yield* loader.glimpse(address));
+    };
+    for (const address of addresses) {
+      if (this.#byAddress.has(address) || address >= end) continue;
+      // Headers that an object had one after the other share most of their bytes.
+      const done = yield* attemptIo(loader.apart(numberAt(address)));
+      if ('error' in done && !isUnreadable(done.error)) throw done.error;
+      if ('result' in done && done.result > 0) this.#byAddress.set(address, done.result);
+    }
+  }
+
+  /** The object at an address has got a number. */
+  know(address: number, number: number): void {
+    this.#byAddress.set(address, number);
+  }
+
+  /** Learns which objects layouts know by addresses that they have left, and which of those without a number are at the `wanted` ones. */
+  *learn(wanted: ReadonlySet<number> = new Set()): Io<void> {
+    const { structure } = this.#log;
+    const { root, loader } = structure;
+    const all = new Set([root]);
+    for (const node of all) {
+      const [number = 0, ...before] = numbersIn(structure, node, NUMBER);
+      for (const address of before) this.#byAddress.set(address, number);
+      if (wanted.has(node.address)) this.#byAddress.set(node.address, number || this.#placeOf(node));
+      yield* loader.whole(node);
+      for (const link of node.links.values()) {
+        const target = yield* loader.follow(link);
+        if (target) all.add(target);
+      }
+    }
+  }
+
+  /**
+   * Gives numbers to the objects at addresses that layouts have, if they have none: from now on they may move, and the layouts have the
+   * addresses until they are published again. Objects that cannot get one must stay where they are; in a page, all.
+   */
+  *adopt(addresses: ReadonlyMap<number, string>): Io<void> {
+    const { structure } = this.#log;
+    const { loader } = structure;
+    if (structure.frozen) return;
+    // Several ranks give the same numbers.
+    for (const [address, path] of [...addresses].sort(([a], [b]) => a - b)) {
+      if ((yield* loader.apart(loader.glimpse(address))).attributes.has(NUMBER)) continue;
+      const node = yield* loader.node(address);
+      if (import.meta.page || !unlessFixed(() => this.number([node], true))) structure.pinned.set(address, path);
+    }
+  }
+
+  /** Before a commit is planned: objects that it moves keep the addresses that layouts have of them. */
+  keepAddresses(): void {
+    const { structure } = this.#log;
+    const { referred, left, dirty, extents, root } = structure;
+    if (referred.size === 0) return;
+    let keeps = false;
+    for (const node of [...withReferrers(dirty, extents)]) {
+      const { address } = node;
+      const [number, ...before] = referred.has(address) ? numbersIn(structure, node, NUMBER) : [];
+      if (!number || before.includes(address)) continue;
+      const used = before.filter((each) => referred.has(each) || left.has(each));
+      // One that moves with another, and must not change itself, has its number in its old header.
+      if (unlessFixed(() => writeNumbers(structure, node, NUMBER, [number, ...used, address]))) keeps = true;
+    }
+    if (keeps) writeNumbers(structure, root, NUMBERS, [numberOf(structure, root, NUMBERS), 1]);
+  }
+
+  /**
+   * A commit that is planned publishes these datasets; the returned function says that it does not. `all`: what layouts of others refer to
+   * is not needed any more, because data with references is always written anew.
+   */
+  layoutsRefer(made: Iterable<NewReferences>, all: boolean): () => void {
+    const { structure } = this.#log;
+    const { referred, left } = structure;
+    const addresses = new Map(all ? [] : referred);
+    let refers = false;
+    for (const { dataset, targets } of made) {
+      refers ||= targets !== undefined;
+      for (const { address } of targets ?? []) addresses.set(address, dataset.path);
+    }
+    if (refers) {
+      structure.referred = addresses;
+      if (all) structure.left = new Set();
+    }
+    return () => {
+      structure.referred = referred;
+      structure.left = left;
+    };
+  }
+
+  // ---------------------------------------------------------------- numbers
 
   /**
    * Refers to the same objects as the posts of another state of the file. `same` knows some of them, also under other names, or that they
@@ -100,15 +259,17 @@ export class Pointers {
     this.number(paths.flatMap((path) => structure.now(structure.lookup(structure.root, path)) ?? []));
   }
 
-  /** Gives objects their numbers, in this order. */
-  number(nodes: Iterable<ObjectNode>): void {
+  /** Gives objects their numbers, in this order. `known`: other programs know them by their addresses. */
+  number(nodes: Iterable<ObjectNode>, known = false): void {
     const { structure } = this.#log;
+    const isKnown = known || keepsAddresses(structure);
     let last = numberOf(structure, structure.root, NUMBERS);
     for (const node of nodes) {
-      if (!node.attributes.has(NUMBER)) writeNumber(structure, node, NUMBER, ++last);
+      if (!node.attributes.has(NUMBER))
+        writeNumbers(structure, node, NUMBER, [++last, ...(known ? [node.address] : [])]);
       this.#unnumbered.delete(node);
     }
-    writeNumber(structure, structure.root, NUMBERS, last);
+    writeNumbers(structure, structure.root, NUMBERS, [last, ...(isKnown ? [1] : [])]);
   }
 
   /** The number in the file for one that stands in posts; 0, a null reference, for an object that is gone. */
@@ -146,8 +307,10 @@ export class Pointers {
           return (files?.[i] ?? store.data).file;
         },
         // Heaps lie in the log, and move with it. Where it has not moved, another program may have added heaps of its own.
-        locate: (address, size) =>
-          store.ranges.isMoved ? store.ranges.locate(store.base + address, size) : store.base + address,
+        locate: (address, size) => {
+          if (address === FOREIGN) throw formatError('another program has written references in sequences');
+          return store.ranges.isMoved ? store.ranges.locate(store.base + address, size) : store.base + address;
+        },
       })),
     );
   }
@@ -183,14 +346,40 @@ export class Pointers {
 
 /** The number of an object; 0: it has none. */
 export function numberOf(structure: Structure, node: ObjectNode, name = NUMBER): number {
-  const parts = structure.describeAttribute(node, name);
-  return parts && parts.data.length === 8 ? readAddress(parts.data, 0) : 0;
+  const { data } = structure.describeAttribute(node, name) ?? {};
+  return data && data.length >= 8 ? readAddress(data, 0) : 0;
 }
 
-function writeNumber(structure: Structure, node: ObjectNode, name: string, number: number): void {
-  const bytes = new Uint8Array(8);
-  putU64(new DataView(bytes.buffer), 0, number);
-  setPlainAttribute(structure, node, name, 'int64', simpleSpace([1]), bytes);
+/** Whether some objects have addresses behind their numbers. */
+function keepsAddresses(structure: Structure): boolean {
+  return numbersIn(structure, structure.root, NUMBERS).length > 1;
+}
+
+/** The number of an object, and what is behind it. */
+function numbersIn(structure: Structure, node: ObjectNode, name: string): number[] {
+  const { data } = structure.describeAttribute(node, name) ?? {};
+  return Array.from({ length: data ? Math.floor(data.length / 8) : 0 }, (_, i) =>
+    readAddress(data as Uint8Array, 8 * i),
+  );
+}
+
+export function writeNumbers(structure: Structure, node: ObjectNode, name: string, numbers: readonly number[]): void {
+  const bytes = new Uint8Array(8 * numbers.length);
+  numbers.forEach((number, i) => {
+    putU64(new DataView(bytes.buffer), 8 * i, number);
+  });
+  setPlainAttribute(structure, node, name, 'int64', simpleSpace([numbers.length]), bytes);
+}
+
+/** Changes an object; false: it must not change. */
+function unlessFixed(change: () => void): boolean {
+  try {
+    change();
+    return true;
+  } catch (error) {
+    if (!isH5LogError(error, 'UNSUPPORTED')) throw error;
+    return false;
+  }
 }
 
 /** All objects with a path from the root, new ones among them. They must have been loaded. */

@@ -4,7 +4,7 @@ import { readChunkIndex } from '../hdf5/layouts/chunks/chunk-index.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
 import { BoxReader } from '../log/read/boxes.ts';
 import { BlockIndex } from '../log/read/index.ts';
-import { mixedValues, type Published, readInside } from '../log/read/published.ts';
+import { mixedValues, type Published } from '../log/read/published.ts';
 import { clipInto, endOf } from '../space/box.ts';
 import { sizeOf } from '../space/shape.ts';
 import type { Io } from '../storage/io.ts';
@@ -130,7 +130,8 @@ export class CommittedBlocks {
   }
 
   #readable(newer: BlockIndex): ReadableBlocks {
-    const { log, layout, base, fill, elements } = this.dataset;
+    const { dataset } = this;
+    const { log, layout, base, elements } = dataset;
     const reader = new BoxReader(log.files, newer, newer.length, layout, base !== null);
     const stored = this.#stored;
     if (!base || !stored) return { index: newer, read: (...box) => reader.read(...box) };
@@ -141,7 +142,7 @@ export class CommittedBlocks {
       *read(start, count, out, at) {
         const size = sizeOf(count);
         const box = { rank: newer.rank, length: 1, starts: start, counts: count, size, itemOf: null, elementOf: null };
-        yield* readInside(base.data, box, base.visible, fill, out.subarray(at, at + size * elements.size));
+        yield* dataset.readBase(base, box, out.subarray(at, at + size * elements.size));
         yield* reader.read(start, count, out, at);
       },
     };

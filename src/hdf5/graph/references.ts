@@ -29,7 +29,7 @@ import {
   visitTargets,
 } from './object-node.ts';
 
-/** An attribute of datasets whose references were copied from elsewhere, and are copied anew when objects have moved: they bind no object. */
+/** An attribute of datasets whose references may lead to where objects were: such data is published, and binds no object. */
 export const DERIVED = '_view';
 
 const NONE: readonly never[] = [];

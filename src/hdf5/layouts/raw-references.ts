@@ -56,8 +56,6 @@ export function* rawReferences(
   } else if (layout.kind === 'chunked') {
     if (layout.index.address === UNDEFINED) return found;
     const known = new Set([1, 2, 3, 4, 5, 6, 32_000]);
-    if (parts.filters.some(({ id }) => !known.has(id)))
-      return 'references in chunks with a filter that h5log does not know';
     const { chunk, elementSize, edgesUnfiltered } = layout;
     const chunkBytes = elementSize * sizeOf(chunk);
     if (chunkBytes > MOST_BYTES) return `chunks of more than ${MOST_BYTES} bytes`;
@@ -66,6 +64,8 @@ export function* rawReferences(
     for (const { cell, address, size, mask } of yield* readChunkIndex(file, layout.index, grid)) {
       const stored = yield* file.read(address, size, 'chunk');
       budget.spend(size, address, 'chunks');
+      if (parts.filters.some(({ id }, i) => !known.has(id) && (mask & (1 << i)) === 0))
+        return 'references in chunks with a filter that h5log does not know';
       const isEdge = cell.some((c, d) => (c + 1) * (chunk[d] as number) > (shape[d] as number));
       const whole = { size: chunkBytes, elementSize, shape: chunk };
       const data = edgesUnfiltered && isEdge ? stored : unfilter(stored, parts.filters, mask, whole);

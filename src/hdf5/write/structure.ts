@@ -40,6 +40,10 @@ export class Structure extends ObjectTree {
   extents = new Set<FileExtent>();
   /** Addresses of objects that must not move, because raw data refers to them; the value names the dataset. */
   readonly pinned = new Map<number, string>();
+  /** Where objects were when the file was opened, or last published, that elements of published datasets refer to; the value names the dataset. */
+  referred: ReadonlyMap<number, string> = new Map();
+  /** Other addresses in such elements: objects have left them, or are gone. */
+  left: ReadonlySet<number> = new Set();
   /** Datasets whose data is written anew when objects move that it refers to: those objects, or where they were when the file was opened. */
   readonly holders = new Map<ObjectNode, ReadonlySet<ObjectNode | number>>();
   /** Finds who holds the addresses of objects of the file; null: there are none but new ones. */

@@ -253,6 +253,7 @@ export function planCommit(
       else if (taken.publish) noteUnpublished(log, taken);
       if (shown.length > 0) log.version = POINTER_VERSION;
       const commit = planStore(log, main, { ...addition, data: [], copied, parts: parts.length }, taken.rewrote);
+      if (show) undo.push(log.pointers.layoutsRefer(show.made, show.without.length === 0));
       log.exchange(0, contribution.filtered.size);
       const flush: FlushPlan = {
         sequence,

@@ -91,7 +91,10 @@ export function planStore(log: Log, store: LogStore, addition: Addition, rewrite
     subfiles: store.counts.subfiles,
   };
   writeCounts(store.structure, store.counts);
-  if (store === log.main) log.markTree();
+  if (store === log.main) {
+    log.markTree();
+    log.pointers.keepAddresses();
+  }
   const planned = committer.plan();
   const item = (region: FileExtent, bytes: Uint8Array | null): TierItem => {
     const address = committer.appender.base + region.address;

@@ -7,6 +7,7 @@ import { boxInto, isPlainBox, manyInto, manyLength } from '../../space/check-box
 import { fillWith } from '../../space/copy.ts';
 import { type Blocks, dataLength, resolve, type Where } from '../../space/select.ts';
 import { type Coordinates, sizeOf } from '../../space/shape.ts';
+import type { Io } from '../../storage/io.ts';
 import { type Anchor, resizeAnchor } from '../format/anchor.ts';
 import { encodeFillValue, filterEntries } from '../format/properties.ts';
 import { type View, writeView } from '../format/view.ts';
@@ -14,7 +15,7 @@ import type { Log } from '../log.ts';
 import type { ElementLayout } from '../read/boxes.ts';
 import { BlockIndex } from '../read/index.ts';
 import { OrdinaryDataset } from '../read/ordinary.ts';
-import { Published } from '../read/published.ts';
+import { Published, readInside } from '../read/published.ts';
 import { goneBuffer } from './arena.ts';
 import { Elements, notData, wrongLength } from './elements.ts';
 import { type InMemory, type MemoryLayout, memoryBlocks, reordered, takeFrom } from './memory.ts';
@@ -390,12 +391,16 @@ export class LogDataset extends PostedDataset {
     return new Published(view, () => new OrdinaryDataset(log.structure, node, path, options), tree);
   }
 
-  /**
-   * The ordinary layout, for reads. References in a log are numbers of objects, and in a layout their addresses: such data is always
-   * read from the log.
-   */
+  /** The ordinary layout, for reads. h5repack, which moves logs, loses references in layouts: such data is read from the log alone. */
   get base(): Published | null {
-    return this.published && !containsReference(this.elements.dtype) ? this.published : null;
+    const { published, elements, log } = this;
+    return published && containsReference(elements.dtype) && log.main.isMoved ? null : published;
+  }
+
+  /** What the layout has of some blocks, one after the other, as the log would have it. */
+  *readBase({ data, visible }: Published, blocks: Blocks, packed: Uint8Array): Io<void> {
+    yield* readInside(data, blocks, visible, this.fill, packed);
+    if (this.elements.points) yield* this.log.pointers.fromLayout(this.elements, packed);
   }
 
   /** Whether another program has changed the dataspace since the dataset was published. */

@@ -28,7 +28,7 @@ import type { PublishWay } from '../format/view.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import { BoxReader, type LogData } from '../read/boxes.ts';
 import type { BlockIndex } from '../read/index.ts';
-import { type Published, readInside } from '../read/published.ts';
+import type { Published } from '../read/published.ts';
 import { ChunkSurvey, type SurveyedChunk, type SurveyedExtent } from './chunk-survey.ts';
 
 import { bestGrid, newestBlock, wholeBlock } from './plan.ts';
@@ -79,6 +79,8 @@ export interface MadeLayout {
   readonly moved: number;
   /** Chunks or blocks that the layout consists of. */
   readonly pieces: number;
+  /** The objects that its elements refer to. */
+  readonly targets?: readonly ObjectNode[];
 }
 
 /** For layouts that no later commit will change. */
@@ -200,28 +202,47 @@ export class Publisher {
   }
 
   /** Data with references: written anew as a whole, with the addresses that objects get in this commit. */
-  *refer(
-    { dataset, shape, newer }: Candidate,
-    structure: Structure,
-    targets: ReadonlyMap<number, ObjectNode>,
-  ): Io<MadeLayout> {
-    const { maxShape, filters, elements, chunks } = dataset;
-    const chunk = ordinaryChunks({ shape, maxShape, chunks, elementSize: elements.size }, filters.length > 0);
-    const reader = new BoxReader(this.#files, newer, newer.length, dataset.layout);
+  *refer(candidate: Candidate, structure: Structure, targets: ReadonlyMap<number, ObjectNode>): Io<MadeLayout> {
+    const { dataset, shape, newer } = candidate;
+    const { maxShape, filters, elements } = dataset;
+    const declared = { shape, maxShape, chunks: dataset.chunks, elementSize: elements.size };
+    const chunk = ordinaryChunks(declared, filters.length > 0);
     const survey = chunk && surveyed(dataset, shape, newer, chunk);
+    const chunks = survey && (yield* this.#written(dataset, shape, survey));
     const filtered = filters.length > 0;
-    const { layout, moved, pieces } = yield* referringLayout(dataset, reader, {
+    const made = yield* referringLayout(dataset, {
+      read: (start, count, packed) => this.#read(candidate, start, count, 1, packed, true),
       structure,
       targets,
       shape,
       files: this.#files,
-      survey,
+      chunks: survey && chunks && { chunk: survey.chunk, chunkBytes: survey.chunkBytes, all: chunks },
       *chunked(chunk, put, data) {
         const empty = ChunkTree.empty({ maxShape, chunk, elementSize: elements.size, filtered });
         return chunkedByTree(chunk, yield* empty.edit({ put }), data);
       },
     });
-    return { dataset, shape, layout, tree: null, way: 'copied', moved, pieces };
+    return { dataset, shape, tree: null, way: 'copied', ...made };
+  }
+
+  /** The chunks that have values: those that newer blocks touch, and those of the layout. */
+  *#written(dataset: LogDataset, shape: readonly number[], survey: ChunkSurvey): Io<SurveyedChunk[]> {
+    const chunks = [...survey.all()];
+    const before = dataset.base?.isAllocated ? chunkedDataset(dataset) : null;
+    if (!before) return chunks;
+    const { chunk } = survey;
+    const grid = gridOf(shape, chunk);
+    const known = new Set(chunks.map(({ cell }) => positionIn(grid, cell)));
+    const { layout } = before.committed.parts;
+    const isSame = layout?.kind === 'chunked' && layout.chunk.every((size, d) => size === chunk[d]);
+    const cells = isSame
+      ? (yield* (yield* treeOf(before)).all()).map(({ cell }) => cell)
+      : Array.from({ length: sizeOf(grid) }, (_, i) => cellOf(i, grid));
+    for (const cell of cells) {
+      const isInside = cell.every((c, d) => c < (grid[d] as number));
+      if (isInside && !known.has(positionIn(grid, cell))) chunks.push(survey.at(cell));
+    }
+    return chunks;
   }
 
   *make(candidate: Candidate, plan: Exclude<PublishPlan, { kind: 'same' | 'references' }>): Io<MadeLayout> {
@@ -250,24 +271,20 @@ export class Publisher {
     packed: Uint8Array,
     below: boolean,
   ): Io<void> {
-    const { base, layout, fill, elements, shape } = dataset;
+    const { base, layout, elements, shape } = dataset;
     const rank = shape.length;
     const size = packed.length / elements.size;
     if (base && below)
-      yield* readInside(
-        base.data,
-        { rank, length, starts, counts, size, itemOf: null, elementOf: null },
-        base.visible,
-        fill,
-        packed,
-      );
+      yield* dataset.readBase(base, { rank, length, starts, counts, size, itemOf: null, elementOf: null }, packed);
     const reader = new BoxReader(this.#files, newer, newer.length, layout, base !== null);
     for (let i = 0, at = 0; i < length; i++) {
       const count = counts.slice(i * rank, (i + 1) * rank);
       yield* reader.read(starts.slice(i * rank, (i + 1) * rank), count, packed, at);
       at += elements.size * sizeOf(count);
     }
-    if (!import.meta.page && elements.points) yield* this.#final?.take?.(dataset, packed) ?? [];
+    // References, and what they come with, are taken along when their objects have addresses.
+    if (!import.meta.page && elements.points && !containsReference(elements.dtype))
+      yield* this.#final?.take?.(dataset, packed) ?? [];
   }
 
   /** All of the dataset, in row-major order. */

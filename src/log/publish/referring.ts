@@ -8,22 +8,24 @@ import { copyBox, fillWith } from '../../space/copy.ts';
 import { sizeOf } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
 import type { LogDataset } from '../post/dataset.ts';
-import type { BoxReader, LogData } from '../read/boxes.ts';
-import type { ChunkSurvey } from './chunk-survey.ts';
+import type { LogData } from '../read/boxes.ts';
+import type { ChunkSurvey, SurveyedChunk } from './chunk-survey.ts';
 
 /** The most bytes of data with references that wait in memory for the addresses of objects. */
 const MOST_REFERENCES = 64 * 2 ** 20;
 
 /** What the data of a dataset with references needs. */
 interface Referring {
+  /** Reads a box as the commit leaves it. */
+  read(start: Float64Array, count: Float64Array, packed: Uint8Array): Io<void>;
   readonly structure: Structure;
   /** Objects by the numbers by which logged data refers to them. */
   readonly targets: ReadonlyMap<number, ObjectNode>;
   readonly shape: readonly number[];
   /** The files of the log, with the data of the commit. */
   readonly files: readonly LogData[];
-  /** Its chunks; null: contiguous. */
-  readonly survey: ChunkSurvey | null;
+  /** Its chunks that have values; null: contiguous. */
+  readonly chunks: (Pick<ChunkSurvey, 'chunk' | 'chunkBytes'> & { readonly all: readonly SurveyedChunk[] }) | null;
   /** Makes a layout of chunks, which are in extents that are appended with the dataset. */
   chunked(chunk: readonly number[], chunks: readonly ChunkEntry[], data: readonly FileExtent[]): Io<NewLayout>;
 }
@@ -34,30 +36,27 @@ interface Referring {
  */
 export function* referringLayout(
   { elements, filters, fill, log }: LogDataset,
-  reader: BoxReader,
-  { structure, targets, shape, files, survey, chunked }: Referring,
-): Io<{ layout: NewLayout; moved: number; pieces: number }> {
+  { read, structure, targets, shape, files, chunks, chunked }: Referring,
+): Io<{ layout: NewLayout; moved: number; pieces: number; targets: readonly ObjectNode[] }> {
   const { dtype, size } = elements;
   const nodes: ObjectNode[] = [];
   const heap = new PendingHeap(0, () => 0);
   const source = log.pointers.heapIn(files);
   const parts: { readonly cell: number[]; readonly bytes: Uint8Array }[] = [];
   const number = (given: number): number => {
-    const node = targets.get(given);
-    return node ? PENDING + nodes.push(node) - 1 : 0;
+    const node = log.pointers.objectOf(given) ?? targets.get(given);
+    return node && node.linkCount > 0 ? PENDING + nodes.push(node) - 1 : 0;
   };
   let moved = 0;
   const origin = new Float64Array(shape.length);
-  for (const { cell, start, count } of survey?.all() ?? [
-    { cell: [], start: origin, count: Float64Array.from(shape) },
-  ]) {
+  for (const { cell, start, count } of chunks?.all ?? [{ cell: [], start: origin, count: Float64Array.from(shape) }]) {
     const inside = new Uint8Array(size * sizeOf(count));
     moved += inside.length;
     if (moved + heap.size > MOST_REFERENCES)
       throw new H5LogError('UNSUPPORTED', `more than ${MOST_REFERENCES} bytes of references; replay can copy them`);
-    yield* reader.read(start, count, inside, 0);
+    yield* read(start, count, inside);
     yield* log.pointers.contents(elements, inside, number, heap, source);
-    parts.push({ cell, bytes: survey ? wholeChunk(inside, count, survey, size, fill) : inside });
+    parts.push({ cell, bytes: chunks ? wholeChunk(inside, count, chunks, size, fill) : inside });
   }
   let placed: PlacedHeap | null = null;
   const place = (): PlacedHeap => {
@@ -76,11 +75,11 @@ export function* referringLayout(
     });
   });
   const mask = 2 ** filters.length - 1;
-  const chunks = parts.map(({ cell, bytes }, i): ChunkEntry => {
+  const entries = parts.map(({ cell, bytes }, i): ChunkEntry => {
     return { cell, address: extents[i] as FileExtent, size: bytes.length, mask };
   });
-  const layout = survey ? yield* chunked(survey.chunk, chunks, extents) : contiguous(extents[0] as FileExtent);
-  return { layout, moved: moved + heap.size, pieces: extents.length };
+  const layout = chunks ? yield* chunked(chunks.chunk, entries, extents) : contiguous(extents[0] as FileExtent);
+  return { layout, moved: moved + heap.size, pieces: extents.length, targets: nodes };
 }
 
 /** A chunk of which a part lies in the dataset. */

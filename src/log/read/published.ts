@@ -1,4 +1,5 @@
 import { formatError, type H5LogError } from '../../base/errors.ts';
+import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import type { ChunkTree } from '../../hdf5/layouts/chunks/chunk-tree.ts';
 import { clip } from '../../space/box.ts';
 import { copyBox, fillWith } from '../../space/copy.ts';
@@ -43,6 +44,13 @@ export class Published {
   withShape(shape: readonly number[]): Published {
     const { view, data, tree } = this;
     return new Published({ ...view, shape }, () => data, tree);
+  }
+
+  /** Whether there is room for values in the file. */
+  get isAllocated(): boolean {
+    const { layout } = this.data.parts;
+    if (layout?.kind === 'chunked') return layout.index.address !== UNDEFINED;
+    return layout !== null && (layout.kind !== 'contiguous' || layout.address !== UNDEFINED);
   }
 
   /** Up to where what the layout holds counts. */

@@ -1,5 +1,5 @@
 import { mostBytes, mostHeap } from '#platform';
-import { atOffset, H5LogError } from '../../base/errors.ts';
+import { atOffset, H5LogError, inObject } from '../../base/errors.ts';
 import { arrayKind } from '../../dtype/convert.ts';
 import type { Resolver } from '../../dtype/decode.ts';
 import type { TypedArray } from '../../dtype/model.ts';
@@ -106,7 +106,8 @@ export class Reading {
     try {
       this.#resolver = yield* boxes.resolver(this.#packed, this.#blocks.size);
     } catch (error) {
-      throw atOffset(error, this.#source.headerAt);
+      const { headerAt, path } = this.#source;
+      throw inObject(atOffset(error, headerAt), path);
     }
   }
 
@@ -260,14 +261,14 @@ class LogBoxes implements FixedBoxes {
   }
 
   *read(packed: Uint8Array): Io<void> {
-    const { log, elements, layout, fill } = this.#dataset;
+    const { log, elements, layout } = this.#dataset;
     const blocks = this.#blocks;
     const base = this.#base;
     if (blocks.size === 0) return;
     const whole = yield* this.#wholeIndex();
     // The cached index grows with the next flush: blocks beyond `limit` are newer than this read.
     const limit = this.#index ? this.#limit : (whole?.length ?? Infinity);
-    if (base) yield* readInside(base.data, blocks, base.visible, fill, packed);
+    if (base) yield* this.#dataset.readBase(base, blocks, packed);
     const isPlain = base !== null && limit === 0;
     if (base && elements.points && log.main.ranges.isMoved) {
       if (!isPlain) throw mixedValues();

@@ -22,6 +22,7 @@ import {
 } from '../../log/format/log-group.ts';
 import { HIDDEN_ATTRIBUTES, ID, NOTE, VIEW } from '../../log/format/names.ts';
 import type { Log } from '../../log/log.ts';
+import { NUMBER, NUMBERS, numberOf, writeNumbers } from '../../log/pointers.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { type Io, runInMemory } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
@@ -205,6 +206,7 @@ class Compaction {
       for (const name of [REACH, NOTE]) if (node.attributes.has(name)) deleteAttribute(moved.structure, node, name);
       if (node.attributes.has(VIEW)) hide(moved.structure, node, dataset);
     }
+    this.#numberObjects(moved);
     const numbers = this.#renumber(moved, logged);
     const { publishState } = this.#log;
     if (publishState) writePublish(moved.structure, { ...publishState, sequence: null, copied: 0, isTree: false });
@@ -241,6 +243,22 @@ class Compaction {
     }
     yield* output.finish();
     return { datasets: logged.length, copied: ordinary.length, ...totals, bytes: output.size };
+  }
+
+  /** Gives numbers to objects that other programs refer to. Nobody knows objects by the addresses that they had in the input. */
+  #numberObjects({ structure, objects }: MovedStructure): void {
+    const { pointers, structure: input } = this.#log;
+    let last = numberOf(structure, structure.root, NUMBERS);
+    for (const { node } of objects) {
+      const { address } = node;
+      const isReferred = structure.referred.has(address);
+      const before = input.loader.nodes.get(address);
+      const number = (before && numberOf(input, before)) || (isReferred ? ++last : 0);
+      if (number > 0) writeNumbers(structure, node, NUMBER, [number]);
+      else if (node.attributes.has(NUMBER)) deleteAttribute(structure, node, NUMBER);
+      if (isReferred) pointers.know(address, number);
+    }
+    if (last > 0) writeNumbers(structure, structure.root, NUMBERS, [last]);
   }
 
   /** Logs are numbered by their first datasets, whose numbers are new. Gives the number of the log of each dataset. */

@@ -17,7 +17,7 @@ import { hasOtherReferences } from '../../hdf5/layouts/raw-references.ts';
 import { elementCount } from '../../hdf5/messages/dataspace.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { PendingCollections, patchTargets } from '../../hdf5/write/commit.ts';
-import type { Structure } from '../../hdf5/write/structure.ts';
+import type { Log } from '../../log/log.ts';
 import { numberOf } from '../../log/pointers.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { rowBoxes } from '../../space/box.ts';
@@ -290,7 +290,7 @@ export class LoggedPointing {
     const { dtype } = elements;
     const { heap, isRewritten } = this.#blocks;
     const rewritten = { path, dtype, lookup: heap.lookup.bind(heap, dtype) };
-    const named = isRewritten ? targetOf : numbered(log.structure, targetOf);
+    const named = isRewritten ? targetOf : numbered(log, targetOf);
     if (!this.#chunk) {
       if (this.#cells.length === 0) return unallocated;
       const address = ways.output.take(this.size);
@@ -363,14 +363,14 @@ function inside(
 }
 
 /** Logged data refers to objects by their numbers. */
-function numbered(structure: Structure, targetOf: TargetOf): TargetOf {
+function numbered({ structure, pointers }: Log, targetOf: TargetOf): TargetOf {
   const addresses = new Map<number, number>();
   for (const node of structure.loader.nodes.values()) {
     const number = numberOf(structure, node);
     if (number > 0 && !addresses.has(number)) addresses.set(number, node.address);
   }
   return (number) => {
-    const address = addresses.get(number);
+    const address = pointers.objectOf(number)?.address ?? addresses.get(number);
     return address === undefined ? undefined : targetOf(address);
   };
 }

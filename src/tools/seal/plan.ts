@@ -18,7 +18,8 @@ type SealPlan = PublishPlan | { readonly kind: 'virtual'; readonly pieces: reado
 export function planSealing(candidate: Candidate, isLocal: boolean): SealPlan {
   const { dataset, newer } = candidate;
   const { shape, maxShape, filters, elements } = dataset;
-  if (dataset.base) {
+  const refers = containsReference(elements.dtype);
+  if (dataset.base && !refers) {
     if (isLocal) return planPublishing(candidate);
     throw new H5LogError('UNSUPPORTED', 'another program has copied the file, and elements point into it: replay it');
   }
@@ -27,8 +28,8 @@ export function planSealing(candidate: Candidate, isLocal: boolean): SealPlan {
   const isFixed = !mayGrow(shape, maxShape);
   const chunk = ordinaryChunks({ shape, maxShape, chunks: dataset.chunks, elementSize }, filtered);
   const newest = newestBlock(newer, shape);
-  if (newest < 0) return { kind: 'empty', chunk };
-  if (containsReference(elements.dtype)) return { kind: 'references' };
+  if (newest < 0 && !dataset.base?.isAllocated) return { kind: 'empty', chunk };
+  if (refers) return { kind: 'references' };
   if (isLocal && isFixed) {
     const offset = wholeBlock(newer, newest, shape, elementSize);
     if (offset !== null) return { kind: 'contiguous', offset };

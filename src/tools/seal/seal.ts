@@ -217,6 +217,7 @@ class Sealing {
     const report = (): void =>
       progress?.({ done: sealed.length, total: datasets.length, dataset: path, moved: this.#moved });
     this.#onAppend = report;
+    yield* this.#log.pointers.learn();
     this.#targets = takeNumbers(this.structure);
     removeLog(this.structure, this.#log.main.counts);
     for (const { node } of datasets) {

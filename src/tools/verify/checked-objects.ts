@@ -24,6 +24,7 @@ interface Look {
   /** The number of a dataset of the log, and the file offset from which on its blocks count: older ones are in its ordinary layout. */
   readonly id: number;
   readonly floor: number;
+  readonly refers: boolean;
   /** Where the data of an ordinary layout lies. */
   readonly stored: StoredRanges | null;
   /** Where the heaps lie that its elements point into. */
@@ -45,6 +46,8 @@ export interface LoggedObject {
   readonly path: string;
   /** Blocks below this file offset are not read. */
   readonly floor: number;
+  /** Its elements refer to objects: if another program has moved the log, all of its blocks are read. */
+  readonly refers: boolean;
 }
 
 /** Looks at every object of one state after the other; what states share is looked at once. */
@@ -75,7 +78,7 @@ export class CheckedObjects {
         const other = datasets.get(look.id);
         if (other !== undefined)
           problems.push({ object: path, what: `${path} and ${other.path} have the same number ${look.id} in the log` });
-        datasets.set(look.id, { path, floor: look.floor });
+        datasets.set(look.id, { path, floor: look.floor, refers: look.refers });
         if (look.stored) published.push(look.stored);
         if (look.pointedTo) published.push(look.pointedTo);
       }
@@ -112,7 +115,7 @@ function* lookAt(
     node = yield* loader.node(address);
   } catch (error) {
     note(error, path);
-    return { problems, heaps, links: [], id: -1, floor: 0, stored: null, pointedTo: null };
+    return { problems, heaps, links: [], id: -1, floor: 0, refers: false, stored: null, pointedTo: null };
   }
   for (const attribute of node.attributes.values()) {
     try {
@@ -141,6 +144,7 @@ function* lookAt(
   }
   let id = -1;
   let floor = 0;
+  let refers = false;
   let stored: StoredRanges | null = null;
   let pointedTo: StoredRanges | null = null;
   if (node.kind === 'dataset') {
@@ -153,13 +157,13 @@ function* lookAt(
       pointedTo = data.heaps;
       const anchor = isLog && !isOwn ? yield* readAnchor(structure, node) : undefined;
       if (anchor) id = anchor.id;
-      // References in a log are not what they are in a layout: they are always read from the log.
-      if (anchor?.view && !containsReference(structure.dataset(node).dtype)) floor = anchor.view.end;
+      if (anchor?.view) floor = anchor.view.end;
+      refers = containsReference(structure.dataset(node).dtype);
     } catch (error) {
       note(error, path);
     }
   }
-  return { problems, heaps, links, id, floor, stored, pointedTo };
+  return { problems, heaps, links, id, floor, refers, stored, pointedTo };
 }
 
 export function problemOf(error: H5LogError, what: string, object: string, offset?: number): Problem {

@@ -255,7 +255,7 @@ class CheckedTables {
         const dataset = datasets.get(id);
         // Entries of datasets that were deleted stay in their tables.
         if (dataset === undefined) continue;
-        const { path: object, floor } = dataset;
+        const { path: object, floor, refers } = dataset;
         const outside = ranges.find(
           (range) => !inLog.some(({ start, end }) => range.start >= start && range.end <= end),
         );
@@ -263,7 +263,7 @@ class CheckedTables {
           const what = `${object}: bytes ${outside.start} to ${outside.end}, which a table names, are not inside the log`;
           problems.push({ offset: outside.start, what, object });
         }
-        const read = ranges.filter(({ end }) => end > floor);
+        const read = ranges.filter(({ end }) => end > floor || (refers && store.isMoved));
         const damage = bad.find((candidate) => read.some((range) => overlap(candidate, range)));
         if (damage) problems.push({ offset: damage.start, what: `${object} uses ${damage.what}`, object });
       }
