@@ -52,3 +52,14 @@ export function concatBytes(parts: readonly Uint8Array[]): Uint8Array {
   }
   return whole;
 }
+
+export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.length !== b.length) return false;
+  // Four bytes at a time where both begin at a multiple of four, as what was just read or encoded does.
+  const words = a.byteOffset % 4 === 0 && b.byteOffset % 4 === 0 ? a.length >>> 2 : 0;
+  const x = new Int32Array(a.buffer, words && a.byteOffset, words);
+  const y = new Int32Array(b.buffer, words && b.byteOffset, words);
+  for (let i = 0; i < words; i++) if (x[i] !== y[i]) return false;
+  for (let i = words * 4; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}

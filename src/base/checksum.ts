@@ -149,7 +149,7 @@ interface Compiler {
  * without its compilers, or where a policy forbids it.
  */
 function compiled(): TakeBlocks | null {
-  const { WebAssembly } = globalThis as { WebAssembly?: Compiler };
+  const { WebAssembly } = globalThis as unknown as { WebAssembly?: Compiler };
   if (!WebAssembly) return null;
   let made: InstanceType<Compiler['Instance']>;
   try {

@@ -56,6 +56,8 @@ export function mostHeap(): number {
   return 2 ** 32;
 }
 
+export { sameBytes } from '../base/buffers.ts';
+
 export const inflate = inflateZlib;
 
 /** Browsers have no synchronous compression. The zlib stream stores the bytes uncompressed, which every reader accepts. */

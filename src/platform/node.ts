@@ -41,6 +41,11 @@ export function mostHeap(): number {
   return process.getBuiltinModule('node:v8').getHeapStatistics().heap_size_limit;
 }
 
+/** Not a loop: the first ones are over before V8 has compiled it. */
+export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && Buffer.compare(a, b) === 0;
+}
+
 /** Data is seldom compressed by more than this factor. Where it is, up to a thousand, zlib's result comes in pieces. */
 const USUAL_RATIO = 16;
 const LEAST_ROOM = 32 * 1024;

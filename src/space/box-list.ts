@@ -30,6 +30,16 @@ export class BoxList {
     return list;
   }
 
+  /** A list whose boxes are the first ones of these two lists, which it keeps. */
+  static of(rank: number, length: number, lo: Float64Array, hi: Float64Array): BoxList {
+    if (lo.length > MAX_NUMBERS) throw tooMany(rank);
+    const list = new BoxList(rank, 0);
+    list.lo = lo;
+    list.hi = hi;
+    list.length = length;
+    return list;
+  }
+
   /** Makes room for `more` boxes. */
   reserve(more: number): void {
     const needed = (this.length + more) * this.rank;

@@ -226,19 +226,25 @@ function points(list: readonly Coordinates[] | Coordinates, rank?: number): Sele
   return new Selected(pointsExpression(checkPoints(list, rank)));
 }
 
+/** Both lists are used up: starts and ends take their place, of the boxes that have elements. */
 function boxesFrom(starts: Float64Array, counts: Float64Array, length: number, rank: number): BoxList {
-  const list = new BoxList(rank, length);
-  const ends = starts.map((start, i) => start + (counts[i] as number));
+  let kept = 0;
   for (let i = 0; i < length; i++) {
-    const at = i * rank;
-    if (counts.subarray(at, at + rank).includes(0)) continue;
-    for (let d = 0; d < rank; d++) {
-      if ((ends[at + d] as number) > Number.MAX_SAFE_INTEGER)
-        throw selectionError(`block ${i} ends beyond 2^53-1 in dimension ${d}`);
+    let isEmpty = false;
+    let beyond = -1;
+    for (let d = 0, from = i * rank, to = kept * rank; d < rank; d++, from++, to++) {
+      const start = starts[from] as number;
+      const count = counts[from] as number;
+      if (count === 0) isEmpty = true;
+      if (beyond < 0 && start + count > Number.MAX_SAFE_INTEGER) beyond = d;
+      starts[to] = start;
+      counts[to] = start + count;
     }
-    list.push(starts, ends, at);
+    if (isEmpty) continue;
+    if (beyond >= 0) throw selectionError(`block ${i} ends beyond 2^53-1 in dimension ${beyond}`);
+    kept++;
   }
-  return list;
+  return BoxList.of(rank, kept, starts, counts);
 }
 
 function blocksIn(expression: Expression, shape: readonly number[]): Blocks {

@@ -1,4 +1,4 @@
-import { concatBytes } from '../base/buffers.ts';
+import { concatBytes, sameBytes } from '../base/buffers.ts';
 import { H5LogError } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
 import { BLOCK_SIZE, BlockCache, type Fetch } from './block-cache.ts';
@@ -143,7 +143,7 @@ class RemoteFile {
     const known = await this.opened();
     this.#cache = 'no-store';
     const found = await this.attempt('open', undefined, () => this.#retried(() => this.#open()));
-    if (sameVersion(known.version, found.version) && equalBytes(known.first, found.first)) return undefined;
+    if (sameVersion(known.version, found.version) && sameBytes(known.first, found.first)) return undefined;
     const { record } = known;
     let isOther = true;
     if (record) {
@@ -151,7 +151,7 @@ class RemoteFile {
       // It may go on growing meanwhile.
       found.record = record;
       await this.attempt('read', record.offset, () => found.cache.read(bytes, record.offset));
-      isOther = !equalBytes(bytes, record.bytes);
+      isOther = !sameBytes(bytes, record.bytes);
       if (isOther) found.record = undefined;
     }
     const opened = Promise.resolve(found);
@@ -249,7 +249,7 @@ class RemoteFile {
       if (!record || isKnown(part.version)) return part.count;
       const bytes = new Uint8Array(record.bytes.length);
       const { version, response } = await this.#fetchPart(bytes, record.offset, opened);
-      if (left === 0 || !equalBytes(bytes, record.bytes)) throw await this.#error(response, CHANGED);
+      if (left === 0 || !sameBytes(bytes, record.bytes)) throw await this.#error(response, CHANGED);
       // An answer of a version that was known says nothing about the part: two servers may have two files.
       if (isKnown(version)) continue;
       // Either both are of one version, or the log goes on growing.
@@ -365,10 +365,6 @@ function versionOf(response: Response, size: number | undefined): Version {
 function sameVersion(a: Version, b: Version): boolean {
   const same = <T>(x: T, y: T): boolean => x == null || y == null || x === y;
   return same(a.size, b.size) && same(a.etag, b.etag) && same(a.modified, b.modified);
-}
-
-function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }
 
 /** Content-Range: the bytes from `start` up to but not including `end` of `size` (undefined if `*`). An unsatisfied range (`*`) is 0 to 0. */

@@ -1,4 +1,4 @@
-import { deflate } from '#platform';
+import { deflate, sameBytes } from '#platform';
 import { allocate, grown } from '../../base/buffers.ts';
 import { putU64 } from '../../hdf5/format/byte-writer.ts';
 import { ClassicTable, ClassicWriter, isClassic } from './classic.ts';
@@ -91,7 +91,10 @@ export class TableWriter {
       const rank = entry.shape.length;
       const same = this.#byContent
         .get(hash)
-        ?.find((shared) => shared.rank === rank && sameSelection(shared.selection, selection));
+        ?.find(
+          (shared) =>
+            shared.rank === rank && shared.selection.flags === flags && sameBytes(shared.selection.bytes, bytes),
+        );
       if (same) {
         if (entry.key) push(this.#byKey, entry.key, same);
         this.#reference(entry, same.at, flags, record);
@@ -338,11 +341,4 @@ function hashOf(bytes: Uint8Array): number {
   let hash = bytes.length | 0;
   for (let i = 0; i < bytes.length; i += step) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);
   return hash >>> 0;
-}
-
-function sameSelection(a: Selection, b: Selection): boolean {
-  if (a.flags !== b.flags || a.bytes.length !== b.bytes.length) return false;
-  const [x, y] = [a.bytes, b.bytes];
-  for (let i = 0; i < x.length; i++) if (x[i] !== y[i]) return false;
-  return true;
 }

@@ -1,3 +1,4 @@
+import { sameBytes } from '#platform';
 import type { Dataset } from '../../api/dataset.ts';
 import { H5LogError } from '../../base/errors.ts';
 import { decodeValues } from '../../dtype/decode.ts';
@@ -121,21 +122,6 @@ function sameReference(a: unknown, b: unknown): boolean {
   if (!(one instanceof Selected) || !(other instanceof Selected)) return one === other;
   if (!(one.size <= MOST_ELEMENTS)) return Object.is(one.size, other.size);
   return one.size === other.size && one.rank === other.rank && one.xor(other).size === 0;
-}
-
-export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  if (a.length !== b.length) return false;
-  // Four bytes at a time where both begin at a multiple of four, as what was just read does.
-  const words = a.byteOffset % 4 === 0 && b.byteOffset % 4 === 0 ? a.length >>> 2 : 0;
-  const x = new Int32Array(a.buffer, words && a.byteOffset, words);
-  const y = new Int32Array(b.buffer, words && b.byteOffset, words);
-  for (let i = 0; i < words; i++) if (x[i] !== y[i]) return false;
-  return sameOneByOne(a, b, words * 4);
-}
-
-function sameOneByOne(a: Uint8Array, b: Uint8Array, from: number): boolean {
-  for (let i = from; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return true;
 }
 
 /** Whether two numbers differ; NaN is equal to NaN. */

@@ -1,4 +1,4 @@
-import { checksummer } from '#platform';
+import { checksummer, sameBytes } from '#platform';
 import { gmac, mixedSum } from '../../base/checksum.ts';
 import { Cursor } from '../../hdf5/format/cursor.ts';
 import { SUPERBLOCK_SIZE } from '../../hdf5/format/superblock.ts';
@@ -76,7 +76,7 @@ export class CommitSums {
     for (const [i, { rank, end: to, checksum }] of ranks.entries()) {
       const section = table?.sections[i - heaps];
       const sum = await this.#sum(kind, section ? [{ start: from, end: to }, section] : [{ start: from, end: to }]);
-      if (!isSame(sum, checksum)) {
+      if (!sameBytes(sum, checksum)) {
         const what = `data of rank ${rank} in commit ${sequence}, bytes ${from} to ${to}: the checksum is wrong`;
         found.push(damaged({ start: from, end: to }, 'data', what));
         // What the elements of a rank point to is as good as the elements.
@@ -141,7 +141,7 @@ export class CommitSums {
       { start: records.end, end },
     ];
     const known = await this.#records(index, from);
-    if (known && isSame(await this.#sum(record.kind, around(known)), record.rest)) {
+    if (known && sameBytes(await this.#sum(record.kind, around(known)), record.rest)) {
       this.#done(known.end - known.start);
       return [];
     }
@@ -155,7 +155,7 @@ export class CommitSums {
     const placed = await this.#place(record);
     const inside = placed && placed.start >= from && placed.end <= end ? placed : null;
     if (inside && (inside.start !== known?.start || inside.end !== known.end)) {
-      if (isSame(await this.#sum(record.kind, around(inside)), record.rest)) {
+      if (sameBytes(await this.#sum(record.kind, around(inside)), record.rest)) {
         const what = `commit records of commit ${sequence}, bytes ${inside.start} to ${inside.end}: they differ from the merged record`;
         return [damage(inside, 'record', what)];
       }
@@ -178,7 +178,7 @@ export class CommitSums {
     for (let i = index - 1; i >= 0; i--) {
       const before = encodeRecord(this.#history[i] as CommitRecord);
       if (start - before.length < from) break;
-      if (!isSame(await this.#file.get(start - before.length, before.length), before)) break;
+      if (!sameBytes(await this.#file.get(start - before.length, before.length), before)) break;
       start -= before.length;
     }
     return { start, end: at + own.length };
@@ -201,8 +201,4 @@ function summer(kind: ChecksumKind): { update(bytes: Uint8Array): void; digest()
   const own = checksummer();
   // A page makes the other kind, and checks this one without AES.
   return own.kind === 1 ? own : gmac();
-}
-
-function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }

@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { type Dataset, type DType, File, T } from 'h5log';
 import { type Diff, diff, list, replay } from 'h5log/tools';
 import { describe, expect, test } from 'vitest';
-import { sameBytes } from '../../../src/tools/diff/compare.ts';
 import { h5log, intoHead, onTerminal, slow } from '../../cli/command.ts';
 import { count } from '../../counts.ts';
 import { oracle, pythonSync, withOracle } from '../../oracles.ts';
 import { folder, misread, readable } from '../../original/fixtures.ts';
 import { runNode } from '../../process.ts';
-import { random, repeats, seed, some } from '../../seed.ts';
+import { repeats, seed, some } from '../../seed.ts';
 import { temporaryDirectory } from '../../temporary.ts';
 import { classicFile, cutFile, damagedTable, fileOfRanks, regularFile } from '../samples.ts';
 
@@ -182,21 +181,6 @@ describe('diff of fresh files', () => {
       '/opaque',
       '/pairs',
     ]);
-  });
-
-  test('bytes are the same only if all of them are', () => {
-    const rng = random(seed('same bytes'));
-    for (let n = 0; n < repeats(2000); n++) {
-      const [at, other, length] = [Math.floor(rng() * 8), Math.floor(rng() * 8), Math.floor(rng() * 40)];
-      const a = Uint8Array.from({ length: at + length }, () => 255 * Math.round(rng())).subarray(at);
-      const b = new Uint8Array(other + length).subarray(other);
-      b.set(a);
-      expect(sameBytes(a, b)).toBe(true);
-      if (length === 0) continue;
-      const changed = Math.floor(rng() * length);
-      b[changed] = (b[changed] as number) ^ (1 << Math.floor(rng() * 8));
-      expect(sameBytes(a, b)).toBe(false);
-    }
   });
 
   test('of half a billion elements in bounded memory', slow, async () => {
