@@ -7,6 +7,7 @@ import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
 import { apiIn } from './api.ts';
 import { internalNames } from './internal-names.ts';
 import { readManifest, root, tsc } from './root.ts';
+import { writingChunk } from './writing-chunk.ts';
 
 /**
  * Modules that are started by name, beside the code that starts them: all of dist/node is one folder, so that
@@ -63,7 +64,8 @@ async function bundleForBrowsers(outdir: string, types: string): Promise<void> {
   const used = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.entries(inputs));
   const modules = used.flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : []));
   const names = internalNames(modules, apiIn(types));
-  await build({ ...options, minifySyntax: true, mangleProps: new RegExp(`^(?:${names.join('|')})$`) });
+  const mangleProps = new RegExp(`^(?:${names.join('|')})$`);
+  await build({ ...options, minifySyntax: true, mangleProps, plugins: [writingChunk(modules)] });
 }
 
 /** The entry points that package.json names for a platform: file name without extension to source. */

@@ -1,6 +1,6 @@
 // Declarations of [Symbol.dispose] compile in projects that do not name this library themselves.
 /// <reference lib="esnext.disposable" preserve="true" />
-import { registerExitHooks, warn } from '#platform';
+import { loadWriting, mustHaveWriting, registerExitHooks, warn } from '#platform';
 import { H5LogError, isH5LogError, printAs } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
 import type { Communicator } from '../comm/communicator.ts';
@@ -11,7 +11,7 @@ import { Session } from '../connector/session.ts';
 import type { PublishRequest } from '../log/flush/publish.ts';
 import type { PublishWay } from '../log/format/view.ts';
 import { letGrow, renewStorage } from '../storage/http.ts';
-import { driveAsync, driveSync } from '../storage/io.ts';
+import { driveAsync, driveSync, type Io } from '../storage/io.ts';
 import { type Job, JobQueue } from '../storage/jobs.ts';
 import { type ByteStorage, isPath, statisticsOf } from '../storage/storage.ts';
 import { Dataset } from './dataset.ts';
@@ -73,7 +73,7 @@ export class File extends Group {
   static async create(target: string | URL | ByteStorage, options: CreateOptions = {}): Promise<File> {
     const opening = beginCreate(target, options);
     if (!import.meta.page && opening.isShared) return File.#createNow(opening, options);
-    const session = await File.#settled(opening, driveAsync(opening.storage, Session.create(opening.session)));
+    const session = await File.#begun(opening, Session.create(opening.session));
     return File.#of({ session, comm: opening.given }, options);
   }
 
@@ -82,7 +82,7 @@ export class File extends Group {
   }
 
   static #createNow(opening: Opening, options: CreateOptions): File {
-    const session = File.#done(opening, () => driveSync(opening.storage, Session.create(opening.session)));
+    const session = File.#begunNow(opening, Session.create(opening.session));
     return File.#of({ session, comm: opening.given }, options);
   }
 
@@ -113,7 +113,7 @@ export class File extends Group {
   static async #open(source: Openable, options: OpenOptions): Promise<File> {
     const opening = beginOpen(source, options);
     if (!import.meta.page && opening.isShared) return File.#openNow(opening, options);
-    const session = await File.#settled(opening, driveAsync(opening.storage, Session.open(opening.session)));
+    const session = await File.#begun(opening, Session.open(opening.session));
     await letGrow(session.storage, session.log?.main.lastRecord());
     return File.#of({ session, comm: opening.given }, options);
   }
@@ -143,21 +143,23 @@ export class File extends Group {
   }
 
   static #openNow(opening: Opening, options: OpenOptions): File {
-    const session = File.#done(opening, () => driveSync(opening.storage, Session.open(opening.session)));
+    const session = File.#begunNow(opening, Session.open(opening.session));
     return File.#of({ session, comm: opening.given }, options);
   }
 
-  static async #settled(opening: Opening, work: Promise<Session>): Promise<Session> {
+  static async #begun(opening: Opening, session: Io<Session>): Promise<Session> {
     try {
-      return await work;
+      if (import.meta.page && opening.isWriting) await loadWriting();
+      return await driveAsync(opening.storage, session);
     } catch (error) {
       throw opening.failed(error);
     }
   }
 
-  static #done(opening: Opening, work: () => Session): Session {
+  static #begunNow(opening: Opening, session: Io<Session>): Session {
     try {
-      return work();
+      if (import.meta.page && opening.isWriting) mustHaveWriting();
+      return driveSync(opening.storage, session);
     } catch (error) {
       throw opening.failed(error);
     }

@@ -78,6 +78,10 @@ export class Opening {
     return this.session.ranks.comm.size > 1;
   }
 
+  get isWriting(): boolean {
+    return this.session.target !== null;
+  }
+
   /** Gives everything back. */
   giveUp(): void {
     const { storage, target } = this.session;

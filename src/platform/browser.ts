@@ -57,6 +57,7 @@ export function mostHeap(): number {
 }
 
 export { sameBytes } from '../base/buffers.ts';
+export { loadWriting, mustHaveWriting } from './writing.ts';
 
 export const inflate = inflateZlib;
 

@@ -16,6 +16,7 @@ export { registerExitHooks } from '../storage/node/exit.ts';
 export { nodeStorage } from '../storage/node/file.ts';
 export { realFile } from '../storage/node/path.ts';
 export { subfilesOf } from '../storage/node/subfiles.ts';
+export { loadWriting, mustHaveWriting } from './writing.ts';
 
 /** The URL of a file on a server; undefined for one of this machine. */
 export function remoteUrl(source: string | URL): string | undefined {

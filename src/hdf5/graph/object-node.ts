@@ -7,6 +7,9 @@ import { GROUP_INFO, isNamed, type LinkTarget, parseLink } from '../messages/lin
 import * as MESSAGE from '../messages/message-types.ts';
 import type { RawMessage } from '../read/object-header.ts';
 
+/** An attribute of datasets whose references may lead to where objects were: such data is published, and binds no object. */
+export const DERIVED = '_view';
+
 /** Objects that no commit was planned for yet have temporary addresses, from here on: no file is that long. */
 export const TEMPORARY = 2 ** 52;
 let nextTemporary = 0;

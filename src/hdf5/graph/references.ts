@@ -29,9 +29,6 @@ import {
   visitTargets,
 } from './object-node.ts';
 
-/** An attribute of datasets whose references may lead to where objects were: such data is published, and binds no object. */
-export const DERIVED = '_view';
-
 const NONE: readonly never[] = [];
 
 /** Adds the message to the referrers of everything that it points to. */
