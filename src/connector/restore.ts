@@ -1,6 +1,7 @@
 import { formatError } from '../base/errors.ts';
 import { extended } from '../comm/calls.ts';
-import { openStructure, prepareWriting } from '../hdf5/open.ts';
+import { openStructure } from '../hdf5/open.ts';
+import { prepareWriting } from '../hdf5/prepare-writing.ts';
 import { Committer } from '../hdf5/write/commit.ts';
 import type { PublishRequest } from '../log/flush/publish.ts';
 import { publishTogether } from '../log/flush/publish-ranks.ts';

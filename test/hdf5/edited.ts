@@ -1,5 +1,6 @@
 import { SUPERBLOCK_SIZE } from '../../src/hdf5/format/superblock.ts';
-import { newStructure, openStructure, prepareWriting } from '../../src/hdf5/open.ts';
+import { openStructure } from '../../src/hdf5/open.ts';
+import { newStructure, prepareWriting } from '../../src/hdf5/prepare-writing.ts';
 import { Appender } from '../../src/hdf5/write/appender.ts';
 import { Committer } from '../../src/hdf5/write/commit.ts';
 import type { Structure } from '../../src/hdf5/write/structure.ts';

@@ -6,7 +6,7 @@ import { PENDING } from '../../hdf5/format/pending-heap.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { ChunkTree } from '../../hdf5/layouts/chunks/chunk-tree.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
-import { MOST_REWRITTEN } from '../../hdf5/open.ts';
+import { MOST_REWRITTEN } from '../../hdf5/prepare-writing.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import type { OrdinaryDataset } from '../read/ordinary.ts';
 import { PostedDataset } from './dataset.ts';

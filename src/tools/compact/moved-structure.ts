@@ -9,7 +9,8 @@ import { addReferrer, relocatedCopy, removeReferrer } from '../../hdf5/graph/ref
 import { buildChunkIndex, type ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { encodeLayout, type Layout, layoutAddressAt } from '../../hdf5/messages/layout.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
-import { openStructure, prepareWriting } from '../../hdf5/open.ts';
+import { openStructure } from '../../hdf5/open.ts';
+import { prepareWriting } from '../../hdf5/prepare-writing.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { logNames } from '../../log/format/names.ts';
 import { settleScales } from '../../log/format/scales.ts';

@@ -13,7 +13,7 @@ import { parseDatatype } from '../../hdf5/messages/datatype.ts';
 import type { FilterEntry } from '../../hdf5/messages/filter-pipeline.ts';
 import * as MESSAGE_FLAG from '../../hdf5/messages/message-flags.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
-import { newStructure } from '../../hdf5/open.ts';
+import { newStructure } from '../../hdf5/prepare-writing.ts';
 import { parseShared } from '../../hdf5/read/shared-messages.ts';
 import { setEncodedAttribute } from '../../hdf5/write/attributes.ts';
 import { replaceMessage } from '../../hdf5/write/rewrite.ts';
