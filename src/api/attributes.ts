@@ -11,8 +11,8 @@ import { isText } from '../dtype/text.ts';
 import { attributeHead } from '../hdf5/messages/attribute.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute, encodeValue, setAttribute, setUnlessReferring } from '../hdf5/write/attributes.ts';
-import type { DraftedAttribute } from '../log/format/anchor.ts';
 import { isAlias, type Names } from '../log/format/names.ts';
+import type { DraftedAttribute } from '../log/format/new-anchor.ts';
 import { checkShape, sizeOf } from '../space/shape.ts';
 import { lineOf, looked, type ObjectHandle } from './handle.ts';
 

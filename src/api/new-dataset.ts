@@ -8,16 +8,9 @@ import { checkType } from '../dtype/check.ts';
 import { type DType, fullType, type InputOf, type ValueOf } from '../dtype/model.ts';
 import { problemOfEncoding } from '../filter/pipeline.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
-import { createAnchor, createComposedAnchor, type NewAnchor } from '../log/format/anchor.ts';
-import {
-  checkFilters,
-  createOrdinary,
-  encodeFillValue,
-  type Filter,
-  fillValue,
-  filterEntries,
-  mustBeLoggable,
-} from '../log/format/properties.ts';
+import { createAnchor, createComposedAnchor, type NewAnchor } from '../log/format/new-anchor.ts';
+import { checkFilters, createOrdinary, mustBeLoggable } from '../log/format/new-properties.ts';
+import { encodeFillValue, type Filter, fillValue, filterEntries } from '../log/format/properties.ts';
 import type { Log } from '../log/log.ts';
 import { checkMaxShape, checkShape } from '../space/shape.ts';
 import { type AttributeValue, draftAttributes } from './attributes.ts';

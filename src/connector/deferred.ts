@@ -3,7 +3,7 @@ import { arrayKind, numberArray } from '../dtype/convert.ts';
 import type { TypedArray } from '../dtype/model.ts';
 import { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { draftDataset } from '../hdf5/layouts/new-dataset.ts';
-import { anchorDataset, type createAnchor, describeAnchor, type NewAnchor } from '../log/format/anchor.ts';
+import { anchorDataset, type createAnchor, describeAnchor, type NewAnchor } from '../log/format/new-anchor.ts';
 
 // All ranks hold the whole structure, and rank 0 writes it. On the others the messages of a new dataset are deferred until
 // something asks for them, which is rare.

@@ -1,10 +1,10 @@
-import { deflate, inflate } from '#platform';
+import { inflate } from '#platform';
 import { formatError, H5LogError, isH5LogError } from '../base/errors.ts';
-import { checkFletcher32, fletcher32 } from './fletcher32.ts';
-import { decodeLzf, encodeLzf } from './lzf.ts';
-import { decodeNbit, encodeNbit } from './nbit.ts';
-import { decodeScaleOffset, encodeScaleOffset } from './scale-offset.ts';
-import { type Room, shuffle, unshuffle } from './shuffle.ts';
+import { checkFletcher32 } from './fletcher32.ts';
+import { decodeLzf } from './lzf.ts';
+import { decodeNbit } from './nbit.ts';
+import { decodeScaleOffset } from './scale-offset.ts';
+import { type Room, unshuffle } from './shuffle.ts';
 import { decodeSzip } from './szip.ts';
 
 /** A filter of a dataset, as its header message has it. */
@@ -118,7 +118,7 @@ function decode(bytes: Uint8Array, filter: FilterStep, limit: number, room: Room
   }
 }
 
-const LZF = 32_000;
+export const LZF = 32_000;
 
 /** The most bytes that the filters before filter i can have made of a chunk: what a decoder may have to hold. */
 function boundOf(filters: readonly FilterStep[], i: number, size: number): number {
@@ -131,73 +131,6 @@ function boundOf(filters: readonly FilterStep[], i: number, size: number): numbe
     else if (id !== 2) bound += 1024 + (bound >>> 3);
   }
   return bound;
-}
-
-/**
- * Applies filters to a chunk, in their order. With `skipped`, an optional filter that would not make the data shorter is left out, and
- * its bit is set there, as libhdf5 does it; without, all filters are applied. The result may lie in a buffer of `room`.
- */
-export function applyFilters(
-  bytes: Uint8Array,
-  filters: readonly FilterStep[],
-  chunk: FilteredChunk,
-  codecs?: Codecs,
-  skipped?: { mask: number },
-  room?: Room,
-): Uint8Array | PendingBytes {
-  return apply(bytes, filters, 0, chunk, codecs, skipped, room);
-}
-
-function apply(
-  bytes: Uint8Array,
-  filters: readonly FilterStep[],
-  first: number,
-  chunk: FilteredChunk,
-  codecs: Codecs | undefined,
-  skipped: { mask: number } | undefined,
-  room?: Room,
-): Uint8Array | PendingBytes {
-  let data = bytes;
-  for (let i = first; i < filters.length; i++) {
-    const filter = filters[i] as FilterStep;
-    const codec = findCodec(filter.id, codecs);
-    const encoded = codec ? runCodec('encode', filter, codec, data, chunk) : encode(data, filter, room);
-    const before = data;
-    const kept = (result: Uint8Array): Uint8Array => {
-      if (!skipped || !(filter.flags & 1) || filter.id === 2 || filter.id === 3 || result.length < before.length)
-        return result;
-      skipped.mask |= 1 << i;
-      return before;
-    };
-    if (encoded instanceof PendingBytes) {
-      const rest = encoded.promise.then((result) => {
-        const next = apply(kept(result), filters, i + 1, chunk, codecs, skipped);
-        return next instanceof PendingBytes ? next.promise : next;
-      });
-      return new PendingBytes(rest, encoded.blocked().message);
-    }
-    data = kept(encoded);
-  }
-  return data;
-}
-
-function encode(bytes: Uint8Array, filter: FilterStep, room: Room | undefined): Uint8Array {
-  switch (filter.id) {
-    case 1:
-      return deflate(bytes, filter.values[0] ?? 6);
-    case 2:
-      return shuffle(bytes, filter.values[0] ?? 1, room);
-    case 3:
-      return fletcher32(bytes, room);
-    case 5:
-      return encodeNbit(bytes, filter.values);
-    case 6:
-      return encodeScaleOffset(bytes, filter.values);
-    case LZF:
-      return encodeLzf(bytes);
-    default:
-      throw new H5LogError('UNSUPPORTED', withoutEncoder(filter));
-  }
 }
 
 /**
@@ -225,7 +158,7 @@ export function problemOfEncoding(filters: readonly FilterStep[], codecs?: Codec
 const ENCODED = new Set([1, 2, 3, 5, 6, LZF]);
 const SCALE_OFFSET_PARAMETERS = 20;
 
-function withoutEncoder(filter: FilterStep): string {
+export function withoutEncoder(filter: FilterStep): string {
   return filter.id === 4 || findCodec(filter.id, undefined)
     ? `${labelOf(filter)} cannot be written: register a codec with encode() for it`
     : unknownFilter(filter).message;
@@ -328,7 +261,7 @@ export function registerFilter(id: number, codec: FilterCodec | (() => Promise<F
 }
 
 /** The codec of a filter: of the file, else of the process. */
-function findCodec(id: number, codecs: Codecs | undefined): FilterCodec | Loader | undefined {
+export function findCodec(id: number, codecs: Codecs | undefined): FilterCodec | Loader | undefined {
   return codecs?.[id] ?? (registry ?? registered()).get(id);
 }
 
@@ -368,7 +301,7 @@ function codecError(code: 'FORMAT' | 'UNSUPPORTED', label: string, cause: unknow
   return isH5LogError(cause) ? cause : new H5LogError(code, `${label}: ${messageOf(cause)}`, { cause });
 }
 
-function runCodec(
+export function runCodec(
   call: 'decode' | 'encode',
   filter: FilterStep,
   codec: NonNullable<ReturnType<typeof findCodec>>,

@@ -1,7 +1,7 @@
 import { brotliCompressSync, brotliDecompressSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
+import { applyFilters } from '../../src/filter/apply.ts';
 import {
-  applyFilters,
   type FilterCodec,
   type FilterInfo,
   type FilterStep,

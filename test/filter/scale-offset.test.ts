@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { decodeScaleOffset, encodeScaleOffset } from '../../src/filter/scale-offset.ts';
+import { decodeScaleOffset } from '../../src/filter/scale-offset.ts';
+import { encodeScaleOffset } from '../../src/filter/scale-offset-encode.ts';
 import { random, seed } from '../seed.ts';
 
 /** Parameters of integers whose width the filter finds. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { checkFletcher32, fletcher32 } from '../../src/filter/fletcher32.ts';
-import { decodeLzf, encodeLzf } from '../../src/filter/lzf.ts';
+import { decodeLzf } from '../../src/filter/lzf.ts';
+import { encodeLzf } from '../../src/filter/lzf-encode.ts';
 import { decodeNbit } from '../../src/filter/nbit.ts';
 import { shuffle, unshuffle } from '../../src/filter/shuffle.ts';
 import { noise, seed } from '../seed.ts';

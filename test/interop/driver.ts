@@ -1,6 +1,7 @@
 import { encodeValues } from '../../src/dtype/encode.ts';
 import type { DType } from '../../src/dtype/model.ts';
-import { applyFilters, withoutWaiting } from '../../src/filter/pipeline.ts';
+import { applyFilters } from '../../src/filter/apply.ts';
+import { withoutWaiting } from '../../src/filter/pipeline.ts';
 import { SUPERBLOCK_SIZE } from '../../src/hdf5/format/superblock.ts';
 import { FileExtent, type ObjectNode } from '../../src/hdf5/graph/object-node.ts';
 import type { ChunkEntry } from '../../src/hdf5/layouts/chunks/chunk-index.ts';

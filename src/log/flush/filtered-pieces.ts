@@ -1,4 +1,5 @@
-import { applyFilters, type Codecs, type FilterStep, withoutWaiting } from '../../filter/pipeline.ts';
+import { applyFilters } from '../../filter/apply.ts';
+import { type Codecs, type FilterStep, withoutWaiting } from '../../filter/pipeline.ts';
 import { type ChunkedExtent, defaultChunks } from '../../space/chunk-shape.ts';
 import { gather } from '../../space/copy.ts';
 import { ChunkWalk } from '../../space/grid.ts';

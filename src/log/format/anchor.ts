@@ -1,44 +1,18 @@
-import { allocate } from '../../base/buffers.ts';
 import { formatError } from '../../base/errors.ts';
-import { type DType, fullType } from '../../dtype/model.ts';
-import { putU64 } from '../../hdf5/format/byte-writer.ts';
-import type { HeapSlot, ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { draftDataset, type NewDataset, unallocated } from '../../hdf5/layouts/new-dataset.ts';
-import { attributeHead } from '../../hdf5/messages/attribute.ts';
-import { type Dataspace, NULL_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
-import { mayRefer } from '../../hdf5/messages/datatype.ts';
-import * as MESSAGE from '../../hdf5/messages/message-types.ts';
-import { expectChange, setPlainAttribute } from '../../hdf5/write/attributes.ts';
-import { createPrepared, HeaderComposer, takeApart } from '../../hdf5/write/prepared.ts';
+import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import type { Dataspace } from '../../hdf5/messages/dataspace.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
-import { mayGrow } from '../../space/shape.ts';
 import type { Io } from '../../storage/io.ts';
-import {
-  LOG_NUMBER,
-  readLogNumber,
-  readToken,
-  TOKEN,
-  type Token,
-  tokenSpace,
-  writeLogNumber,
-  writeToken,
-} from './log-group.ts';
+import { LOG_NUMBER, readLogNumber, readToken, TOKEN, type Token } from './log-group.ts';
 import { ID, NOTE, VIEW } from './names.ts';
-import {
-  type DatasetShape,
-  encodeFillValue,
-  type Filter,
-  fillValue,
-  filterEntries,
-  namedFilter,
-} from './properties.ts';
+import { type DatasetShape, type Filter, fillValue, namedFilter } from './properties.ts';
 import { readView, type View } from './view.ts';
 
-const DIMS = '_dims';
-const MAX_DIMS = '_mdims';
+export const DIMS = '_dims';
+export const MAX_DIMS = '_mdims';
 /** Chunk shape and filters. The original has no such attributes, and cannot read a dataset with a filter message. */
-const CHUNKS = '_chunks';
-const FILTERS = '_filters';
+export const CHUNKS = '_chunks';
+export const FILTERS = '_filters';
 export const REACH = '_reach';
 /** Attributes of an anchor that are not the user's. */
 export const ANCHOR_ATTRIBUTES: ReadonlySet<string> = new Set([
@@ -69,144 +43,10 @@ export interface Identity {
   readonly log: number | null;
 }
 
-export interface NewAnchor {
-  readonly dtype: DType;
-  readonly shape: readonly number[];
-  readonly maxShape: readonly (number | null)[];
-  readonly fill?: unknown;
-  readonly chunks: readonly number[] | null;
-  readonly filters: readonly Filter[];
-}
-
-/** Creates an anchor in a group. */
-export function createAnchor(
-  structure: Structure,
-  parent: ObjectNode,
-  name: string,
-  identity: Identity,
-  anchor: NewAnchor,
-): ObjectNode {
-  const node = structure.createDataset(parent, name, anchorDataset(anchor));
-  describeAnchor(structure, node, identity, anchor);
-  return node;
-}
-
-export function anchorDataset({ dtype, fill }: NewAnchor): NewDataset {
-  return {
-    dtype,
-    space: NULL_SPACE,
-    layout: unallocated,
-    ...(fill !== undefined && { fill: encodeFillValue(dtype, fill) }),
-  };
-}
-
-/** An attribute of a new object: what comes before its value, the value, and where ids of heap objects are in that. */
-export interface DraftedAttribute {
-  readonly head: Uint8Array;
-  readonly value: Uint8Array;
-  readonly heap: readonly HeapSlot[];
-}
-
-/**
- * Creates an anchor as {@link createAnchor} does, with a user's attributes: its header is encoded at once, without an object for each of
- * its messages. null if it is too large for that, and nothing is created.
- */
-export function createComposedAnchor(
-  structure: Structure,
-  parent: ObjectNode,
-  name: string,
-  identity: Identity,
-  anchor: NewAnchor,
-  attributes: readonly DraftedAttribute[],
-): ObjectNode | null {
-  const { shape, maxShape } = anchor;
-  if (anchor.chunks || anchor.filters.length > 0 || identity.log !== null) return null;
-  const { drafts } = draftDataset(anchorDataset(anchor), structure.chunkFanout, structure.earliest);
-  const header = new HeaderComposer();
-  for (const { type, flags, bytes } of drafts) {
-    // The structure looks at messages that may point to objects.
-    if (type === MESSAGE.datatype && mayRefer(bytes, 0, bytes.length)) return null;
-    header.message(type, flags, bytes);
-  }
-  const rank = simpleSpace([shape.length]);
-  header.attribute(attributeHead(DIMS, 'int64', rank), encodeNumbers(shape, 'int64'));
-  header.attribute(attributeHead(MAX_DIMS, 'int64', rank), encodeNumbers(maxShape, 'int64'));
-  header.attribute(attributeHead(ID, 'int32', ONE), encodeNumbers([identity.id], 'int32'));
-  const { token } = identity;
-  if (token) header.attribute(attributeHead(TOKEN, 'uint8', tokenSpace(token)), token);
-  for (const { head, value, heap } of attributes) header.attribute(head, value, heap);
-  if (!header.fits) return null;
-  const prepared = header.done();
-  const node = createPrepared(structure, parent, name, prepared, (made) =>
-    takeApart(made, prepared, structure.commitNumber),
-  );
-  if (mayGrow(shape, maxShape)) node.defer(() => expectChange(structure, node, DIMS));
-  return node;
-}
-
-const ONE = simpleSpace([1]);
-
-/** Sets the attributes of an anchor, in the order in which the original creates them. */
-export function describeAnchor(structure: Structure, node: ObjectNode, identity: Identity, anchor: NewAnchor): void {
-  writeSizes(structure, node, DIMS, anchor.shape);
-  if (!import.meta.page && mayGrow(anchor.shape, anchor.maxShape)) expectChange(structure, node, DIMS);
-  writeSizes(structure, node, MAX_DIMS, anchor.maxShape);
-  writeNumbers(structure, node, ID, [identity.id]);
-  if (anchor.chunks) writeSizes(structure, node, CHUNKS, anchor.chunks);
-  if (anchor.filters.length > 0) {
-    const entries = filterEntries(anchor.filters, fullType(anchor.dtype).size);
-    // Pairs of number and first parameter say all about the filters of version 0.1. Others have any number of parameters.
-    if (anchor.filters.every((filter) => typeof filter === 'string' || 'deflate' in filter)) {
-      const numbers = entries.flatMap(({ id: filter, values }) => [filter, values[0] ?? 0]);
-      writeNumbers(structure, node, FILTERS, numbers);
-    } else {
-      const numbers = entries.flatMap(({ id: filter, values }) => [filter, values.length, ...values]);
-      writeNumbers(structure, node, FILTERS, numbers, 'int64');
-    }
-  }
-  if (identity.token) writeToken(structure, node, identity.token);
-  if (identity.log !== null) writeLogNumber(structure, node, identity.log);
-}
-
-/** Sizes; unlimited is -1. */
-function writeSizes(structure: Structure, node: ObjectNode, name: string, sizes: readonly (number | null)[]): void {
-  writeNumbers(structure, node, name, sizes, 'int64');
-}
-
-function writeNumbers(
-  structure: Structure,
-  node: ObjectNode,
-  name: string,
-  numbers: readonly (number | null)[],
-  dtype: 'int32' | 'int64' = 'int32',
-): void {
-  setPlainAttribute(structure, node, name, dtype, simpleSpace([numbers.length]), encodeNumbers(numbers, dtype));
-}
-
-function encodeNumbers(numbers: readonly (number | null)[], dtype: 'int32' | 'int64'): Uint8Array {
-  const isLong = dtype === 'int64';
-  const bytes = allocate(numbers.length * (isLong ? 8 : 4));
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  numbers.forEach((number, i) => {
-    if (isLong) putU64(view, i * 8, number ?? -1);
-    else view.setInt32(i * 4, number as number, true);
-  });
-  return bytes;
-}
-
-export function resizeAnchor(structure: Structure, node: ObjectNode, shape: readonly number[]): void {
-  writeSizes(structure, node, DIMS, shape);
-  if (!import.meta.page) expectChange(structure, node, DIMS);
-}
-
 /** The largest shape the dataset ever had, if it was ever shrunk: committed blocks may lie beyond its present shape. */
 export function* readReach(structure: Structure, node: ObjectNode): Io<readonly number[] | undefined> {
   const reach = yield* structure.attribute(node, REACH);
   return reach instanceof BigInt64Array ? Array.from(reach, sizeOf) : undefined;
-}
-
-export function writeReach(structure: Structure, node: ObjectNode, reach: readonly number[]): void {
-  writeSizes(structure, node, REACH, reach);
 }
 
 /** Reads an anchor; undefined for a dataset that is none. */

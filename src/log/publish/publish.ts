@@ -4,7 +4,8 @@
 import { H5LogError } from '../../base/errors.ts';
 import { containsReference } from '../../dtype/describe.ts';
 import { hasPlainReferences } from '../../dtype/heap-ids.ts';
-import { applyFilters, PendingBytes } from '../../filter/pipeline.ts';
+import { applyFilters } from '../../filter/apply.ts';
+import { PendingBytes } from '../../filter/pipeline.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import type { FileExtent, ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';

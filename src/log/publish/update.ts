@@ -2,7 +2,8 @@
 // index; nothing that an earlier commit wrote changes.
 
 import { heapSlots } from '../../dtype/heap-ids.ts';
-import { applyFilters, PendingBytes, unusable } from '../../filter/pipeline.ts';
+import { applyFilters } from '../../filter/apply.ts';
+import { PendingBytes, unusable } from '../../filter/pipeline.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import type { PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';

@@ -10,7 +10,7 @@ import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { deleteAttribute, setAttribute } from '../../hdf5/write/attributes.ts';
 import { emptyDataset, renameAttribute } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
-import { REACH, resizeAnchor } from '../../log/format/anchor.ts';
+import { REACH } from '../../log/format/anchor.ts';
 import { PLAIN_VERSION, POINTER_VERSION } from '../../log/format/commit-record.ts';
 import {
   COMMITS_GROUP,
@@ -21,6 +21,7 @@ import {
   writePublish,
 } from '../../log/format/log-group.ts';
 import { HIDDEN_ATTRIBUTES, ID, NOTE, VIEW } from '../../log/format/names.ts';
+import { resizeAnchor } from '../../log/format/new-anchor.ts';
 import type { Log } from '../../log/log.ts';
 import { NUMBER, NUMBERS, numberOf, writeNumbers } from '../../log/pointers.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';

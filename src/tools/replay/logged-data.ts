@@ -1,4 +1,5 @@
-import { applyFilters, type FilteredChunk, PendingBytes, unfilter } from '../../filter/pipeline.ts';
+import { applyFilters } from '../../filter/apply.ts';
+import { type FilteredChunk, PendingBytes, unfilter } from '../../filter/pipeline.ts';
 import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { chunked, contiguous, type NewLayout, unallocated } from '../../hdf5/layouts/new-dataset.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';

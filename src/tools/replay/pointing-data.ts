@@ -4,7 +4,8 @@
 import { formatError, H5LogError } from '../../base/errors.ts';
 import { containsReference, containsVlen } from '../../dtype/describe.ts';
 import { type DType, fullType } from '../../dtype/model.ts';
-import { applyFilters, type FilterStep, PendingBytes, problemOfEncoding, unfilter } from '../../filter/pipeline.ts';
+import { applyFilters } from '../../filter/apply.ts';
+import { type FilterStep, PendingBytes, problemOfEncoding, unfilter } from '../../filter/pipeline.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import type { FileBytes } from '../../hdf5/format/file-bytes.ts';
 import { GlobalHeap, type HeapLookup } from '../../hdf5/format/global-heap.ts';
