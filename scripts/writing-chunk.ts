@@ -10,14 +10,14 @@ import { root } from './root.ts';
 const writing = new RegExp(
   `^src/(${[
     'api/new-dataset',
-    'connector/commit-jobs',
+    'connector/(commit-jobs|new-state)',
     'filter/(apply|.*-encode)',
     'hdf5/graph/(references|survey)',
     'hdf5/layouts/(new-dataset|raw-references|record-tree|chunks/chunk-tree)',
     'hdf5/prepare-writing',
     'hdf5/write/(?!structure\\.ts).*',
     'log/flush/.*',
-    'log/format/(new-.*|table-(write|merge))',
+    'log/format/(new-.*|.*-write|table-merge)',
     'log/post/resize',
     'log/publish/.*',
   ].join('|')})\\.ts$`,

@@ -1,6 +1,7 @@
 import { H5LogError } from '../base/errors.ts';
 import { isTooMuch, type PublishRequest } from '../log/flush/publish.ts';
-import { type Publish, writePublish } from '../log/format/log-group.ts';
+import type { Publish } from '../log/format/log-group.ts';
+import { writePublish } from '../log/format/log-group-write.ts';
 import type { Log } from '../log/log.ts';
 import { attemptIo, type Io } from '../storage/io.ts';
 import type { SessionOptions } from './state.ts';

@@ -33,10 +33,11 @@ import {
   storedPath,
   virtualSource,
 } from './find.ts';
+import { createState } from './new-state.ts';
 import { isLeftAlone, mustPublish, Publishing } from './publishing.ts';
 import type { Ranks } from './ranks.ts';
 import { publishOnRanks, restore } from './restore.ts';
-import { commitsOf, createState, type FileState, newestState, openState, type SessionOptions } from './state.ts';
+import { commitsOf, type FileState, newestState, openState, type SessionOptions } from './state.ts';
 
 /**
  * An open file: its present state, the commits made to it, and what its objects share. Users hold {@link File}, {@link Group}

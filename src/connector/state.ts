@@ -1,33 +1,25 @@
-import { formatError, H5LogError } from '../base/errors.ts';
+import { H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
-import { solo } from '../comm/solo.ts';
-import { SUPERBLOCK_SIZE } from '../hdf5/format/superblock.ts';
 import { loadEverything, loadRoot, openStructure } from '../hdf5/open.ts';
-import { newStructure, prepareWriting } from '../hdf5/prepare-writing.ts';
+import { prepareWriting } from '../hdf5/prepare-writing.ts';
 import { Appender } from '../hdf5/write/appender.ts';
 import { Committer } from '../hdf5/write/commit.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
-import { flushDone, planFlush, writeFlush } from '../log/flush/flush.ts';
 import { type CommitRecord, POINTER_VERSION } from '../log/format/commit-record.ts';
 import {
-  beginLog,
-  CONFIG,
   LOGS_GROUP,
   type LogCounts,
   type LogLayout,
-  newToken,
   type Publish,
   readCounts,
   readPublish,
-  writeLayout,
-  writePublish,
 } from '../log/format/log-group.ts';
 import type { Log, LogOptions } from '../log/log.ts';
 import { LogStore } from '../log/store.ts';
-import { driveSync, type Io, nothing } from '../storage/io.ts';
+import { driveSync, type Io } from '../storage/io.ts';
 import type { ByteStorage, Source } from '../storage/storage.ts';
 import type { Commit } from './file-session.ts';
-import { createSubfiles, hasSubfiles, type NewSubfiles, OpenLog, openSubfiled, type StoreOptions } from './open-log.ts';
+import { hasSubfiles, OpenLog, openSubfiled, type StoreOptions } from './open-log.ts';
 import type { Ranks } from './ranks.ts';
 
 /** What a session is opened with. */
@@ -70,49 +62,15 @@ export interface FileState {
   readonly superblock: Uint8Array;
 }
 
-/** The counts of an empty log. */
-const NO_LOG: LogCounts = { datasets: 0, logs: 0, tables: 0, config: 0, subfiles: 1 };
-
-const NO_COMMIT: Pick<Commit, 'bytes' | 'requests'> = { bytes: 0, requests: 0 };
-
-// ---------------------------------------------------------------- a new file
-
-/** Makes a new file, with its first commit written and under its final name. */
-export function* createState(options: SessionOptions): Io<FileState> {
-  mustBePublishable(options, options.newSubfiles !== 0);
-  if (import.meta.page && options.newLogs) throw pageReads();
-  if (options.ordinary) return yield* ordinaryState(options);
-  if (import.meta.page) return yield* firstState(options, null);
-  const { ranks, subfiles, newSubfiles, power } = options;
-  const made =
-    !import.meta.page && newSubfiles !== 0 && subfiles
-      ? yield* createSubfiles({ ...storeOptions(options), subfiles }, newSubfiles)
-      : null;
-  let state: FileState | null;
-  try {
-    state = yield* ranks.collectiveIo(ranks.leads ? firstState(options, made) : nothing(null));
-  } catch (error) {
-    made?.discard();
-    throw error;
-  }
-  if (made) {
-    ranks.collective(() => made.publish(power));
-    ranks.collective(() => {
-      if (ranks.leads) subfiles?.tidy(made.count);
-    });
-  }
-  // The file is there now, and so is the subfile of each group of ranks.
-  const joined = yield* ranks.collectiveIo(ranks.leads ? nothing(null) : joinedState(options, made));
-  return (state ?? joined) as FileState;
-}
+export const NO_COMMIT: Pick<Commit, 'bytes' | 'requests'> = { bytes: 0, requests: 0 };
 
 /** A bundle for pages does not have the code that writes numbered logs and classic tables. */
-function pageReads(): H5LogError {
+export function pageReads(): H5LogError {
   return new H5LogError('UNSUPPORTED', 'a page reads numbered logs and classic tables; it does not write them');
 }
 
 /** Refuses ways of publishing that a file cannot have. */
-function mustBePublishable({ publish, ranks, ordinary }: SessionOptions, isSplit: boolean): void {
+export function mustBePublishable({ publish, ranks, ordinary }: SessionOptions, isSplit: boolean): void {
   if (publish === undefined) return;
   if (ordinary) {
     if (publish === 'never')
@@ -125,77 +83,6 @@ function mustBePublishable({ publish, ranks, ordinary }: SessionOptions, isSplit
   if (!import.meta.page && ranks.comm.size > 1 && publish !== 'close')
     throw new H5LogError('OPTION', "several ranks publish when they close the file, or never: publish: 'close'");
 }
-
-/** A new file without a log. */
-function* ordinaryState(options: SessionOptions): Io<FileState> {
-  const { ranks, newSubfiles, target, power } = options;
-  if (!import.meta.page && ranks.comm.size > 1)
-    throw new H5LogError('UNSUPPORTED', 'ordinary HDF5 is written by one rank; several write a log');
-  if (newSubfiles !== 0) throw new H5LogError('OPTION', 'an ordinary file has no subfiles; a log can have them');
-  if (options.newLogs) throw new H5LogError('OPTION', 'an ordinary file has no logs, and no tables of them');
-  const { structure, committer, superblock } = yield* emptyFile(options);
-  yield* committer.write(committer.plan());
-  target?.publish(power);
-  return {
-    structure,
-    committer,
-    log: null,
-    last: { sequence: 0, time: new Date(), ...NO_COMMIT },
-    next: 0,
-    superblock,
-  };
-}
-
-function* emptyFile(
-  options: SessionOptions,
-): Io<{ structure: Structure; committer: Committer; superblock: Uint8Array }> {
-  // A new file is empty. To truncate it once more would make ext4 write all of its data to the disk at close.
-  if ((yield { op: 'size' }) > 0) yield { op: 'truncate', size: 0 };
-  const structure = newStructure();
-  const empty = { base: 0, end: SUPERBLOCK_SIZE, bytes: new Uint8Array(0) };
-  return { structure, committer: new Committer(structure, appenderOf(options, empty), null), superblock: empty.bytes };
-}
-
-/** On rank 0: writes the first commit. */
-function* firstState(options: SessionOptions, made: NewSubfiles | null): Io<FileState> {
-  const { structure, committer, superblock } = yield* emptyFile(options);
-  const counts = { ...NO_LOG, config: made ? CONFIG.subfiling : 0, subfiles: made?.count ?? 1 };
-  beginLog(structure, counts, made?.token ?? newToken());
-  if (!import.meta.page && options.newLogs) writeLayout(structure, options.newLogs);
-  // A file that remembers nothing never publishes.
-  const policy = options.publish ?? (made || options.ranks.comm.size > 1 ? 'never' : 'auto');
-  structure.isTree = true;
-  if (policy !== 'never') writePublish(structure, { policy, sequence: null, copied: 0, isTree: true });
-  const log = newLog(options, structure, mainStore(options, structure, committer, counts), made);
-  const { power, ranks, target } = options;
-  const first = planFlush(log.log, solo(), 0, Date.now());
-  if (!first) throw formatError('a new file without a first commit');
-  const flushed = yield* writeFlush(log.log, solo(), first, { power, file: null });
-  flushDone(log.log, first, flushed, false);
-  if (!import.meta.page && ranks.comm.size > 1) log.isBehind = true;
-  target?.publish(power);
-  // Subfiles of an earlier file of that name. A new file's own are published first.
-  if (!made) options.subfiles?.tidy(0);
-  const last = { sequence: 0, time: new Date(flushed.time), bytes: flushed.bytes, requests: 0 };
-  return { structure, committer, log, last, next: 1, superblock };
-}
-
-/** On the other ranks: opens what rank 0 has made. */
-function* joinedState(options: SessionOptions, made: NewSubfiles | null): Io<FileState> {
-  const found = yield* readStructure(options);
-  if (!found.counts) throw formatError('a new file without a log');
-  const main = mainStore(options, found.structure, null, found.counts);
-  yield* main.load();
-  const log = newLog(options, found.structure, main, made);
-  yield* log.join();
-  return numbered({ ...found, log });
-}
-
-function newLog(options: SessionOptions, structure: Structure, main: LogStore, made: NewSubfiles | null): OpenLog {
-  return made ? made.open(structure, main) : OpenLog.plain(structure, main, storeOptions(options));
-}
-
-// ---------------------------------------------------------------- a file that exists
 
 /** Opens the newest state, or that of the commit `asOf`. All ranks open the same one. */
 export function* openState(options: SessionOptions): Io<FileState> {
@@ -257,7 +144,7 @@ interface FoundStructure extends Pick<FileState, 'structure' | 'committer' | 'su
   readonly seen?: LogStore | null;
 }
 
-function* readStructure(options: SessionOptions, root?: number, known?: Structure): Io<FoundStructure> {
+export function* readStructure(options: SessionOptions, root?: number, known?: Structure): Io<FoundStructure> {
   const { target, ranks, storage } = options;
   const opened = yield* openStructure(root, known, {
     remote: !storage.blocking,
@@ -404,7 +291,7 @@ export function commitsOf({ main, stores, hasSubfiles: isSplit }: Log): Commit[]
 
 // ---------------------------------------------------------------- parts
 
-function storeOptions({ ranks, power, log, subfiles, openSubfiles, target }: SessionOptions): StoreOptions {
+export function storeOptions({ ranks, power, log, subfiles, openSubfiles, target }: SessionOptions): StoreOptions {
   return { ranks, power, log, subfiles, openSubfiles, writing: target !== null };
 }
 
@@ -423,7 +310,7 @@ export function mainStore(
   return main;
 }
 
-function appenderOf(
+export function appenderOf(
   { storage, power }: SessionOptions,
   superblock: { base: number; end: number; bytes: Uint8Array },
 ): Appender {

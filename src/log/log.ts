@@ -17,17 +17,14 @@ import {
   LOG_NUMBER,
   LOGS_GROUP,
   type LogLayout,
-  newToken,
   type PublishState,
   readLayout,
   readLogNumber,
   readPublish,
   readToken,
   type Token,
-  writeLogNumber,
-  writePublish,
-  writeToken,
 } from './format/log-group.ts';
+import { newToken, writeLogNumber, writePublish, writeToken } from './format/log-group-write.ts';
 import { ID, logNames } from './format/names.ts';
 import { filterEntries } from './format/properties.ts';
 import type { TableOptions } from './format/table.ts';

@@ -13,12 +13,12 @@ import {
   LOG_GROUP,
   LOGS_GROUP,
   type LogCounts,
-  logGroup,
   readAddress,
   readCounts,
   recordsGroup,
   SERIES,
 } from './format/log-group.ts';
+import { logGroup } from './format/log-group-write.ts';
 import { LogRanges, whereWritten } from './log-ranges.ts';
 import { LogData } from './read/boxes.ts';
 

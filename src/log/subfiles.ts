@@ -9,15 +9,8 @@ import { Committer } from '../hdf5/write/commit.ts';
 import { type Io, onStorage } from '../storage/io.ts';
 import type { ByteStorage, Subfiles } from '../storage/storage.ts';
 import type { SubfileState } from './format/commit-record.ts';
-import {
-  beginLog,
-  type LogCounts,
-  newToken,
-  readCounts,
-  readToken,
-  TOKEN_SIZE,
-  type Token,
-} from './format/log-group.ts';
+import { type LogCounts, readCounts, readToken, TOKEN_SIZE, type Token } from './format/log-group.ts';
+import { beginLog, newToken } from './format/log-group-write.ts';
 import type { LogStore } from './store.ts';
 
 export const tokenText = (token: Token): string =>

@@ -14,7 +14,7 @@ import { Appender } from '../../src/hdf5/write/appender.ts';
 import { deleteAttribute, setAttribute } from '../../src/hdf5/write/attributes.ts';
 import { Committer } from '../../src/hdf5/write/commit.ts';
 import type { Structure } from '../../src/hdf5/write/structure.ts';
-import { beginLog, newToken } from '../../src/log/format/log-group.ts';
+import { beginLog, newToken } from '../../src/log/format/log-group-write.ts';
 import { settleScales } from '../../src/log/format/scales.ts';
 import { linkedObjects } from '../../src/log/pointers.ts';
 import { driveSync, type Io } from '../../src/storage/io.ts';

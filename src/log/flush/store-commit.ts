@@ -3,18 +3,8 @@ import { formatError } from '../../base/errors.ts';
 import { FileExtent } from '../../hdf5/graph/object-node.ts';
 import type { Committer, PlannedCommit } from '../../hdf5/write/commit.ts';
 import { recordSize, type SubfileState } from '../format/commit-record.ts';
-import {
-  addMember,
-  CONFIG,
-  knownGroup,
-  LOGS_GROUP,
-  type LogCounts,
-  logGroup,
-  numberedGroup,
-  SERIES,
-  setAside,
-  writeCounts,
-} from '../format/log-group.ts';
+import { CONFIG, knownGroup, LOGS_GROUP, type LogCounts, SERIES } from '../format/log-group.ts';
+import { addMember, logGroup, numberedGroup, setAside, writeCounts } from '../format/log-group-write.ts';
 import { mergeTables, refersToGone } from '../format/table-merge.ts';
 import type { Log } from '../log.ts';
 import { LOG_WEIGHT, type LogState, type LogStore, NO_SERIES, type Series, SMALL, type TierItem } from '../store.ts';

@@ -14,7 +14,8 @@ import { createPrepared, HeaderComposer, takeApart } from '../../hdf5/write/prep
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { mayGrow } from '../../space/shape.ts';
 import { CHUNKS, DIMS, FILTERS, type Identity, MAX_DIMS, REACH } from './anchor.ts';
-import { TOKEN, tokenSpace, writeLogNumber, writeToken } from './log-group.ts';
+import { TOKEN } from './log-group.ts';
+import { tokenSpace, writeLogNumber, writeToken } from './log-group-write.ts';
 import { ID } from './names.ts';
 import { encodeFillValue, type Filter, filterEntries } from './properties.ts';
 

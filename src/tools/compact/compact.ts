@@ -12,14 +12,8 @@ import { emptyDataset, renameAttribute } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { REACH } from '../../log/format/anchor.ts';
 import { PLAIN_VERSION, POINTER_VERSION } from '../../log/format/commit-record.ts';
-import {
-  COMMITS_GROUP,
-  LOG_GROUP,
-  LOG_NUMBER,
-  LOGS_GROUP,
-  writeLogNumber,
-  writePublish,
-} from '../../log/format/log-group.ts';
+import { COMMITS_GROUP, LOG_GROUP, LOG_NUMBER, LOGS_GROUP } from '../../log/format/log-group.ts';
+import { writeLogNumber, writePublish } from '../../log/format/log-group-write.ts';
 import { HIDDEN_ATTRIBUTES, ID, NOTE, VIEW } from '../../log/format/names.ts';
 import { resizeAnchor } from '../../log/format/new-anchor.ts';
 import type { Log } from '../../log/log.ts';
