@@ -9,16 +9,17 @@ import { root } from './root.ts';
  */
 const writing = new RegExp(
   `^src/(${[
-    'api/new-dataset',
+    'api/(new-.*|scales)',
     'connector/(commit-jobs|new-state)',
+    'dtype/encode',
     'filter/(apply|.*-encode)',
     'hdf5/graph/(references|survey)',
     'hdf5/layouts/(new-dataset|raw-references|record-tree|chunks/chunk-tree)',
     'hdf5/prepare-writing',
     'hdf5/write/(?!structure\\.ts).*',
     'log/flush/.*',
-    'log/format/(new-.*|.*-write|table-merge)',
-    'log/post/resize',
+    'log/format/(new-.*|.*-write|scales|table-merge)',
+    'log/post/(arena|resize)',
     'log/publish/.*',
   ].join('|')})\\.ts$`,
 );

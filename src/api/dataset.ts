@@ -26,10 +26,11 @@ import { resolve, type Where } from '../space/select.ts';
 import { type Coordinates, checkMaxShape, checkShape, sizeOf } from '../space/shape.ts';
 import { driveAsync } from '../storage/io.ts';
 import { type Attributes, ObjectAttributes } from './attributes.ts';
+import { type Dimension, dimensionsOf } from './dimensions.ts';
 import type { File } from './file.ts';
 import { fileOf, handle, lineOf, ObjectHandle, sessionOf } from './handle.ts';
 import { batchesOf, type Conversion, checkPieces, convertedRead } from './reads.ts';
-import { attachScale, type Dimension, detachScale, dimensionsOf, labelDimension, makeScale } from './scales.ts';
+import { attachScale, detachScale, labelDimension, makeScale } from './scales.ts';
 
 export type { Filter } from '../log/format/properties.ts';
 

@@ -41,13 +41,16 @@ export class File extends Group {
   #released = false;
   #unwatch: (() => void) | null = null;
   #timer: ReturnType<typeof setTimeout> | null = null;
-  readonly #scales = new Scales(this, (path, node) => new Dataset(this.#session, this, path, node));
+  /** null: nothing is written. */
+  readonly #scales: Scales | null;
 
   private constructor(session: FileSession, comm: Communicator, commitOnSignal = false) {
     if (typeof (session as Partial<FileSession> | undefined)?.generation !== 'number')
       throw new H5LogError('OPTION', 'new File() makes no file: await File.open(path), or File.create(path)');
     super(session, null, '/', session.structure.root);
     this.#session = session;
+    this.#scales =
+      session.mode === 'r+' ? new Scales(this, (path, node) => new Dataset(session, this, path, node)) : null;
     this.comm = comm;
     this.#jobs = new JobQueue(session.storage);
     session.makeRoom = () => this.flushSync();
@@ -289,8 +292,8 @@ export class File extends Group {
   /** The commit of everything that changed so far; undefined if nothing did. */
   #planned(kind: 'flush' | 'close' | 'publish', publish: PublishRequest | null): Job<Commit> | undefined {
     // What others are to see fits together. A close has done more for that.
-    if (publish && kind !== 'close') this.#scales.grow();
-    else this.#scales.notice();
+    if (publish && kind !== 'close') this.#scales?.grow();
+    else this.#scales?.notice();
     return this.#session.commit(kind, publish);
   }
 
@@ -348,7 +351,7 @@ export class File extends Group {
 
   async #finish(): Promise<void> {
     if (this.mode === 'r+') {
-      this.#scales.finish();
+      this.#scales?.finish();
       await this.#flushAll();
     }
     if (this.#released) return;
@@ -386,7 +389,7 @@ export class File extends Group {
   #closeSync(publishes: boolean): void {
     if (this.#released) return;
     if (this.mode === 'r+' && !this.#session.closed) {
-      this.#session.onOneRank('close', () => this.#scales.finish());
+      this.#session.onOneRank('close', () => this.#scales?.finish());
       const request = publishes ? this.#session.closing() : null;
       this.#commitNow('close', request);
       if (request?.outcome?.made === null) this.#warnUnpublished();

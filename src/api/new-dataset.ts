@@ -13,7 +13,8 @@ import { checkFilters, createOrdinary, mustBeLoggable } from '../log/format/new-
 import { encodeFillValue, type Filter, fillValue, filterEntries } from '../log/format/properties.ts';
 import type { Log } from '../log/log.ts';
 import { checkMaxShape, checkShape } from '../space/shape.ts';
-import { type AttributeValue, draftAttributes } from './attributes.ts';
+import type { AttributeValue } from './attributes.ts';
+import { draftAttributes } from './new-attributes.ts';
 
 export interface DatasetOptions<D extends DType> {
   dtype: D;

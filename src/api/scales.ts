@@ -7,17 +7,10 @@ import { storedScaleAttribute } from '../log/format/names.ts';
 import { isPrepared, scaleUses, settleScales } from '../log/format/scales.ts';
 import type { Attributes } from './attributes.ts';
 import type { Dataset } from './dataset.ts';
+import { attached, LABELS, LIST, labels } from './dimensions.ts';
 import type { File } from './file.ts';
 import { handleOf, sessionOf } from './handle.ts';
 
-/** A dimension of a dataset: its label, '' without one, and the scales attached to it. */
-export interface Dimension {
-  readonly label: string;
-  readonly scales: readonly Dataset[];
-}
-
-const LIST = 'DIMENSION_LIST';
-const LABELS = 'DIMENSION_LABELS';
 /** On every dimension scale of netCDF-4. */
 const NETCDF_ID = '_Netcdf4Dimid';
 /** On every variable: the numbers of its dimensions. */
@@ -46,15 +39,6 @@ export function makeScale(dataset: Dataset, name: string | undefined): void {
   withScales.add(sessionOf(dataset));
   attributes.set('CLASS', 'DIMENSION_SCALE', terminated('DIMENSION_SCALE'));
   if (name !== undefined) attributes.set('NAME', name, terminated(name));
-}
-
-/** The paths of the scales of each dimension, but for those that are gone. */
-function attached({ attributes, rank }: Dataset): string[][] {
-  const stored = attributes.has(LIST) ? (attributes.get(LIST) as unknown) : [];
-  const lists = Array.isArray(stored) ? (stored as unknown[]) : [];
-  return Array.from({ length: rank }, (_, d) =>
-    Array.from((lists[d] as ArrayLike<string> | undefined) ?? []).filter((path) => path !== ''),
-  );
 }
 
 function checkDimension(dataset: Dataset, dimension: number): void {
@@ -114,27 +98,12 @@ export function detachScale(dataset: Dataset, dimension: number, scale: Dataset)
   attach(dataset, lists);
 }
 
-function labels({ attributes, rank }: Dataset): string[] {
-  const stored = attributes.has(LABELS) ? (attributes.get(LABELS) as unknown) : [];
-  return Array.from({ length: rank }, (_, d) =>
-    Array.isArray(stored) ? ((stored[d] as string | undefined) ?? '') : '',
-  );
-}
-
 export function labelDimension(dataset: Dataset, dimension: number, label: string): void {
   checkDimension(dataset, dimension);
   if (typeof label !== 'string') refuse(dataset, `: a label is a text, not ${String(label)}`);
   const all = labels(dataset);
   all[dimension] = label;
   dataset.attributes.set(LABELS, all, { dtype: T.string(), shape: [all.length] });
-}
-
-export function dimensionsOf(dataset: Dataset): Dimension[] {
-  const names = labels(dataset);
-  return attached(dataset).map((paths, d) => ({
-    label: names[d] as string,
-    scales: paths.map((path) => dataset.file.dataset(path)),
-  }));
 }
 
 /** Whether a scale of netCDF has no values: it follows its variables also when they become shorter. */

@@ -1,4 +1,6 @@
 import { formatError } from '../../base/errors.ts';
+import { visitPointers } from '../../dtype/heap-ids.ts';
+import type { DType } from '../../dtype/model.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { Dataspace } from '../../hdf5/messages/dataspace.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
@@ -32,6 +34,8 @@ export const ANCHOR_ATTRIBUTES: ReadonlySet<string> = new Set([
 export interface Anchor extends DatasetShape, Identity {
   /** What other programs see of it; null: never published. */
   readonly view: View | null;
+  /** `fill` as it is in the file, without what it points to; not there for a new dataset, and where there is no fill. */
+  readonly fillBytes?: Uint8Array;
 }
 
 /** What makes a dataset one of a log: its number there, and the token of the file. */
@@ -63,6 +67,7 @@ export function* readAnchor(structure: Structure, node: ObjectNode): Io<Anchor |
   const sizes = (list: BigInt64Array): number[] => Array.from(list, (size) => sizeOf(size, offset));
   const chunks = yield* structure.attribute(node, CHUNKS);
   const filters = yield* structure.attribute(node, FILTERS);
+  const value = typeof fill.value === 'string' ? undefined : fillValue(dtype, fill.value, fillOffset);
   return {
     id: id[0] as number,
     token: yield* readToken(structure, node),
@@ -71,7 +76,8 @@ export function* readAnchor(structure: Structure, node: ObjectNode): Io<Anchor |
     view,
     shape: view ? presentShape(sizes(dims), view, space, offset) : sizes(dims),
     maxShape: Array.from(maxDims, (size) => (size === -1n ? null : sizeOf(size, offset))),
-    fill: typeof fill.value === 'string' ? undefined : fillValue(dtype, fill.value, fillOffset),
+    fill: value,
+    ...(value !== undefined && { fillBytes: withoutPointers(dtype, fill.value as Uint8Array) }),
     chunks: chunks instanceof BigInt64Array ? sizes(chunks) : null,
     filters:
       filters instanceof Int32Array
@@ -80,6 +86,13 @@ export function* readAnchor(structure: Structure, node: ObjectNode): Io<Anchor |
           ? numbered(Array.from(filters, Number), offset)
           : [],
   };
+}
+
+/** An element with null where it points to something: in a log nothing is there that fill values could point to. */
+function withoutPointers(dtype: DType, element: Uint8Array): Uint8Array {
+  const bytes = element.slice();
+  visitPointers(dtype, bytes, 1, (at, { size }) => bytes.fill(0, at, at + size));
+  return bytes;
 }
 
 /** Another program may have changed the dataspace of a published dataset; then it counts. */

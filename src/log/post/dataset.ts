@@ -368,8 +368,11 @@ export class LogDataset extends PostedDataset {
   isDeflated = false;
 
   constructor(log: Log, node: ObjectNode, path: string, anchor: Anchor) {
-    const fill = anchor.fill === undefined ? null : encodeFillValue(anchor.dtype, anchor.fill);
-    super(log, node, path, { ...anchor, fill });
+    const { dtype, fill, fillBytes } = anchor;
+    super(log, node, path, {
+      ...anchor,
+      fill: fillBytes ?? (fill === undefined ? null : encodeFillValue(dtype, fill)),
+    });
     this.log = log;
     this.id = anchor.id;
     this.logNumber = log.numberOf(anchor);

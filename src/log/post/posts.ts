@@ -19,7 +19,7 @@ export interface PostLimits {
 /** What was posted to the datasets of a file and is not committed. */
 export abstract class Posts<D extends PostedDataset> {
   readonly options: PostLimits;
-  readonly pool: ArenaPool;
+  #pool: ArenaPool | null = null;
   /** Flushes, for posts that find the buffer full. */
   makeRoom: (() => void) | null = null;
   /** Posts since the last flush. */
@@ -33,7 +33,11 @@ export abstract class Posts<D extends PostedDataset> {
 
   constructor(options: PostLimits) {
     this.options = options;
-    this.pool = import.meta.page || this.hasLimit ? new ArenaPool(options.bufferLimit) : sharedPool();
+  }
+
+  get pool(): ArenaPool {
+    this.#pool ??= import.meta.page || this.hasLimit ? new ArenaPool(this.options.bufferLimit) : sharedPool();
+    return this.#pool;
   }
 
   /** Throws if data cannot be reached or located. */
