@@ -13,14 +13,17 @@ const writing = new RegExp(
     'connector/(commit-jobs|new-state)',
     'dtype/encode',
     'filter/(apply|.*-encode)',
+    'hdf5/format/pending-heap',
     'hdf5/graph/(references|survey)',
     'hdf5/layouts/(new-dataset|raw-references|record-tree|chunks/chunk-tree)',
+    'hdf5/messages/.*-encode',
     'hdf5/prepare-writing',
     'hdf5/write/(?!structure\\.ts).*',
     'log/flush/.*',
     'log/format/(new-.*|.*-write|scales|table-merge)',
     'log/post/(arena|resize)',
     'log/publish/.*',
+    'space/chunk-shape',
   ].join('|')})\\.ts$`,
 );
 /** Says whether the code that writes is there; this plugin replaces it. */

@@ -7,7 +7,7 @@ import { arrayKind } from '../dtype/convert.ts';
 import { describeValue } from '../dtype/describe.ts';
 import { elementsIn } from '../dtype/encode.ts';
 import type { DType } from '../dtype/model.ts';
-import { attributeHead } from '../hdf5/messages/attribute.ts';
+import { attributeHead } from '../hdf5/messages/attribute-encode.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { encodeValue } from '../hdf5/write/attributes.ts';
 import type { Names } from '../log/format/names.ts';

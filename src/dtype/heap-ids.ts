@@ -6,6 +6,9 @@ import { checkSound } from './check.ts';
 import { containsReference, containsVlen, describeType } from './describe.ts';
 import { type DType, fullType, type ReferenceType } from './model.ts';
 
+/** Ids of contents and references that have no place in a file yet are from here on: no file is that long. */
+export const PENDING = 2 ** 52;
+
 /** A u64 address. Null (0) and the undefined address (all ones) both give 0; beyond 2^53-1 no file reaches. */
 export function readAddress(bytes: Uint8Array, at: number): number {
   const low = readUint32(bytes, at);

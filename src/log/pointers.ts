@@ -1,11 +1,11 @@
 import { formatError, H5LogError, isH5LogError, isUnreadable } from '../base/errors.ts';
 import { decodeValues, type Resolver } from '../dtype/decode.ts';
 import { containsReference } from '../dtype/describe.ts';
-import { readAddress, visitPointers } from '../dtype/heap-ids.ts';
+import { PENDING, readAddress, visitPointers } from '../dtype/heap-ids.ts';
 import type { DType } from '../dtype/model.ts';
 import { putU64 } from '../hdf5/format/byte-writer.ts';
 import { GlobalHeap } from '../hdf5/format/global-heap.ts';
-import { PENDING, PendingHeap, pendingContents, takeContents } from '../hdf5/format/pending-heap.ts';
+import { PendingHeap, pendingContents, takeContents } from '../hdf5/format/pending-heap.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { withReferrers } from '../hdf5/graph/references.ts';
 import { simpleSpace } from '../hdf5/messages/dataspace.ts';

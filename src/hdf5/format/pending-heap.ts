@@ -12,12 +12,10 @@
 
 import { formatError } from '../../base/errors.ts';
 import type { ValueSink } from '../../dtype/encode.ts';
-import { pointersOf, readAddress, readUint32, visitPointers } from '../../dtype/heap-ids.ts';
+import { PENDING, pointersOf, readAddress, readUint32, visitPointers } from '../../dtype/heap-ids.ts';
 import { type DType, fullType } from '../../dtype/model.ts';
 import { COLLECTION_HEADER, FULL_COLLECTION, type HeapLookup, paddedSize, putCollectionHeader } from './global-heap.ts';
 
-/** Ids of contents and references that have no place in a file yet are from here on: no file is that long. */
-export const PENDING = 2 ** 52;
 /** Bytes before the content of an object. */
 const OBJECT_HEADER = 16;
 /** Most values of a post are small, and many files have few: an image grows from this size. */

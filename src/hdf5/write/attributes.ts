@@ -22,13 +22,13 @@ import {
 } from '../graph/object-node.ts';
 import { pointsToObjects, removeReferrer, setReferences } from '../graph/references.ts';
 import { CHUNK_TREE, RecordTree } from '../layouts/record-tree.ts';
+import { attributeNameBytes } from '../messages/attribute.ts';
 import {
-  attributeNameBytes,
   encodeAttribute,
   encodeAttributeInfo,
   encodeTypedAttribute,
   renameAttributeMessage,
-} from '../messages/attribute.ts';
+} from '../messages/attribute-encode.ts';
 import { type Dataspace, elementCount } from '../messages/dataspace.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 import { encodeSelection } from '../messages/selection.ts';

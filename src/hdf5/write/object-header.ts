@@ -8,7 +8,7 @@
 import { lookup3 } from '../../base/checksum.ts';
 import { ByteWriter, putU64 } from '../format/byte-writer.ts';
 import { ContinuationBlock, type HeaderMessage, isTemporary, type ObjectNode } from '../graph/object-node.ts';
-import { encodeAttributeInfo } from '../messages/attribute.ts';
+import { encodeAttributeInfo } from '../messages/attribute-encode.ts';
 import { encodeLinkInfo } from '../messages/link.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 

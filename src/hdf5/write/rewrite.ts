@@ -10,7 +10,7 @@ import {
   type NewLayout,
   unallocated,
 } from '../layouts/new-dataset.ts';
-import { renameAttributeMessage } from '../messages/attribute.ts';
+import { renameAttributeMessage } from '../messages/attribute-encode.ts';
 import { type Dataspace, encodeDataspace, NULL_SPACE } from '../messages/dataspace.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
 import * as MESSAGE_FLAG from '../messages/message-flags.ts';

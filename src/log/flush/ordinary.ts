@@ -1,7 +1,8 @@
 // The flush of posts to ordinary datasets: they become chunks at the end of the file, and the headers and indexes that find them.
 
 import type { checksummer } from '#platform';
-import { PENDING, PlacedHeap } from '../../hdf5/format/pending-heap.ts';
+import { PENDING } from '../../dtype/heap-ids.ts';
+import { PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import type { Committer, PlannedCommit } from '../../hdf5/write/commit.ts';
 import { changeData } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';

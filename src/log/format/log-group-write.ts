@@ -4,7 +4,7 @@ import { T } from '../../dtype/construct.ts';
 import { putAddress } from '../../hdf5/format/byte-writer.ts';
 import { type FileExtent, ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { contiguous, type NewDataset } from '../../hdf5/layouts/new-dataset.ts';
-import { encodeAttribute } from '../../hdf5/messages/attribute.ts';
+import { encodeAttribute } from '../../hdf5/messages/attribute-encode.ts';
 import { type Dataspace, simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { addAttributeMessage, setPlainAttribute } from '../../hdf5/write/attributes.ts';

@@ -5,7 +5,7 @@ import { type DType, fullType } from '../../dtype/model.ts';
 import { putU64 } from '../../hdf5/format/byte-writer.ts';
 import type { HeapSlot, ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { draftDataset, type NewDataset, unallocated } from '../../hdf5/layouts/new-dataset.ts';
-import { attributeHead } from '../../hdf5/messages/attribute.ts';
+import { attributeHead } from '../../hdf5/messages/attribute-encode.ts';
 import { NULL_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { mayRefer } from '../../hdf5/messages/datatype.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';

@@ -1,8 +1,7 @@
 import { H5LogError } from '../../base/errors.ts';
 import { containsReference } from '../../dtype/describe.ts';
-import { hasPlainReferences } from '../../dtype/heap-ids.ts';
+import { hasPlainReferences, PENDING } from '../../dtype/heap-ids.ts';
 import { problemOfEncoding } from '../../filter/pipeline.ts';
-import { PENDING } from '../../hdf5/format/pending-heap.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { ChunkTree } from '../../hdf5/layouts/chunks/chunk-tree.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';

@@ -1,5 +1,6 @@
 import { H5LogError } from '../../base/errors.ts';
-import { PENDING, PendingHeap, PlacedHeap } from '../../hdf5/format/pending-heap.ts';
+import { PENDING } from '../../dtype/heap-ids.ts';
+import { PendingHeap, PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import { FileExtent, type ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
 import { contiguous, type NewLayout } from '../../hdf5/layouts/new-dataset.ts';

@@ -5,14 +5,16 @@ import { Cursor, UNDEFINED } from '../../../src/hdf5/format/cursor.ts';
 import {
   type AttributeMessage,
   attributeName,
-  encodeAttribute,
-  encodeAttributeInfo,
-  encodeTypedAttribute,
   parseAttribute,
   parseAttributeInfo,
 } from '../../../src/hdf5/messages/attribute.ts';
+import {
+  encodeAttribute,
+  encodeAttributeInfo,
+  encodeTypedAttribute,
+} from '../../../src/hdf5/messages/attribute-encode.ts';
 import { type Dataspace, elementCount, SCALAR_SPACE, simpleSpace } from '../../../src/hdf5/messages/dataspace.ts';
-import { encodeDatatype } from '../../../src/hdf5/messages/datatype.ts';
+import { encodeDatatype } from '../../../src/hdf5/messages/datatype-encode.ts';
 import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { encodeSharedObject, parseShared } from '../../../src/hdf5/read/shared-messages.ts';
 import { anyType } from '../../dtype/generate.ts';
