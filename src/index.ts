@@ -3,10 +3,10 @@ import type { Described } from './dtype/model.ts';
 import type { Selection } from './space/select.ts';
 
 export type { Attributes, AttributeValue } from './api/attributes.ts';
+export type { DatasetOptions } from './api/dataset.ts';
 export { Dataset, type Filter, type Memory, type ReadOptions } from './api/dataset.ts';
 export { File, File as H5LogFile, type PublishResult } from './api/file.ts';
 export { Group } from './api/group.ts';
-export type { DatasetOptions } from './api/new-dataset.ts';
 export { type ErrorCode, type ErrorDetails, H5LogError, isH5LogError } from './base/errors.ts';
 export type { Communicator } from './comm/communicator.ts';
 export { solo } from './comm/solo.ts';

@@ -12,10 +12,10 @@ import type { LinkTarget } from '../hdf5/messages/link.ts';
 import { checkMaxShape, checkShape } from '../space/shape.ts';
 import { driveAsync } from '../storage/io.ts';
 import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
-import { checkElements, Dataset } from './dataset.ts';
+import { CREATE, checkElements, Dataset, type DatasetOptions } from './dataset.ts';
 import type { File } from './file.ts';
 import { fileOf, handle, lineOf, looked, ObjectHandle } from './handle.ts';
-import { CREATE, type DatasetOptions, defineDataset } from './new-dataset.ts';
+import { defineDataset } from './new-dataset.ts';
 
 /** The last load of each file. */
 const loads = new WeakMap<FileSession, Promise<unknown>>();

@@ -5,37 +5,17 @@ import { checkNames } from '../base/options.ts';
 import { anchorMaker } from '../connector/deferred.ts';
 import type { FileSession } from '../connector/file-session.ts';
 import { checkType } from '../dtype/check.ts';
-import { type DType, fullType, type InputOf, type ValueOf } from '../dtype/model.ts';
+import { type DType, fullType } from '../dtype/model.ts';
 import { problemOfEncoding } from '../filter/pipeline.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
 import { createAnchor, createComposedAnchor, type NewAnchor } from '../log/format/new-anchor.ts';
 import { checkFilters, createOrdinary, mustBeLoggable } from '../log/format/new-properties.ts';
-import { encodeFillValue, type Filter, fillValue, filterEntries } from '../log/format/properties.ts';
+import { encodeFillValue, fillValue, filterEntries } from '../log/format/properties.ts';
 import type { Log } from '../log/log.ts';
 import { checkMaxShape, checkShape } from '../space/shape.ts';
 import type { AttributeValue } from './attributes.ts';
+import { CREATE, type DatasetOptions } from './dataset.ts';
 import { draftAttributes } from './new-attributes.ts';
-
-export interface DatasetOptions<D extends DType> {
-  dtype: D;
-  shape: readonly number[];
-  maxShape?: readonly (number | null)[];
-  fill?: ValueOf<D> | InputOf<D>;
-  chunks?: readonly number[];
-  filters?: readonly Filter[];
-  /** In a log there is no dataset if one of them cannot be set. Several ranks agree on all of them at once, which is faster than one after the other. */
-  attributes?: Readonly<Record<string, AttributeValue>>;
-}
-
-export const CREATE: Required<Record<keyof DatasetOptions<DType>, true>> = {
-  dtype: true,
-  shape: true,
-  maxShape: true,
-  fill: true,
-  chunks: true,
-  filters: true,
-  attributes: true,
-};
 
 /** Checks everything about a new dataset before anything is made. */
 export function defineDataset<D extends DType>(

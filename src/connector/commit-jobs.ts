@@ -147,16 +147,3 @@ export function quietly(finish: () => void): void {
     // See above.
   }
 }
-
-/** What waits to be committed, in ordinary datasets and in those of a log. */
-export function waitingIn(ordinary: OrdinaryPosts, log: Log | null, withFlushes: boolean): Waiting {
-  const posts = ordinary.waiting(withFlushes);
-  const logged = log?.waiting(withFlushes);
-  return { requests: posts.requests + (logged?.requests ?? 0), bytes: posts.bytes + (logged?.bytes ?? 0) };
-}
-
-/** How much waits, in posts and in bytes. */
-export interface Waiting {
-  readonly requests: number;
-  readonly bytes: number;
-}

@@ -13,6 +13,7 @@ import { type PublishRequest, takeFlush } from '../log/flush/publish.ts';
 import { logNames, type Names, plainNames } from '../log/format/names.ts';
 import type { Log } from '../log/log.ts';
 import type { LogDataset } from '../log/post/dataset.ts';
+import { type Waiting, waitingIn } from '../log/post/posts.ts';
 import { OrdinaryPosts, WritableDataset } from '../log/post/writable.ts';
 import { OrdinaryDataset, type OrdinaryOptions } from '../log/read/ordinary.ts';
 import { VirtualDataset } from '../log/read/virtual.ts';
@@ -20,7 +21,7 @@ import type { Renewed } from '../storage/http.ts';
 import { driveSync, type Io, onStorage } from '../storage/io.ts';
 import type { Job } from '../storage/jobs.ts';
 import type { ByteStorage, WriteTarget } from '../storage/storage.ts';
-import { FlushJob, lateJob, type Milestones, ordinaryJob, quietly, type Waiting, waitingIn } from './commit-jobs.ts';
+import { FlushJob, lateJob, type Milestones, ordinaryJob, quietly } from './commit-jobs.ts';
 import type { Commit, Found } from './file-session.ts';
 import {
   behind,
@@ -328,7 +329,7 @@ export class Session implements LinkedSession {
   // ---------------------------------------------------------------- commits
 
   waiting(withFlushes = false): Waiting {
-    return waitingIn(this.posts, this.log, withFlushes);
+    return waitingIn([this.posts, this.log], withFlushes);
   }
 
   /** The commit of everything that changed, ready to be written; undefined if nothing changed. */

@@ -1,5 +1,5 @@
 import { readlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import type { OpfsHandle } from 'h5log/storage';
@@ -87,11 +87,11 @@ const servers = await Promise.all([startServer(), startServer()]);
 
 async function launch(): Promise<Lab> {
   const [serve, serveElsewhere] = servers;
-  const [browser, library] = await Promise.all([chromium.launch(launchOptions()), bundle(LIBRARY)]);
+  const [browser, library] = await Promise.all([chromium.launch(launchOptions()), bundle(LIBRARY, '/h5log.js')]);
   const common = await browser.newContext();
   const text = (path: string, type: string, contents: string | Uint8Array): { url: string } =>
     serve({ path, bytes: Buffer.from(contents), sent: { 'content-type': type } });
-  text('/h5log.js', 'text/javascript', library);
+  for (const { path, bytes } of library) text(path, 'text/javascript', bytes);
   text('/workers/worker.js', 'text/javascript', WORKER);
   return {
     serve,
@@ -161,23 +161,30 @@ const LIBRARY = `
     return folder.getFileHandle(name, { create: true });
   };`;
 
-/** A module, or the text of one, with `h5log` as it was built for browsers, as a page loads it. */
-export async function bundle(module: URL | string): Promise<Uint8Array> {
+/**
+ * A module, or the text of one, with `h5log` as it was built for browsers, as a bundler makes it: its files by their paths, those that it
+ * imports when it needs them among them.
+ */
+export async function bundle(module: URL | string, path: string): Promise<{ path: string; bytes: Uint8Array }[]> {
   const { outputFiles } = await build({
     ...(module instanceof URL
-      ? { entryPoints: [fileURLToPath(module)] }
+      ? { entryPoints: [{ in: fileURLToPath(module), out: 'entry' }] }
       : { stdin: { contents: module, resolveDir: fileURLToPath(new URL('..', import.meta.url)) } }),
     bundle: true,
+    splitting: true,
     write: false,
+    outdir: '/out',
     platform: 'browser',
     format: 'esm',
     target: 'es2022',
     external: ['h5wasm'],
     logLevel: 'error',
   });
-  const [output] = outputFiles;
-  if (!output) throw new Error('esbuild wrote no bundle');
-  return output.contents;
+  return outputFiles.map((file) => {
+    const name = basename(file.path);
+    const isEntry = name === 'entry.js' || name === 'stdin.js';
+    return { path: isEntry ? path : `${posix.dirname(path)}/${name}`.replace('//', '/'), bytes: file.contents };
+  });
 }
 
 const RUN = `

@@ -163,6 +163,24 @@ withOracle('chromium', 'opening files in Chromium', () => {
       return Promise.all([named, loaded].map(async (file) => [...await file.dataset('x').read()]));
     })()`);
     expect(found).toEqual([[2], [2]]);
+    // The code that writes is not loaded before somebody writes, and then once.
+    const chunks = `performance.getEntriesByType('resource').filter(({ name }) => name.includes('/built/writing-')).length`;
+    expect(await page.evaluate(chunks)).toBe(0);
+    const written = await page.evaluate(`(async () => {
+      const { File } = await import('h5log');
+      const { memoryStorage } = await import('h5log/storage');
+      const files = await Promise.all([memoryStorage(), memoryStorage()].map((storage) => File.create(storage)));
+      for (const file of files) {
+        file.createDataset('y', { dtype: 'int16', shape: [2] }).write([3, 4]);
+        await file.close();
+      }
+      const file = File.createSync(memoryStorage());
+      file.createDataset('y', { dtype: 'int16', shape: [2] }).write([5, 6]);
+      file.flushSync();
+      return [...await file.dataset('y').read()];
+    })()`);
+    expect(written).toEqual([5, 6]);
+    expect(await page.evaluate(chunks)).toBe(1);
   });
 
   describe('an ordinary file', () => {
@@ -209,7 +227,7 @@ withOracle('chromium', 'opening files in Chromium', () => {
     const text = { 'content-type': 'text/javascript' };
     const example = (name: string): URL => new URL(`../../examples/${name}`, import.meta.url);
     for (const name of ['canvas.js', 'slice-worker.js'])
-      lab.serve({ path: `/show/${name}`, bytes: await bundle(example(name)), sent: text });
+      for (const file of await bundle(example(name), `/show/${name}`)) lab.serve({ ...file, sent: text });
     const storage = memoryStorage();
     const file = await File.create(storage);
     const rows = file.createDataset('T', { dtype: 'float64', shape: [1000, 1000] });

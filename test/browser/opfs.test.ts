@@ -174,11 +174,9 @@ withOracle('chromium', 'the origin private file system of Chromium', () => {
 
   test('the example of a recorder goes on where the last one was', async () => {
     const context = await lab.browser.newContext();
-    lab.serve({
-      path: '/example/opfs-worker.js',
-      bytes: await bundle(new URL('../../examples/opfs-worker.js', import.meta.url)),
-      sent: { 'content-type': 'text/javascript' },
-    });
+    const example = new URL('../../examples/opfs-worker.js', import.meta.url);
+    for (const file of await bundle(example, '/example/opfs-worker.js'))
+      lab.serve({ ...file, sent: { 'content-type': 'text/javascript' } });
     const record = (_: H5log, messages: number[][]): Promise<number[]> =>
       new Promise((resolve, reject) => {
         const { Worker } = globalThis as unknown as { Worker: new (path: string, options: object) => Recorder };

@@ -16,6 +16,12 @@ export interface PostLimits {
   readonly codecs?: Codecs | undefined;
 }
 
+/** How much waits to be committed, in posts and in bytes. */
+export interface Waiting {
+  readonly requests: number;
+  readonly bytes: number;
+}
+
 /** What was posted to the datasets of a file and is not committed. */
 export abstract class Posts<D extends PostedDataset> {
   readonly options: PostLimits;
@@ -124,7 +130,7 @@ export abstract class Posts<D extends PostedDataset> {
   }
 
   /** What waits for a flush; or all that is not committed, what is being flushed included. */
-  waiting(withFlushes: boolean): { requests: number; bytes: number } {
+  waiting(withFlushes: boolean): Waiting {
     let requests = 0;
     let bytes = 0;
     for (const stage of [...(withFlushes ? this.flushing : []), ...this.returned, this.current]) {
@@ -143,4 +149,18 @@ export abstract class Posts<D extends PostedDataset> {
     }
     return found;
   }
+}
+
+/** What waits in several of them; null: none. */
+export function waitingIn(
+  all: readonly (Pick<Posts<PostedDataset>, 'waiting'> | null)[],
+  withFlushes: boolean,
+): Waiting {
+  let [requests, bytes] = [0, 0];
+  for (const posts of all) {
+    const waiting = posts?.waiting(withFlushes);
+    requests += waiting?.requests ?? 0;
+    bytes += waiting?.bytes ?? 0;
+  }
+  return { requests, bytes };
 }
