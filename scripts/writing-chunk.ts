@@ -9,7 +9,7 @@ import { root } from './root.ts';
  */
 const writing = new RegExp(
   `^src/(${[
-    'api/(new-.*|scales)',
+    'api/(attribute-values|new-dataset|scales)',
     'connector/(commit-jobs|new-state)',
     'dtype/encode',
     'filter/(apply|.*-encode)',

@@ -2,7 +2,8 @@ import { T as plain } from './dtype/construct.ts';
 import type { Described } from './dtype/model.ts';
 import type { Selection } from './space/select.ts';
 
-export type { Attributes, AttributeValue } from './api/attributes.ts';
+export type { AttributeValue } from './api/attribute-values.ts';
+export type { Attributes } from './api/attributes.ts';
 export type { DatasetOptions } from './api/dataset.ts';
 export { Dataset, type Filter, type Memory, type ReadOptions } from './api/dataset.ts';
 export { File, File as H5LogFile, type PublishResult } from './api/file.ts';

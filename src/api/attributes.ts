@@ -1,24 +1,12 @@
 import { addContext, H5LogError, printAs } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
 import { checkType } from '../dtype/check.ts';
-import type { DType, TypedArray } from '../dtype/model.ts';
+import type { DType } from '../dtype/model.ts';
 import { isText } from '../dtype/text.ts';
 import { deleteAttribute, setAttribute, setUnlessReferring } from '../hdf5/write/attributes.ts';
 import { isAlias } from '../log/format/names.ts';
+import { type AttributeValue, spaceOf, typeOf } from './attribute-values.ts';
 import { lineOf, looked, type ObjectHandle } from './handle.ts';
-import { spaceOf, typeOf } from './new-attributes.ts';
-
-export type AttributeValue =
-  | null
-  | number
-  | bigint
-  | boolean
-  | string
-  | TypedArray
-  | readonly number[]
-  | readonly bigint[]
-  | readonly string[]
-  | object;
 
 /**
  * set: number float64, bigint int64 (uint64 above 2^63-1), boolean T.bool, string and string[] variable-length UTF-8, TypedArray its own

@@ -25,7 +25,8 @@ import { type Readable, Reading, type ReadRequest } from '../log/read/reading.ts
 import { resolve, type Where } from '../space/select.ts';
 import { type Coordinates, checkMaxShape, checkShape, sizeOf } from '../space/shape.ts';
 import { driveAsync } from '../storage/io.ts';
-import { type Attributes, type AttributeValue, ObjectAttributes } from './attributes.ts';
+import type { AttributeValue } from './attribute-values.ts';
+import { type Attributes, ObjectAttributes } from './attributes.ts';
 import { type Dimension, dimensionsOf } from './dimensions.ts';
 import type { File } from './file.ts';
 import { fileOf, handle, lineOf, ObjectHandle, sessionOf } from './handle.ts';

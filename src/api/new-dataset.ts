@@ -13,9 +13,9 @@ import { checkFilters, createOrdinary, mustBeLoggable } from '../log/format/new-
 import { encodeFillValue, fillValue, filterEntries } from '../log/format/properties.ts';
 import type { Log } from '../log/log.ts';
 import { checkMaxShape, checkShape } from '../space/shape.ts';
-import type { AttributeValue } from './attributes.ts';
+import type { AttributeValue } from './attribute-values.ts';
+import { draftAttributes } from './attribute-values.ts';
 import { CREATE, type DatasetOptions } from './dataset.ts';
-import { draftAttributes } from './new-attributes.ts';
 
 /** Checks everything about a new dataset before anything is made. */
 export function defineDataset<D extends DType>(

@@ -1,4 +1,4 @@
-import type { AttributeValue } from '../api/attributes.ts';
+import type { AttributeValue } from '../api/attribute-values.ts';
 import type { Dataset } from '../api/dataset.ts';
 import { File } from '../api/file.ts';
 import { sessionOf } from '../api/handle.ts';

@@ -1,4 +1,5 @@
-import type { Attributes, AttributeValue } from '../api/attributes.ts';
+import type { AttributeValue } from '../api/attribute-values.ts';
+import type { Attributes } from '../api/attributes.ts';
 import { H5LogError } from '../base/errors.ts';
 import { T } from '../dtype/construct.ts';
 import { describeType } from '../dtype/describe.ts';

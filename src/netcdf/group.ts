@@ -1,4 +1,5 @@
-import type { Attributes, AttributeValue } from '../api/attributes.ts';
+import type { AttributeValue } from '../api/attribute-values.ts';
+import type { Attributes } from '../api/attributes.ts';
 import type { Dataset, Filter } from '../api/dataset.ts';
 import type { File } from '../api/file.ts';
 import type { Group } from '../api/group.ts';

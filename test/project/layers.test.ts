@@ -46,7 +46,7 @@ describe('imports', () => {
   });
 
   test('of hdf5 go from each folder only to those before it', () => {
-    const folders = ['format', 'messages', 'read', 'graph', 'layouts', 'write', 'open.ts'];
+    const folders = ['format', 'messages', 'read', 'graph', 'layouts', 'write', 'open.ts', 'prepare-writing.ts'];
     const place = (path: string): number => folders.indexOf(path.split('/')[1] ?? '');
     const wrong = sources
       .filter(({ path }) => path.startsWith('hdf5/'))
@@ -149,8 +149,8 @@ describe('files', () => {
     expect(sources.filter(({ path }) => /(utils?|helpers?|misc|common|manager)\.ts$/i.test(path))).toEqual([]);
   });
 
-  test('are at most 309', () => {
-    expect(sources.length).toBeLessThanOrEqual(309);
+  test('are at most 324', () => {
+    expect(sources.length).toBeLessThanOrEqual(324);
   });
 
   test('have at most 500 lines', () => {

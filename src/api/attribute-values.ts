@@ -1,4 +1,4 @@
-// The types and shapes that values get as attributes.
+// What attributes can be set to, and the types and shapes that these values get.
 
 import { addContext, H5LogError } from '../base/errors.ts';
 import { areBrief } from '../connector/deferred.ts';
@@ -6,7 +6,7 @@ import { T } from '../dtype/construct.ts';
 import { arrayKind } from '../dtype/convert.ts';
 import { describeValue } from '../dtype/describe.ts';
 import { elementsIn } from '../dtype/encode.ts';
-import type { DType } from '../dtype/model.ts';
+import type { DType, TypedArray } from '../dtype/model.ts';
 import { attributeHead } from '../hdf5/messages/attribute-encode.ts';
 import { type Dataspace, NULL_SPACE, SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { encodeValue } from '../hdf5/write/attributes.ts';
@@ -14,7 +14,17 @@ import type { Names } from '../log/format/names.ts';
 import type { DraftedAttribute } from '../log/format/new-anchor.ts';
 import { checkShape, sizeOf } from '../space/shape.ts';
 
-import type { AttributeValue } from './attributes.ts';
+export type AttributeValue =
+  | null
+  | number
+  | bigint
+  | boolean
+  | string
+  | TypedArray
+  | readonly number[]
+  | readonly bigint[]
+  | readonly string[]
+  | object;
 
 /**
  * Attributes of a new dataset of a log, encoded; null if one of them needs the dataset to be there: any but short plain texts, numbers
