@@ -4,8 +4,8 @@ import type { Selection } from './space/select.ts';
 
 export type { AttributeValue } from './api/attribute-values.ts';
 export type { Attributes } from './api/attributes.ts';
-export type { DatasetOptions } from './api/dataset.ts';
 export { Dataset, type Filter, type Memory, type ReadOptions } from './api/dataset.ts';
+export type { DatasetOptions } from './api/dataset-options.ts';
 export { File, File as H5LogFile, type PublishResult } from './api/file.ts';
 export { Group } from './api/group.ts';
 export { type ErrorCode, type ErrorDetails, H5LogError, isH5LogError } from './base/errors.ts';

@@ -25,7 +25,6 @@ import { type Readable, Reading, type ReadRequest } from '../log/read/reading.ts
 import { resolve, type Where } from '../space/select.ts';
 import { type Coordinates, checkMaxShape, checkShape, sizeOf } from '../space/shape.ts';
 import { driveAsync } from '../storage/io.ts';
-import type { AttributeValue } from './attribute-values.ts';
 import { type Attributes, ObjectAttributes } from './attributes.ts';
 import { type Dimension, dimensionsOf } from './dimensions.ts';
 import type { File } from './file.ts';
@@ -45,27 +44,6 @@ export interface ReadOptions {
   memory?: Memory;
   signal?: AbortSignal;
 }
-
-export interface DatasetOptions<D extends DType> {
-  dtype: D;
-  shape: readonly number[];
-  maxShape?: readonly (number | null)[];
-  fill?: ValueOf<D> | InputOf<D>;
-  chunks?: readonly number[];
-  filters?: readonly Filter[];
-  /** In a log there is no dataset if one of them cannot be set. Several ranks agree on all of them at once, which is faster than one after the other. */
-  attributes?: Readonly<Record<string, AttributeValue>>;
-}
-
-export const CREATE: Required<Record<keyof DatasetOptions<DType>, true>> = {
-  dtype: true,
-  shape: true,
-  maxShape: true,
-  fill: true,
-  chunks: true,
-  filters: true,
-  attributes: true,
-};
 
 /** Without any of these a read gives the dataset's own type. */
 interface Plain {

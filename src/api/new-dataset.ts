@@ -15,7 +15,7 @@ import type { Log } from '../log/log.ts';
 import { checkMaxShape, checkShape } from '../space/shape.ts';
 import type { AttributeValue } from './attribute-values.ts';
 import { draftAttributes } from './attribute-values.ts';
-import { CREATE, type DatasetOptions } from './dataset.ts';
+import { CREATE, type DatasetOptions } from './dataset-options.ts';
 
 /** Checks everything about a new dataset before anything is made. */
 export function defineDataset<D extends DType>(
