@@ -12,8 +12,11 @@ import { File } from 'h5log';
 import { replay, seal } from 'h5log/tools';
 import { root } from './root.ts';
 
-/** Files that `flushSync` of one dataset may run through: 40, and four for agreement, surveys, publishing and dimension scales. */
-const MOST_FILES_OF_FLUSH = 44;
+/**
+ * Files that `flushSync` of one dataset may run through: 40, and six for agreement, surveys, publishing, dimension scales, headers that
+ * are encoded at once, and small blocks that are joined.
+ */
+const MOST_FILES_OF_FLUSH = 46;
 
 const { values } = parseArgs({ options: { files: { type: 'boolean' }, check: { type: 'boolean' } } });
 const sources = pathToFileURL(join(root, 'src')).href;

@@ -16,7 +16,7 @@ const writing = new RegExp(
     'hdf5/format/pending-heap',
     'hdf5/graph/(references|survey)',
     'hdf5/layouts/(new-dataset|raw-references|record-tree|chunks/chunk-tree)',
-    'hdf5/messages/.*-encode',
+    'hdf5/messages/encode',
     'hdf5/prepare-writing',
     'hdf5/write/(?!structure\\.ts).*',
     'log/flush/.*',

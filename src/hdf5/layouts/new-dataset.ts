@@ -6,12 +6,19 @@ import { ByteWriter, putU64 } from '../format/byte-writer.ts';
 import { UNDEFINED } from '../format/cursor.ts';
 import { committedType } from '../graph/dataset-header.ts';
 import { type AddressSlot, FileExtent, type HeapSlot, type ObjectNode } from '../graph/object-node.ts';
-import { type Dataspace, elementCount, encodeDataspace } from '../messages/dataspace.ts';
-import { encodeDatatype } from '../messages/datatype-encode.ts';
-import { type AllocationTime, encodeFill, type FillMessage } from '../messages/fill-value.ts';
-import { encodeFilters, type FilterEntry } from '../messages/filter-pipeline.ts';
+import { type Dataspace, elementCount } from '../messages/dataspace.ts';
+import {
+  encodeContiguous,
+  encodeDataspace,
+  encodeDatatype,
+  encodeFill,
+  encodeFilters,
+  encodeLayout,
+  layoutAddressAt,
+} from '../messages/encode.ts';
+import type { AllocationTime, FillMessage } from '../messages/fill-value.ts';
+import type { FilterEntry } from '../messages/filter-pipeline.ts';
 import type { Layout } from '../messages/layout.ts';
-import { encodeContiguous, encodeLayout, layoutAddressAt } from '../messages/layout-encode.ts';
 import * as MESSAGE_FLAG from '../messages/message-flags.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 import { encodeSharedObject, SHARED_ADDRESS_AT } from '../read/shared-messages.ts';

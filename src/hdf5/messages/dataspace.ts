@@ -1,7 +1,6 @@
 // The dataspace message: the shape of a dataset or attribute (HDF5 file format specification, IV.A.2.b).
 
 import { sizeOf } from '../../space/shape.ts';
-import { ByteWriter } from '../format/byte-writer.ts';
 import type { Cursor } from '../format/cursor.ts';
 
 /** The shape of a dataset or attribute: nothing, one element, or dimensions; null in maxShape is unlimited. */
@@ -53,17 +52,4 @@ export function parseDataspace(cursor: Cursor, lengthSize: number): Dataspace {
   const space: Dataspace = { kind, shape, maxShape };
   if (!Number.isSafeInteger(elementCount(space))) cursor.fail('dataspace with more than 2^53 - 1 elements');
   return space;
-}
-
-const ENCODED = { scalar: Uint8Array.of(2, 0, 0, 0), null: Uint8Array.of(2, 0, 0, 2) } as const;
-
-export function encodeDataspace(space: Dataspace): Uint8Array {
-  if (space.kind !== 'simple') return ENCODED[space.kind];
-  const { shape, maxShape } = space;
-  const fixed = shape.every((size, d) => size === maxShape[d]);
-  const out = new ByteWriter(32).u8(2).u8(shape.length);
-  out.u8(fixed ? 0 : 1).u8(1);
-  for (const size of shape) out.u64(size);
-  if (!fixed) for (const size of maxShape) out.u64(size === null ? -1 : size);
-  return out.done();
 }

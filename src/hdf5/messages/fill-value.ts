@@ -1,6 +1,5 @@
 // The fill value messages, old and new (HDF5 file format specification, IV.A.2.e and IV.A.2.f).
 
-import { ByteWriter } from '../format/byte-writer.ts';
 import type { Cursor } from '../format/cursor.ts';
 
 /** When space is allocated: early means at creation, late at the first write, incremental chunk by chunk. */
@@ -13,8 +12,6 @@ export interface FillMessage {
   /** Space that is allocated is not filled, and space that is not is not read as the value. */
   readonly isNeverWritten?: boolean;
 }
-
-const ALLOCATION = { early: 1, late: 2, incremental: 3 } as const;
 
 function allocationOf(code: number): AllocationTime {
   return code === 1 ? 'early' : code === 3 ? 'incremental' : 'late';
@@ -55,18 +52,3 @@ function sized(cursor: Cursor): FillMessage['value'] {
   const size = cursor.i32();
   return size < 0 ? 'undefined' : size === 0 ? 'default' : cursor.take(size, 'fill value').slice();
 }
-
-export function encodeFill({ allocation, value }: FillMessage): Uint8Array {
-  const always = ALLOCATION[allocation] | (2 << 2); // written to the file only if the user set it
-  if (value === 'undefined') return Uint8Array.of(3, always | 0x10);
-  if (value === 'default') return DEFAULTS[allocation];
-  const out = new ByteWriter(8 + value.length).u8(3).u8(always | 0x20);
-  return out.u32(value.length).put(value).done();
-}
-
-const defaultFill = (allocation: AllocationTime): Uint8Array => Uint8Array.of(3, ALLOCATION[allocation] | (2 << 2));
-const DEFAULTS = {
-  early: defaultFill('early'),
-  late: defaultFill('late'),
-  incremental: defaultFill('incremental'),
-} as const;

@@ -1,6 +1,5 @@
 // The filter pipeline message: versions 1 and 2 are read, version 2 is written (HDF5 file format specification, IV.A.2.l).
 
-import { ByteWriter } from '../format/byte-writer.ts';
 import { type Cursor, textFrom } from '../format/cursor.ts';
 
 /** Numbers of the filters of libhdf5. */
@@ -41,17 +40,4 @@ export function parseFilters(cursor: Cursor): FilterEntry[] {
     filters.push({ id, name, flags, values });
   }
   return filters;
-}
-
-export function encodeFilters(filters: readonly FilterEntry[]): Uint8Array {
-  const out = new ByteWriter(32).u8(2).u8(filters.length);
-  for (const filter of filters) {
-    const name = new TextEncoder().encode(filter.name);
-    out.u16(filter.id);
-    if (filter.id >= 256) out.u16(name.length === 0 ? 0 : name.length + 1);
-    out.u16(filter.flags).u16(filter.values.length);
-    if (filter.id >= 256 && name.length > 0) out.put(name).u8(0);
-    for (const value of filter.values) out.u32(value);
-  }
-  return out.done();
 }

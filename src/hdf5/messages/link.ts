@@ -120,14 +120,5 @@ export function parseLinkInfo(cursor: Cursor, addressSize: number): LinkInfo {
   return { tracked: (flags & 1) !== 0, indexed: (flags & 2) !== 0, nextOrder, heap, names };
 }
 
-/** Encodes the link info message of a group whose links are in its header. */
-export function encodeLinkInfo(info: { tracked: boolean; indexed: boolean; nextOrder: number }): Uint8Array {
-  const out = new ByteWriter(34).u8(0).u8((info.tracked ? 1 : 0) | (info.indexed ? 2 : 0));
-  if (info.tracked) out.u64(info.nextOrder);
-  out.u64(-1).u64(-1);
-  if (info.indexed) out.u64(-1);
-  return out.done();
-}
-
 /** A group info message without any estimates. */
 export const GROUP_INFO = Uint8Array.of(0, 0);

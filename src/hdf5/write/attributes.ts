@@ -23,13 +23,13 @@ import {
 import { pointsToObjects, removeReferrer, setReferences } from '../graph/references.ts';
 import { CHUNK_TREE, RecordTree } from '../layouts/record-tree.ts';
 import { attributeNameBytes } from '../messages/attribute.ts';
+import { type Dataspace, elementCount } from '../messages/dataspace.ts';
 import {
   encodeAttribute,
   encodeAttributeInfo,
   encodeTypedAttribute,
   renameAttributeMessage,
-} from '../messages/attribute-encode.ts';
-import { type Dataspace, elementCount } from '../messages/dataspace.ts';
+} from '../messages/encode.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 import { encodeSelection } from '../messages/selection.ts';
 import { encodeSharedObject, SHARED_ADDRESS_AT } from '../read/shared-messages.ts';

@@ -8,8 +8,7 @@
 import { lookup3 } from '../../base/checksum.ts';
 import { ByteWriter, putU64 } from '../format/byte-writer.ts';
 import { ContinuationBlock, type HeaderMessage, isTemporary, type ObjectNode } from '../graph/object-node.ts';
-import { encodeAttributeInfo } from '../messages/attribute-encode.ts';
-import { encodeLinkInfo } from '../messages/link.ts';
+import { encodeAttributeInfo, encodeLinkInfo } from '../messages/encode.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 
 /** Bytes of messages that the first chunk may hold before some of them move to a block. */

@@ -8,7 +8,7 @@ import { Cursor } from '../format/cursor.ts';
 import { HeaderMessage, type HeapSlot, ObjectNode, type PreparedHeader } from '../graph/object-node.ts';
 import { setReferences } from '../graph/references.ts';
 import { attributeName } from '../messages/attribute.ts';
-import { encodeAttributeInfo } from '../messages/attribute-encode.ts';
+import { encodeAttributeInfo } from '../messages/encode.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 import {
   encodeFirstChunk,

@@ -10,8 +10,8 @@ import {
   type NewLayout,
   unallocated,
 } from '../layouts/new-dataset.ts';
-import { renameAttributeMessage } from '../messages/attribute-encode.ts';
-import { type Dataspace, encodeDataspace, NULL_SPACE } from '../messages/dataspace.ts';
+import { type Dataspace, NULL_SPACE } from '../messages/dataspace.ts';
+import { encodeDataspace, renameAttributeMessage } from '../messages/encode.ts';
 import { encodeLink, type LinkTarget } from '../messages/link.ts';
 import * as MESSAGE_FLAG from '../messages/message-flags.ts';
 import * as MESSAGE from '../messages/message-types.ts';

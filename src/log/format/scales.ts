@@ -6,7 +6,7 @@ import { putU64 } from '../../hdf5/format/byte-writer.ts';
 import { attributeParts } from '../../hdf5/graph/attribute-value.ts';
 import { type AddressSlot, type HeaderMessage, type HeapSlot, ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
-import { encodeDatatype } from '../../hdf5/messages/datatype-encode.ts';
+import { encodeDatatype } from '../../hdf5/messages/encode.ts';
 import { deleteAttribute, setEncodedAttribute } from '../../hdf5/write/attributes.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { storedScaleAttribute } from './names.ts';

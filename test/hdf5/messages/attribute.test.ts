@@ -8,13 +8,13 @@ import {
   parseAttribute,
   parseAttributeInfo,
 } from '../../../src/hdf5/messages/attribute.ts';
+import { type Dataspace, elementCount, SCALAR_SPACE, simpleSpace } from '../../../src/hdf5/messages/dataspace.ts';
 import {
   encodeAttribute,
   encodeAttributeInfo,
+  encodeDatatype,
   encodeTypedAttribute,
-} from '../../../src/hdf5/messages/attribute-encode.ts';
-import { type Dataspace, elementCount, SCALAR_SPACE, simpleSpace } from '../../../src/hdf5/messages/dataspace.ts';
-import { encodeDatatype } from '../../../src/hdf5/messages/datatype-encode.ts';
+} from '../../../src/hdf5/messages/encode.ts';
 import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { encodeSharedObject, parseShared } from '../../../src/hdf5/read/shared-messages.ts';
 import { anyType } from '../../dtype/generate.ts';

@@ -4,12 +4,12 @@ import { Cursor } from '../../../src/hdf5/format/cursor.ts';
 import {
   type Dataspace,
   elementCount,
-  encodeDataspace,
   NULL_SPACE,
   parseDataspace,
   SCALAR_SPACE,
   simpleSpace,
 } from '../../../src/hdf5/messages/dataspace.ts';
+import { encodeDataspace } from '../../../src/hdf5/messages/encode.ts';
 import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { repeats, seed } from '../../seed.ts';
 import { expectFormat, expectNoTruncation, FIXTURES, Fixture, fixtureBytes, hex } from '../fixture.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type DType, type EnumType, type IntegerType, publicType } from '../../../src/dtype/model.ts';
 import { Cursor } from '../../../src/hdf5/format/cursor.ts';
 import { parseDatatype } from '../../../src/hdf5/messages/datatype.ts';
-import { encodeDatatype } from '../../../src/hdf5/messages/datatype-encode.ts';
+import { encodeDatatype } from '../../../src/hdf5/messages/encode.ts';
 import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { anyType } from '../../dtype/generate.ts';
 import { repeats, seed } from '../../seed.ts';

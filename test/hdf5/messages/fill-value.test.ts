@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Cursor } from '../../../src/hdf5/format/cursor.ts';
-import { encodeFill, type FillMessage, parseFill, parseOldFill } from '../../../src/hdf5/messages/fill-value.ts';
+import { encodeFill } from '../../../src/hdf5/messages/encode.ts';
+import { type FillMessage, parseFill, parseOldFill } from '../../../src/hdf5/messages/fill-value.ts';
 import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { repeats, seed } from '../../seed.ts';
 import { expectFormat, expectNoTruncation, FIXTURES, Fixture, hex } from '../fixture.ts';

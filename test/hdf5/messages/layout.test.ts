@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Cursor, UNDEFINED } from '../../../src/hdf5/format/cursor.ts';
+import { encodeContiguous, encodeLayout } from '../../../src/hdf5/messages/encode.ts';
 import { type ChunkIndex, type Layout, parseLayout } from '../../../src/hdf5/messages/layout.ts';
-import { encodeContiguous, encodeLayout } from '../../../src/hdf5/messages/layout-encode.ts';
 import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { repeats, seed } from '../../seed.ts';
 import { expectFormat, expectNoTruncation, FIXTURES, Fixture, hex } from '../fixture.ts';

@@ -1,14 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Cursor, UNDEFINED } from '../../../src/hdf5/format/cursor.ts';
-import {
-  encodeLink,
-  encodeLinkInfo,
-  GROUP_INFO,
-  type LinkTarget,
-  parseLink,
-  parseLinkInfo,
-} from '../../../src/hdf5/messages/link.ts';
+import { encodeLinkInfo } from '../../../src/hdf5/messages/encode.ts';
+import { encodeLink, GROUP_INFO, type LinkTarget, parseLink, parseLinkInfo } from '../../../src/hdf5/messages/link.ts';
 import * as MESSAGE from '../../../src/hdf5/messages/message-types.ts';
 import { repeats, seed } from '../../seed.ts';
 import { expectFormat, expectNoTruncation, FIXTURES, Fixture, hex } from '../fixture.ts';

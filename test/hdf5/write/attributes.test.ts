@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { T } from '../../../src/dtype/construct.ts';
 import type { ObjectNode } from '../../../src/hdf5/graph/object-node.ts';
 import { SCALAR_SPACE, simpleSpace } from '../../../src/hdf5/messages/dataspace.ts';
-import { encodeDatatype } from '../../../src/hdf5/messages/datatype-encode.ts';
+import { encodeDatatype } from '../../../src/hdf5/messages/encode.ts';
 import {
   deleteAttribute,
   setAttribute,
