@@ -4,8 +4,8 @@ import type { Plugin } from 'esbuild';
 import { root } from './root.ts';
 
 /**
- * Modules that a page needs when it writes, and not before: they become a chunk of their own. What they export must be functions and
- * classes that the modules around them call; nothing may look at them while it is loaded, or extend one of their classes.
+ * Modules that a page needs when it writes, and not before: they become a chunk of their own. The modules around them may use what they
+ * export only for files that are written: not while they are loaded themselves, and not as a base class.
  */
 const writing = new RegExp(
   `^src/(${[
@@ -38,8 +38,7 @@ const importLine = /^import (?!type )(.*?) from '(\.[^']+)';/gms;
  * imports become imports of variables that the chunk sets once it is loaded.
  */
 export function writingChunk(modules: readonly string[]): Plugin {
-  const [first = '', ...others] = modules.filter((path) => writing.test(path));
-  const chunk = [first, ...others];
+  const chunk = modules.filter((path) => writing.test(path));
   /** The variable of an export of a module. */
   const variable = (path: string, name: string): string => `${name}_${chunk.indexOf(path)}`;
   const used = new Map<string, { path: string; name: string }>();
