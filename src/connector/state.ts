@@ -6,7 +6,7 @@ import { loadEverything, loadRoot, newStructure, openStructure, prepareWriting }
 import { Appender } from '../hdf5/write/appender.ts';
 import { Committer } from '../hdf5/write/commit.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
-import { flushDone, planFlush, writeFlush } from '../log/flush/flush.ts';
+import { flushDone, flushedAlone, planFlush, writeFlush } from '../log/flush/flush.ts';
 import { type CommitRecord, POINTER_VERSION } from '../log/format/commit-record.ts';
 import {
   beginLog,
@@ -169,7 +169,8 @@ function* firstState(options: SessionOptions, made: NewSubfiles | null): Io<File
   const { power, ranks, target } = options;
   const first = planFlush(log.log, solo(), 0, Date.now());
   if (!first) throw formatError('a new file without a first commit');
-  const flushed = yield* writeFlush(log.log, solo(), first, { power, file: null });
+  yield* writeFlush(log.log, solo(), first, { power, file: null });
+  const flushed = flushedAlone(log.log, first);
   flushDone(log.log, first, flushed, false);
   if (!import.meta.page && ranks.comm.size > 1) log.isBehind = true;
   target?.publish(power);
