@@ -260,6 +260,10 @@ export class Table {
       steps[d] = step;
       bias += step;
     }
+    if (!import.meta.page && dims === 2 && (view.byteOffset + at) % 4 === 0) {
+      decodePairs(new Uint32Array(view.buffer, view.byteOffset + at, 4 * entry.count), sink, first, steps[0] as number);
+      return;
+    }
     const last = dims - 1;
     steps[last] = 1;
     const { starts, counts, rank } = sink;
@@ -299,6 +303,35 @@ export class Table {
         throw formatError(`block with start ${start} and count ${count}`, this.#base + entry.at);
       }
     }
+  }
+}
+
+/**
+ * The same as {@link Table.blocks} for blocks of two encoded dimensions, in less than half of the time: a file may have millions of rows.
+ * `words` are the lower and the upper half of each number.
+ */
+function decodePairs(words: Uint32Array, { rank, starts, counts, at }: BlockSink, first: number, step: number): void {
+  const blocks = words.length / 4;
+  const end = at + blocks * rank;
+  let w = 0;
+  for (let k = at + first; k < end; k += rank, w += 2) {
+    const value = (words[w] as number) + (words[w + 1] as number) * 2 ** 32;
+    const digit = Math.floor(value / step);
+    starts[k] = digit;
+    starts[k + 1] = value - digit * step;
+  }
+  const bias = 1 + step;
+  let [before, slow, fast] = [NaN, 0, 0];
+  for (let k = at + first; k < end; k += rank, w += 2) {
+    const value = (words[w] as number) + (words[w + 1] as number) * 2 ** 32 - bias;
+    if (value !== before) {
+      before = value;
+      const digit = Math.floor(value / step);
+      slow = digit + 1;
+      fast = value - digit * step + 1;
+    }
+    counts[k] = slow;
+    counts[k + 1] = fast;
   }
 }
 
