@@ -259,10 +259,9 @@ export class Structure extends ObjectTree {
    * Removes several links from a group, and leaves a new list of links. V8 keeps what was removed from a map as garbage that refers to the
    * map's later contents: where each commit removes links, the garbage of one would keep that of the next.
    */
-  removeLinks(group: ObjectNode, names: Iterable<string>): void {
+  removeLinks(group: ObjectNode, names: readonly string[]): void {
     const removed = new Set<Link>();
     for (const name of names) removed.add(this.#checkRemoval(group, name));
-    if (removed.size === 0) return;
     const left = new Map<string, Link>();
     for (const link of group.links.values()) if (!removed.has(link)) left.set(link.name, link);
     group.links = left;

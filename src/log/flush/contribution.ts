@@ -14,8 +14,6 @@ import type { Addition } from './store-commit.ts';
 /** Pieces are copies, in memory until the flush has ended. */
 const MOST_CUT = 2 ** 28;
 
-const NOTHING = new Map<never, never>();
-
 /** Blocks of a dataset that extend its index in memory once they are committed. */
 interface IndexedBlocks {
   readonly dataset: LogDataset;
@@ -81,11 +79,12 @@ export class Contribution implements Contributed {
   readonly numbered: LogParts | null;
   readonly data: Uint8Array[] = [];
   readonly indexed: IndexedBlocks[] = [];
-  #collected: Map<LogDataset, IndexedBlocks[]> | null = null;
+  /** All blocks by dataset, if somebody wants them. */
+  readonly collected = new Map<LogDataset, IndexedBlocks[]>();
   collects = false;
   /** Shapes of datasets when the flush was asked for, where they may have changed since. */
   shapes: ReadonlyMap<LogDataset, readonly number[]> | null = null;
-  #lent: Map<Uint8Array, Lent> | null = null;
+  readonly lent = new Map<Uint8Array, Lent>();
   /** What filters made of posted data, and elements with their ids in the file: held besides the data until the flush has ended. */
   readonly filtered: Arena;
   /** What elements point to; null if none does. Its collections come before the data, of several ranks before that of all. */
@@ -105,15 +104,6 @@ export class Contribution implements Contributed {
     this.table = newTable(log.options.table);
     this.numbered = import.meta.page ? null : log.layout && new LogParts(log.options.table);
     this.filtered = new Arena(log.pool);
-  }
-
-  /** All blocks by dataset, if somebody wants them. */
-  get collected(): ReadonlyMap<LogDataset, IndexedBlocks[]> {
-    return this.#collected ?? NOTHING;
-  }
-
-  get lent(): ReadonlyMap<Uint8Array, Lent> {
-    return this.#lent ?? NOTHING;
   }
 
   /** Puts the heaps of the stages at a file offset: before anything is added, because elements hold the ids. `base` is that of addresses. */
@@ -171,7 +161,7 @@ export class Contribution implements Contributed {
   parts(): Contributed[] {
     if (!this.heap || this.heapsSize === 0) return [this];
     const { placed, offset } = this.heap;
-    return [{ data: placed.images, offset, size: placed.size, lent: NOTHING, section: null }, this];
+    return [{ data: placed.images, offset, size: placed.size, lent: new Map(), section: null }, this];
   }
 
   /** What the store gets from a single rank. */
@@ -237,10 +227,7 @@ export class Contribution implements Contributed {
         continue;
       }
       this.data.push(bytes);
-      if (lent) {
-        this.#lent ??= new Map();
-        this.#lent.set(bytes, { path, size: bytes.length });
-      }
+      if (lent) this.lent.set(bytes, { path, size: bytes.length });
       this.size += bytes.length;
     }
   }
@@ -368,10 +355,9 @@ export class Contribution implements Contributed {
     this.blocks += blocks.to - blocks.from;
     if (dataset.index) this.indexed.push({ dataset, blocks, offset, stored });
     if (!this.collects) return;
-    this.#collected ??= new Map();
-    const list = this.#collected.get(dataset);
+    const list = this.collected.get(dataset);
     if (list) list.push({ dataset, blocks, offset, stored });
-    else this.#collected.set(dataset, [{ dataset, blocks, offset, stored }]);
+    else this.collected.set(dataset, [{ dataset, blocks, offset, stored }]);
   }
 
   #shapeOf(dataset: LogDataset): readonly number[] {

@@ -1,6 +1,6 @@
 import { allocate } from '../../base/buffers.ts';
 import { formatError } from '../../base/errors.ts';
-import { FileExtent, type ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { FileExtent } from '../../hdf5/graph/object-node.ts';
 import type { Committer, PlannedCommit } from '../../hdf5/write/commit.ts';
 import { recordSize, type SubfileState } from '../format/commit-record.ts';
 import {
@@ -191,25 +191,11 @@ function extentOf(parts: readonly Uint8Array[], size: number): FileExtent {
   return new FileExtent(size, () => parts);
 }
 
-/** Members [from, to) of a series. */
-interface Members {
-  readonly prefix: string;
-  readonly from: number;
-  readonly to: number;
-}
-
-/** Removes members of series: those of one group together, because its list of links is made anew. */
-function dropMembers(store: LogStore, series: readonly Members[]): void {
-  const names = new Map<ObjectNode, string[]>();
-  for (const { prefix, from, to } of series) {
-    // A file whose data is in subfiles has no group for logs.
-    if (from >= to) continue;
-    const group = store.group(prefix);
-    const list = names.get(group) ?? [];
-    for (let i = from; i < to; i++) list.push(`${prefix}${i}`);
-    names.set(group, list);
-  }
-  for (const [group, list] of names) store.structure.removeLinks(group, list);
+/** The names of members [from, to) of a series. */
+function namesOf(prefix: string, from: number, to: number): string[] {
+  const names: string[] = [];
+  for (let i = from; i < to; i++) names.push(`${prefix}${i}`);
+  return names;
 }
 
 /** Makes the log group of the structure follow the plan; gives the regions of what the commit writes. */
@@ -226,14 +212,16 @@ function changeLogGroup(
     setAside(structure, known, SERIES.logs, state.logs.length);
     setAside(structure, known, SERIES.tables, state.tables.length);
   }
-  dropMembers(store, [
-    { prefix: SERIES.tables, from: change.keptTables, to: state.tables.length },
-    { prefix: SERIES.logs, from: change.log ? change.keptLogs : state.logs.length, to: state.logs.length },
-    { prefix: SERIES.records, from: change.keptRecords, to: state.records.length },
-  ]);
+  // A file whose data is in subfiles has no group for logs.
+  const drop = (prefix: string, names: readonly string[]): void => {
+    if (names.length > 0) structure.removeLinks(store.group(prefix), names);
+  };
+  const gone = namesOf(SERIES.tables, change.keptTables, state.tables.length);
+  // Together: the group's list of links is made anew.
+  drop(SERIES.logs, change.log ? [...gone, ...namesOf(SERIES.logs, change.keptLogs, state.logs.length)] : gone);
   const first: FileExtent[] = numberedTables.filter((region) => region !== null);
   const tables = change.tables.map(({ index, bytes, size, isFresh }) => {
-    if (index < change.keptTables) dropMembers(store, [{ prefix: SERIES.tables, from: index, to: index + 1 }]);
+    if (index < change.keptTables) drop(SERIES.tables, [`${SERIES.tables}${index}`]);
     const region = extentOf(bytes ? [bytes] : NOTHING, size);
     addMember(structure, store.group(SERIES.tables), `${SERIES.tables}${index}`, size, region, null);
     if (isFresh) first.push(region);
@@ -248,6 +236,7 @@ function changeLogGroup(
     const name = `${SERIES.logs}${change.keptLogs}`;
     addMember(structure, store.group(SERIES.logs), name, size, address - store.base, address);
   }
+  drop(SERIES.records, namesOf(SERIES.records, change.keptRecords, state.records.length));
   const record = extentOf([change.record], change.record.length);
   const name = `${SERIES.records}${change.keptRecords}`;
   addMember(structure, store.group(SERIES.records), name, record.size, record, null);
