@@ -2,7 +2,7 @@
 
 import type { Communicator } from '../comm/communicator.ts';
 import type { Committer } from '../hdf5/write/commit.ts';
-import { type Flushed, flushDone, flushFailed, writeFlush } from '../log/flush/flush.ts';
+import { type Flushed, flushDone, flushedAlone, flushFailed, writeFlush } from '../log/flush/flush.ts';
 import {
   type PlannedFlush,
   planOrdinary,
@@ -51,7 +51,8 @@ export class FlushJob implements Job<Commit> {
 
   *start(): Io<Commit> {
     const { requests } = this.#plan;
-    const flushed = yield* writeFlush(this.#log, this.#comm, this.#plan, this.#options);
+    const written = yield* writeFlush(this.#log, this.#comm, this.#plan, this.#options);
+    const flushed = written ?? flushedAlone(this.#log, this.#plan);
     this.#flushed = flushed;
     return { sequence: this.#milestones.sequence, time: new Date(flushed.time), bytes: flushed.bytes, requests };
   }

@@ -6,7 +6,7 @@ import { SUPERBLOCK_SIZE } from '../hdf5/format/superblock.ts';
 import { newStructure } from '../hdf5/prepare-writing.ts';
 import { Committer } from '../hdf5/write/commit.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
-import { flushDone, planFlush, writeFlush } from '../log/flush/flush.ts';
+import { flushDone, flushedAlone, planFlush, writeFlush } from '../log/flush/flush.ts';
 import { CONFIG, type LogCounts } from '../log/format/log-group.ts';
 import { beginLog, newToken, writeLayout, writePublish } from '../log/format/log-group-write.ts';
 import type { LogStore } from '../log/store.ts';
@@ -101,7 +101,8 @@ function* firstState(options: SessionOptions, made: NewSubfiles | null): Io<File
   const { power, ranks, target } = options;
   const first = planFlush(log.log, solo(), 0, Date.now());
   if (!first) throw formatError('a new file without a first commit');
-  const flushed = yield* writeFlush(log.log, solo(), first, { power, file: null });
+  yield* writeFlush(log.log, solo(), first, { power, file: null });
+  const flushed = flushedAlone(log.log, first);
   flushDone(log.log, first, flushed, false);
   if (!import.meta.page && ranks.comm.size > 1) log.isBehind = true;
   target?.publish(power);

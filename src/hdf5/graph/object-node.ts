@@ -377,17 +377,25 @@ export function moveToFirstChunk(message: HeaderMessage): void {
   const { block, owner } = message;
   message.block = null;
   owner.firstChunk.add(message);
-  message.denseAddress = -1;
-  if (owner.dense && message.type === MESSAGE.attribute) owner.dense.written = false;
-  if (!block) return;
-  block.messages.delete(message);
-  markUnwritten(block);
+  takeOut(message, block);
 }
 
 /** Takes a message out of the header for good. */
 export function removeMessage(message: HeaderMessage): void {
-  moveToFirstChunk(message);
-  message.owner.firstChunk.delete(message);
+  const { block, owner } = message;
+  message.block = null;
+  // Not by way of the first chunk: what is added to a set and removed again stays in it as a gap.
+  owner.firstChunk.delete(message);
+  takeOut(message, block);
+}
+
+function takeOut(message: HeaderMessage, block: ContinuationBlock | null): void {
+  const { dense } = message.owner;
+  message.denseAddress = -1;
+  if (dense && message.type === MESSAGE.attribute) dense.written = false;
+  if (!block) return;
+  block.messages.delete(message);
+  markUnwritten(block);
 }
 
 /** The block changes: it and those that lead to it have to be written again. */

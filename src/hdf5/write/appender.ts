@@ -97,12 +97,15 @@ export class Appender {
 
   /**
    * A whole commit: append, sync, check that the file is still ours, flip, sync. A blocking call that takes over an
-   * asynchronous one begins the same commit again, however far that one had come.
+   * asynchronous one begins the same commit again, however far that one had come. `file` is told where its contents end.
    */
-  *commit(append: Append, body?: (append: Append) => Io<void>): Io<void> {
+  *commit(append: Append, body?: (append: Append) => Io<void>, file?: { end: number }): Io<void> {
     const { end, root, extension } = append;
     const next = encodeSuperblock({ base: this.base, end, root, extension }, this.#version);
-    if (isSame(this.#superblock, next)) return;
+    if (isSame(this.#superblock, next)) {
+      if (file) file.end = end;
+      return;
+    }
     yield* this.#fence();
     if (this.#begun && isSame(this.#found, next)) {
       // The asynchronous call had flipped the superblock: only the last sync may be missing.
@@ -116,6 +119,7 @@ export class Appender {
     this.#superblock = next;
     this.#begun = null;
     this.committedEnd = append.end;
+    if (file) file.end = end;
   }
 
   *#append(append: Append, body?: (append: Append) => Io<void>): Io<void> {

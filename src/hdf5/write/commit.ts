@@ -66,21 +66,25 @@ export class Committer {
 
   plan(): PlannedCommit {
     const { structure, appender } = this;
-    const changed = new Set(structure.dirty);
-    if (this.#extension && !this.#extensionPlanned) changed.add(this.#extension);
+    const extension = this.#extension;
+    const changed = extension && !this.#extensionPlanned ? [...structure.dirty, extension] : structure.dirty;
     const plan = planStructure(changed, [...structure.extents], appender.position, structure.commitNumber++);
     this.#extensionPlanned = true;
     appender.position = plan.end;
     structure.forgetChanges();
-    const extension = this.#extension ? this.#extension.address : UNDEFINED;
-    const append = { at: plan.at, parts: plan.parts, end: plan.end, root: structure.root.address, extension };
+    const append = {
+      at: plan.at,
+      parts: plan.parts,
+      end: plan.end,
+      root: structure.root.address,
+      extension: extension ? extension.address : UNDEFINED,
+    };
     return { plan, append, bytes: plan.end - plan.at };
   }
 
   /** Writes a planned commit, with `body` if the caller writes the bytes. May be started again: bytes and addresses are fixed. */
-  *write(planned: PlannedCommit, body?: (append: Append) => Io<void>): Io<void> {
-    yield* this.appender.commit(planned.append, body);
-    this.structure.loader.file.end = planned.append.end;
+  write(planned: PlannedCommit, body?: (append: Append) => Io<void>): Io<void> {
+    return this.appender.commit(planned.append, body, this.structure.loader.file);
   }
 
   /**

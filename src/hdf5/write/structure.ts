@@ -256,13 +256,12 @@ export class Structure extends ObjectTree {
   }
 
   /**
-   * Removes the last members of a numbered series from a group, and leaves a new list of links. V8 keeps what was removed from a map as
-   * garbage that refers to the map's later contents: where each commit removes links, the garbage of one would keep that of the next.
+   * Removes several links from a group, and leaves a new list of links. V8 keeps what was removed from a map as garbage that refers to the
+   * map's later contents: where each commit removes links, the garbage of one would keep that of the next.
    */
-  removeSeries(group: ObjectNode, prefix: string, from: number, to: number): void {
-    if (from >= to) return;
+  removeLinks(group: ObjectNode, names: readonly string[]): void {
     const removed = new Set<Link>();
-    for (let i = from; i < to; i++) removed.add(this.#checkRemoval(group, `${prefix}${i}`));
+    for (const name of names) removed.add(this.#checkRemoval(group, name));
     const left = new Map<string, Link>();
     for (const link of group.links.values()) if (!removed.has(link)) left.set(link.name, link);
     group.links = left;

@@ -111,11 +111,23 @@ export interface Flushed {
   readonly states: readonly SubfileState[];
 }
 
-/** Writes a planned flush. On one rank it may be started again from the beginning; on several it is collective. */
-export function* writeFlush(log: Log, comm: Communicator, plan: FlushPlan, options: RankOptions): Io<Flushed> {
-  if (!import.meta.page && comm.size > 1) return yield* writeRanks(log, comm, plan, options);
-  const bytes = yield* writeAlone(log, plan);
-  return { time: plan.time, bytes, states: statesAfter(log, plan) };
+/**
+ * Writes a planned flush, and gives what it came to if several ranks found that out together. On one rank it may be started again from the
+ * beginning; on several it is collective.
+ */
+export function writeFlush(
+  log: Log,
+  comm: Communicator,
+  plan: FlushPlan,
+  options: RankOptions,
+): Io<Flushed> | Io<void> {
+  return !import.meta.page && comm.size > 1 ? writeRanks(log, comm, plan, options) : writeAlone(log, plan);
+}
+
+/** What a flush of one rank comes to. */
+export function flushedAlone(log: Log, plan: FlushPlan): Flushed {
+  const { time, store, main } = plan;
+  return { time, bytes: (store?.planned.bytes ?? 0) + (main?.planned.bytes ?? 0), states: statesAfter(log, plan) };
 }
 
 /** The flush is in the file: reads find its blocks, and its memory can be used again. */

@@ -181,6 +181,13 @@ function extentOf(parts: readonly Uint8Array[], size: number): FileExtent {
   return new FileExtent(size, () => parts);
 }
 
+/** The names of members [from, to) of a series. */
+function namesOf(prefix: string, from: number, to: number): string[] {
+  const names: string[] = [];
+  for (let i = from; i < to; i++) names.push(`${prefix}${i}`);
+  return names;
+}
+
 /** Makes the log group of the structure follow the plan; gives the regions of what the commit writes. */
 function changeLogGroup(
   store: LogStore,
@@ -196,13 +203,15 @@ function changeLogGroup(
     setAside(structure, known, SERIES.tables, state.tables.length);
   }
   // A file whose data is in subfiles has no group for logs.
-  const drop = (prefix: string, from: number, to: number): void => {
-    if (from < to) structure.removeSeries(store.group(prefix), prefix, from, to);
+  const drop = (prefix: string, names: readonly string[]): void => {
+    if (names.length > 0) structure.removeLinks(store.group(prefix), names);
   };
-  drop(SERIES.tables, change.keptTables, state.tables.length);
+  const gone = namesOf(SERIES.tables, change.keptTables, state.tables.length);
+  // Together: the group's list of links is made anew.
+  drop(SERIES.logs, change.log ? [...gone, ...namesOf(SERIES.logs, change.keptLogs, state.logs.length)] : gone);
   const first: FileExtent[] = numberedTables.filter((region) => region !== null);
   const tables = change.tables.map(({ index, bytes, size, isFresh }) => {
-    if (index < change.keptTables) drop(SERIES.tables, index, index + 1);
+    if (index < change.keptTables) drop(SERIES.tables, [`${SERIES.tables}${index}`]);
     const region = extentOf(bytes ? [bytes] : NOTHING, size);
     addMember(structure, store.group(SERIES.tables), `${SERIES.tables}${index}`, size, region, null);
     if (isFresh) first.push(region);
@@ -213,12 +222,11 @@ function changeLogGroup(
   if (addition.dataSize > 0) first.unshift(extentOf(addition.data, addition.dataSize));
   if (first.length > 0) structure.prepend(first);
   if (change.log) {
-    drop(SERIES.logs, change.keptLogs, state.logs.length);
     const { address, size } = change.log;
     const name = `${SERIES.logs}${change.keptLogs}`;
     addMember(structure, store.group(SERIES.logs), name, size, address - store.base, address);
   }
-  drop(SERIES.records, change.keptRecords, state.records.length);
+  drop(SERIES.records, namesOf(SERIES.records, change.keptRecords, state.records.length));
   const record = extentOf([change.record], change.record.length);
   const name = `${SERIES.records}${change.keptRecords}`;
   addMember(structure, store.group(SERIES.records), name, record.size, record, null);

@@ -1,6 +1,6 @@
 import { checksummer } from '#platform';
 import type { Append } from '../../hdf5/write/appender.ts';
-import type { Io } from '../../storage/io.ts';
+import { type Io, nothing } from '../../storage/io.ts';
 import {
   type ChecksumKind,
   encodeRecord,
@@ -101,16 +101,22 @@ export function* writeContribution(
   return { end: parts, at, checksum: sum?.digest() ?? NO_SUM };
 }
 
-/** Writes a flush of one rank and returns the bytes it added. May be started again from the beginning. */
-export function* writeAlone(log: Log, plan: FlushPlan): Io<number> {
+/** Writes a flush of one rank. May be started again from the beginning. No generator of its own: each step of one costs as much in all around it. */
+export function writeAlone(log: Log, plan: FlushPlan): Io<void> {
   const { store, main } = plan;
-  if (store) {
-    const body = (append: Append) => writeAppend(log, plan, store, append);
-    yield* store.store.run(store.committer.write(store.planned, body));
-  }
-  // With subfiles the flush counts once the main file names the new states of its subfiles.
-  if (!import.meta.page && main) yield* writeRest(log, plan, main, statesAfter(log, plan).map(statePart));
-  return (store?.planned.bytes ?? 0) + (main?.planned.bytes ?? 0);
+  if (!import.meta.page && main) return writeSubfile(log, plan, main);
+  return store ? writeStore(log, plan, store) : nothing(undefined);
+}
+
+function writeStore(log: Log, plan: FlushPlan, commit: StoreCommit): Io<void> {
+  const body = (append: Append) => writeAppend(log, plan, commit, append);
+  return commit.store.run(commit.committer.write(commit.planned, body));
+}
+
+/** With subfiles the flush counts once the main file names the new states of its subfiles. */
+function* writeSubfile(log: Log, plan: FlushPlan, main: StoreCommit): Io<void> {
+  if (plan.store) yield* writeStore(log, plan, plan.store);
+  yield* writeRest(log, plan, main, statesAfter(log, plan).map(statePart));
 }
 
 /** Writes what a single rank appends: its data, then everything else. */

@@ -42,7 +42,7 @@ export function mergeTables(
     const { id, offset, size, times, count } = raw;
     const { shape, records } = dataset;
     // Most entries of small flushes: the coordinates stay what they are.
-    const coordinates = import.meta.page ? null : table.plainBlock(raw, shape.length);
+    const coordinates = table.plainBlock(raw, shape.length);
     if (coordinates) {
       writer.addPlainBlock({ id, shape, records, key: null, offset, size }, coordinates, raw.record);
       continue;

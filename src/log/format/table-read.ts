@@ -98,7 +98,7 @@ export class Table {
 
   /** The size of the entry that begins there. */
   sizeAt(at: number): number {
-    return new DataView(this.#bytes.buffer, this.#bytes.byteOffset + at, 4).getInt32(0, true);
+    return i32(this.#bytes, at);
   }
 
   /** The entry that begins at a place that {@link entries} gave. */
@@ -176,11 +176,13 @@ export class Table {
 
   /** The coordinates of an entry of one block as they are stored, for a dataset of a rank; null where they have to be worked out. */
   plainBlock(entry: RawEntry, rank: number): Uint8Array | null {
+    if (import.meta.page) return null;
     const { flags, at, end } = entry.body;
     const half = (rank - (entry.record >= 0 ? 1 : 0)) * 8;
     if (entry.count !== 1 || (flags & ~ENTRY.record) !== 0 || half <= 0 || end - at !== 2 * half) return null;
-    const view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset + at, 2 * half);
-    for (let k = 0; k < half; k += 8) if (u64(view, k) + u64(view, half + k) > Number.MAX_SAFE_INTEGER) return null;
+    const bytes = this.#bytes;
+    for (let k = at; k < at + half; k += 8)
+      if (number(bytes, k) + number(bytes, k + half) > Number.MAX_SAFE_INTEGER) return null;
     return this.#bytes.subarray(at, end);
   }
 
@@ -259,6 +261,10 @@ export class Table {
       steps[d] = step;
       bias += step;
     }
+    if (!import.meta.page && dims === 2 && (view.byteOffset + at) % 4 === 0) {
+      decodePairs(new Uint32Array(view.buffer, view.byteOffset + at, 4 * entry.count), sink, first, steps[0] as number);
+      return;
+    }
     const last = dims - 1;
     steps[last] = 1;
     const { starts, counts, rank } = sink;
@@ -301,6 +307,35 @@ export class Table {
   }
 }
 
+/**
+ * The same as {@link Table.blocks} for blocks of two encoded dimensions, in less than half of the time: a file may have millions of rows.
+ * `words` are the lower and the upper half of each number.
+ */
+function decodePairs(words: Uint32Array, { rank, starts, counts, at }: BlockSink, first: number, step: number): void {
+  const blocks = words.length / 4;
+  const end = at + blocks * rank;
+  let w = 0;
+  for (let k = at + first; k < end; k += rank, w += 2) {
+    const value = (words[w] as number) + (words[w + 1] as number) * 2 ** 32;
+    const digit = Math.floor(value / step);
+    starts[k] = digit;
+    starts[k + 1] = value - digit * step;
+  }
+  const bias = 1 + step;
+  let [before, slow, fast] = [NaN, 0, 0];
+  for (let k = at + first; k < end; k += rank, w += 2) {
+    const value = (words[w] as number) + (words[w + 1] as number) * 2 ** 32 - bias;
+    if (value !== before) {
+      before = value;
+      const digit = Math.floor(value / step);
+      slow = digit + 1;
+      fast = value - digit * step + 1;
+    }
+    counts[k] = slow;
+    counts[k + 1] = fast;
+  }
+}
+
 /** zlib makes nothing more than about a thousand times smaller. */
 const MOST_RATIO = 1040;
 
@@ -321,9 +356,20 @@ function blockCount(cursor: Cursor, flags: number): number {
 }
 
 function signed(cursor: Cursor): number {
-  const bytes = cursor.take(8, 'reference');
-  const value = new DataView(bytes.buffer, bytes.byteOffset, 8).getBigInt64(0, true);
-  return value < -0x80000000n || value > 0n ? cursor.fail(`reference of ${value} bytes`) : Number(value);
+  const { bytes } = cursor;
+  const at = cursor.need(8, 'reference');
+  const value = i32(bytes, at + 4) * 2 ** 32 + (i32(bytes, at) >>> 0);
+  return value < -(2 ** 31) || value > 0 ? cursor.fail(`reference of ${value} bytes`) : value;
+}
+
+// Without a view, which takes longer to make than to read from: every flush looks at a few entries.
+function i32(bytes: Uint8Array, at: number): number {
+  const low = (bytes[at] as number) | ((bytes[at + 1] as number) << 8);
+  return low | ((bytes[at + 2] as number) << 16) | ((bytes[at + 3] as number) << 24);
+}
+
+function number(bytes: Uint8Array, at: number): number {
+  return (i32(bytes, at) >>> 0) + (i32(bytes, at + 4) >>> 0) * 2 ** 32;
 }
 
 function u64(view: DataView, at: number): number {

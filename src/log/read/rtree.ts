@@ -30,8 +30,8 @@ export class PackedTree {
   readonly from: number;
   readonly to: number;
   readonly #list: BlockList;
-  /** Block numbers, those of a node one after the other. */
-  #order: Uint32Array;
+  /** Block numbers, those of a node one after the other; null before the first split: as they are in the lists. */
+  #order: Uint32Array | null = null;
   // Nodes: the places of their blocks in the order, the first of their sixteen children (0: none), how often a leaf was scanned.
   #first = new Uint32Array(FANOUT);
   #end = new Uint32Array(FANOUT);
@@ -45,18 +45,12 @@ export class PackedTree {
     this.from = from;
     this.to = to;
     this.#list = list;
-    const order = new Uint32Array(to - from);
-    for (let i = 0; i < order.length; i++) order[i] = from + i;
-    this.#order = order;
     this.#bounds = new Float64Array(FANOUT * 2 * list.rank);
-    this.#end[0] = order.length;
-    // Whoever asks the first question need not be told that the whole may hold the answer.
-    this.#bounds.fill(-Infinity, 0, list.rank);
-    this.#bounds.fill(Infinity, list.rank, 2 * list.rank);
+    this.#end[0] = to - from;
   }
 
   get bytes(): number {
-    return this.#order.byteLength + this.#bounds.byteLength + 13 * this.#first.length;
+    return 4 * (this.to - this.from) + this.#bounds.byteLength + 13 * this.#first.length;
   }
 
   /** Adds the numbers of all blocks that share an element with the box [low, high) to `found`. */
@@ -64,23 +58,22 @@ export class PackedTree {
     this.#search(0, low, high, found);
   }
 
+  /** Of a node that may hold some of them. */
   #search(node: number, low: Float64Array, high: Float64Array, found: NumberList): void {
     const { rank, starts, counts } = this.#list;
-    const bounds = this.#bounds;
-    const at = node * 2 * rank;
-    for (let d = 0; d < rank; d++)
-      if ((bounds[at + d] as number) >= (high[d] as number) || (bounds[at + rank + d] as number) <= (low[d] as number))
-        return;
     let child = this.#children[node] as number;
     if (child === 0 && this.#isDue(node)) child = this.#split(node);
     if (child > 0) {
-      for (let end = child + FANOUT; child < end; child++) this.#search(child, low, high, found);
+      // Most children do not: that is found out here, without a call for each. A split below gives the tree other lists.
+      for (let end = child + FANOUT; child < end; child++)
+        if (meets(this.#bounds, child * 2 * rank, rank, low, high)) this.#search(child, low, high, found);
       return;
     }
+    const { from } = this;
     const order = this.#order;
     const end = this.#end[node] as number;
     for (let i = this.#first[node] as number; i < end; i++) {
-      const block = order[i] as number;
+      const block = order ? (order[i] as number) : from + i;
       if (overlaps(starts, counts, block * rank, rank, low, high)) found.push(block);
     }
   }
@@ -100,10 +93,11 @@ export class PackedTree {
     const end = this.#end[node] as number;
     const levels = Math.min(MOST_LEVELS, Math.ceil(Math.log2((end - first) / SMALL_LEAF) / FANOUT_BITS));
     const cells = FANOUT ** levels;
-    const grid = Grid.over(this.#list, this.#order, first, end, levels * FANOUT_BITS);
+    const blocks = { list: this.#list, order: this.#order, from: this.from, first, end };
+    const grid = Grid.over(blocks, levels * FANOUT_BITS);
     this.#scans[node] = 0;
     if (!grid) return 0;
-    const keys = grid.keys(this.#order, first, end);
+    const keys = grid.keys(blocks);
     const ends = new Uint32Array(cells);
     for (let i = 0; i < keys.length; i++) {
       const key = keys[i] as number;
@@ -120,15 +114,16 @@ export class PackedTree {
     this.#boundByChildren(child, leaf);
     // From the last to the first, so that blocks keep their order in a cell.
     const order = this.#order;
+    const { from } = this;
     const sorted = new Uint32Array(end - first);
     for (let i = keys.length - 1; i >= 0; i--) {
       const key = keys[i] as number;
       const place = (ends[key] as number) - 1;
       ends[key] = place;
-      sorted[place - first] = order[first + i] as number;
+      sorted[place - first] = order ? (order[first + i] as number) : from + i;
     }
-    if (sorted.length === order.length) this.#order = sorted;
-    else order.set(sorted, first);
+    if (order) order.set(sorted, first);
+    else this.#order = sorted;
     return child;
   }
 
@@ -180,10 +175,10 @@ export class PackedTree {
       bounds.fill(Infinity, at, at + rank);
       bounds.fill(-Infinity, at + rank, at + width);
     }
-    // In the order in which the blocks are in their lists, as far as the order still is that one.
+    const { from } = this;
     for (let i = 0; i < keys.length; i++) {
       const at = (leaf + (keys[i] as number)) * width;
-      const k = (order[first + i] as number) * rank;
+      const k = (order ? (order[first + i] as number) : from + i) * rank;
       for (let d = 0; d < rank; d++) {
         const low = starts[k + d] as number;
         const high = low + (counts[k + d] as number);
@@ -213,6 +208,23 @@ export class PackedTree {
   }
 }
 
+/** Whether the bounds at a place share an element with the box [low, high). */
+function meets(bounds: Float64Array, at: number, rank: number, low: Float64Array, high: Float64Array): boolean {
+  for (let d = 0; d < rank; d++)
+    if ((bounds[at + d] as number) >= (high[d] as number) || (bounds[at + rank + d] as number) <= (low[d] as number))
+      return false;
+  return true;
+}
+
+/** Blocks at places [first, end) of an order; without one they are the blocks from `from` on. */
+interface Blocks {
+  readonly list: BlockList;
+  readonly order: Uint32Array | null;
+  readonly from: number;
+  readonly first: number;
+  readonly end: number;
+}
+
 /** A dimension in which the centres of blocks differ. */
 interface GridDimension {
   readonly d: number;
@@ -227,7 +239,6 @@ interface GridDimension {
 
 /** A grid over the centres of blocks, whose cells are numbered along a space-filling curve (Morton order). */
 class Grid {
-  readonly #list: BlockList;
   readonly dimensions: readonly GridDimension[];
   /** In every dimension the smallest and the largest centre, and the half of the largest block. */
   readonly low: Float64Array;
@@ -235,12 +246,10 @@ class Grid {
   readonly half: Float64Array;
 
   private constructor(
-    list: BlockList,
     dimensions: readonly number[],
     [low, high, half]: readonly [Float64Array, Float64Array, Float64Array],
     bits: number,
   ) {
-    this.#list = list;
     this.low = low;
     this.high = high;
     this.half = half;
@@ -248,19 +257,20 @@ class Grid {
       // Bits are dealt out in turn, the first dimension has the highest.
       const places: number[] = [];
       for (let bit = bits - 1 - v; bit >= 0; bit -= dimensions.length) places.unshift(bit);
-      const cells = 2 ** places.length;
+      const cells = 1 << places.length;
       const parts = new Uint16Array(cells);
       // A cell has one bit more than an earlier one.
-      for (let b = 0; b < places.length; b++)
-        for (let cell = 2 ** b; cell < 2 ** (b + 1); cell++)
-          parts[cell] = (parts[cell - 2 ** b] as number) | (1 << (places[b] as number));
+      for (let b = 0, half = 1; half < cells; b++, half *= 2) {
+        const added = 1 << (places[b] as number);
+        for (let cell = 0; cell < half; cell++) parts[half + cell] = (parts[cell] as number) | added;
+      }
       const least = low[d] as number;
       return { d, low: least, scale: cells / ((high[d] as number) - least), parts, places };
     });
   }
 
-  /** Of the blocks at places [first, end) of the order; null if their centres are all the same. */
-  static over(list: BlockList, order: Uint32Array, first: number, end: number, bits: number): Grid | null {
+  /** Over some blocks; null if their centres are all the same. */
+  static over({ list, order, from, first, end }: Blocks, bits: number): Grid | null {
     const { rank, starts, counts } = list;
     const low = new Float64Array(rank);
     const high = new Float64Array(rank);
@@ -269,7 +279,7 @@ class Grid {
     for (let d = 0; d < rank; d++) {
       let [least, most, largest] = [Infinity, -Infinity, 0];
       for (let i = first; i < end; i++) {
-        const k = (order[i] as number) * rank + d;
+        const k = (order ? (order[i] as number) : from + i) * rank + d;
         const extent = (counts[k] as number) / 2;
         const centre = (starts[k] as number) + extent;
         if (centre < least) least = centre;
@@ -283,17 +293,26 @@ class Grid {
     const dimensions: number[] = [];
     for (let d = 0; d < rank && dimensions.length < bits; d++)
       if ((high[d] as number) > (low[d] as number)) dimensions.push(d);
-    return dimensions.length > 0 ? new Grid(list, dimensions, [low, high, half], bits) : null;
+    return dimensions.length > 0 ? new Grid(dimensions, [low, high, half], bits) : null;
   }
 
-  /** The cells of the blocks at places [first, end) of the order. */
-  keys(order: Uint32Array, first: number, end: number): Uint16Array {
-    const { rank, starts, counts } = this.#list;
+  /** The cells of the blocks. */
+  keys({ list, order, from, first, end }: Blocks): Uint16Array {
+    const { rank, starts, counts } = list;
     const keys = new Uint16Array(end - first);
     for (const { d, low, scale, parts } of this.dimensions) {
       const last = parts.length - 1;
+      if (!import.meta.page && this.dimensions.length === 1) {
+        // Along one dimension cells have their places for numbers.
+        for (let i = first; i < end; i++) {
+          const k = (order ? (order[i] as number) : from + i) * rank + d;
+          const cell = ((starts[k] as number) + (counts[k] as number) / 2 - low) * scale;
+          keys[i - first] = cell > last ? last : cell;
+        }
+        break;
+      }
       for (let i = first; i < end; i++) {
-        const k = (order[i] as number) * rank + d;
+        const k = (order ? (order[i] as number) : from + i) * rank + d;
         const cell = ((starts[k] as number) + (counts[k] as number) / 2 - low) * scale;
         const key = parts[cell > last ? last : cell | 0] as number;
         keys[i - first] = (keys[i - first] as number) | key;

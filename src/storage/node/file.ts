@@ -117,13 +117,35 @@ function open(name: string, mode: NodeMode): number {
     throw openError(name, mode, cause);
   }
   try {
+    const found = fs.fstatSync(fd);
     // A directory can be opened for reading; without this check the first read would fail instead.
-    if (fs.fstatSync(fd).isDirectory()) throw new H5LogError('STORAGE', `${name} is a directory`, { file: name });
+    if (found.isDirectory()) throw new H5LogError('STORAGE', `${name} is a directory`, { file: name });
+    return mode === 'r' || !found.isFile() ? fd : withoutAccessTime(fd, name, found);
   } catch (cause) {
     fs.closeSync(fd);
     throw storageFailure(name, 'open', cause);
   }
-  return fd;
+}
+
+/**
+ * Opens a file once more, so that reads leave its time of last access alone, and closes the first descriptor: a small commit reads the
+ * superblock twice, and the first read after a write would have the system write the inode. Only the owner of a file may ask for that; it cannot
+ * be asked for with the first call, which may create the file and fail all the same where files belong to somebody else at once.
+ */
+function withoutAccessTime(fd: number, name: string, { dev, ino }: fs.Stats): number {
+  // Of Linux only.
+  const { O_NOATIME, O_RDWR } = fs.constants;
+  if (!O_NOATIME) return fd;
+  let other: number;
+  try {
+    other = fs.openSync(name, O_RDWR | O_NOATIME);
+  } catch {
+    return fd;
+  }
+  const found = fs.fstatSync(other);
+  const isSame = found.dev === dev && found.ino === ino;
+  fs.closeSync(isSame ? fd : other);
+  return isSame ? other : fd;
 }
 
 function openError(name: string, mode: NodeMode, cause: unknown): H5LogError {

@@ -31,6 +31,22 @@ storageConformance('a file opened wx+', (bytes) => {
 });
 storageConformance('a file opened r', (bytes) => nodeStorage(fileWith(bytes), 'r'), { readOnly: true });
 
+test.runIf(process.platform === 'linux')(
+  'a file opened for writing keeps its time of last access when it is read',
+  () => {
+    for (const mode of ['r+', 'w+', 'wx+'] as const) {
+      const path = mode === 'wx+' ? join(directory, `file-${count++}`) : fileWith(pattern(50));
+      const { blocking } = nodeStorage(path, mode);
+      blocking.write([pattern(100)], 0);
+      // Earlier than the write, so that a read changes it also where the system is asked to change it seldom.
+      fs.utimesSync(path, 1, fs.statSync(path).mtimeMs / 1000);
+      expect(blocking.read(new Uint8Array(10), 0)).toBe(10);
+      expect(fs.statSync(path).atimeMs, mode).toBe(1000);
+      blocking.close();
+    }
+  },
+);
+
 describe('reading a file into several buffers', () => {
   const bytes = pattern(3_000_000);
   const parts = (): Uint8Array[] => Array.from({ length: 2500 }, (_, i) => new Uint8Array(1000 + (i % 7)).fill(9));
