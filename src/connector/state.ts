@@ -199,6 +199,8 @@ function* withLog(
     if (committer && !options.storage.blocking) yield* main.everyNumbered();
     const last = main.commit();
     if (isEarlier && last?.root === main.root) main.end = last.end;
+    // Another program may have copied datasets: which of them are in the log can only be told by all objects.
+    if (options.lazy && !options.storage.blocking && !main.isOurs) yield* loadEverything(structure, LOGS_GROUP);
     log = yield* openLog(options, structure, main, group, known?.stores);
     if (import.meta.page && options.target && log.log.layout) throw pageReads();
     if (options.target) mustBeInPlace(log.log);

@@ -13,10 +13,12 @@ import {
   LZF,
   PendingBytes,
   runCodec,
+  unusable,
   withoutEncoder,
 } from './pipeline.ts';
 import { encodeScaleOffset } from './scale-offset-encode.ts';
 import { type Room, shuffle } from './shuffle.ts';
+import { storedSize, storeZlib } from './zlib.ts';
 
 /**
  * Applies filters to a chunk, in their order. With `skipped`, an optional filter that would not make the data shorter is left out, and
@@ -83,4 +85,32 @@ function encode(bytes: Uint8Array, filter: FilterStep, room: Room | undefined): 
     default:
       throw new H5LogError('UNSUPPORTED', withoutEncoder(filter));
   }
+}
+
+/**
+ * For chunks whose bytes are known after their place in the file: the length of `size` bytes after filters that make a length which does
+ * not depend on them (deflate then stores its data), and the bits of filters that have to be left out after all. To leave out all of them
+ * is no way: libhdf5 does not note that it has applied them when a chunk gets other values and has the same length as before.
+ */
+export function lateLength(
+  filters: readonly FilterStep[],
+  size: number,
+): { readonly length: number; readonly mask: number } {
+  let length = size;
+  let mask = unusable(filters);
+  filters.forEach(({ id }, i) => {
+    if (id === 1) length = storedSize(length);
+    else if (id === 3) length += 4;
+    else if (id !== 2) mask |= 1 << i;
+  });
+  return { length, mask };
+}
+
+/** Applies those filters. The bytes stay as they are. */
+export function applyLate(bytes: Uint8Array, filters: readonly FilterStep[]): Uint8Array {
+  return filters.reduce((data, { id, values }) => {
+    if (id === 1) return storeZlib(data);
+    if (id === 2 && values[0]) return shuffle(data, values[0]);
+    return id === 3 ? fletcher32(data) : data;
+  }, bytes);
 }

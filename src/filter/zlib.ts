@@ -208,10 +208,17 @@ export function inflateZlib(bytes: Uint8Array, limit: number): Uint8Array {
   return new Inflater(bytes, limit).run();
 }
 
+const blocksFor = (size: number): number => Math.max(1, Math.ceil(size / 0xffff));
+
+/** The length that {@link storeZlib} makes of so many bytes. */
+export function storedSize(size: number): number {
+  return 2 + blocksFor(size) * 5 + size + 4;
+}
+
 /** A zlib stream of stored (uncompressed) blocks, for platforms without a compressor. */
 export function storeZlib(bytes: Uint8Array): Uint8Array {
-  const blocks = Math.max(1, Math.ceil(bytes.length / 0xffff));
-  const out = new Uint8Array(2 + blocks * 5 + bytes.length + 4);
+  const blocks = blocksFor(bytes.length);
+  const out = new Uint8Array(storedSize(bytes.length));
   const view = new DataView(out.buffer);
   out.set([0x78, 0x01]);
   let at = 2;

@@ -48,7 +48,9 @@ export function* prepareWriting(
   /** Nothing of the file is ever overwritten: it can be surveyed as it was opened. */
   function* surveyed(): Io<Survey> {
     const { structure: before } = yield* openStructure(address);
-    return yield* surveyFile(before.loader, before.root, before.heap);
+    const found = yield* surveyFile(before.loader, before.root, before.heap);
+    if (!found.isTree) structure.isTree = false;
+    return found;
   }
 }
 

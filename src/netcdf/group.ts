@@ -3,7 +3,7 @@ import type { Attributes } from '../api/attributes.ts';
 import type { Dataset, Filter } from '../api/dataset.ts';
 import type { File } from '../api/file.ts';
 import type { Group } from '../api/group.ts';
-import { type Handled, handleOf } from '../api/handle.ts';
+import { type Handled, handleOf, sessionOf } from '../api/handle.ts';
 import { attach } from '../api/scales.ts';
 import { type ErrorCode, H5LogError } from '../base/errors.ts';
 import { checkNames } from '../base/options.ts';
@@ -274,7 +274,8 @@ class NetcdfGroup implements NcGroup {
     const aside = NO_COORDINATE + name;
     const stored = own && !isCoordinate ? aside : name;
     const users = new Set(isCoordinate ? own.uses.map((use) => use.dataset) : []);
-    // As it is: what cannot be changed is refused before anything is.
+    // What cannot be changed is refused before anything is: the file, and attributes, which are written as they are.
+    sessionOf(this.#group).writable();
     for (const user of users) this.#attach(user);
     // The scale that only said that there is a dimension makes way, and is gone when its successor is whole.
     if (isCoordinate) this.#group.move(name, aside);

@@ -1,5 +1,6 @@
 import type { Attributes } from '../api/attributes.ts';
 import type { Dataset } from '../api/dataset.ts';
+import { sessionOf } from '../api/handle.ts';
 import { H5LogError } from '../base/errors.ts';
 import { numberArray } from '../dtype/convert.ts';
 import type { ArrayOf, DType, TypedArray } from '../dtype/model.ts';
@@ -30,6 +31,8 @@ export class Variable<D extends DType = DType> {
       classic,
       check: (attribute, value) => {
         if (attribute !== FILL_VALUE) return undefined;
+        // First of all: a page that only reads cannot encode values to compare them.
+        sessionOf(dataset).writable();
         // What elements that were never written read as is decided when the dataset is made.
         if (!isFill(dataset as unknown as Dataset, value))
           throw new H5LogError('OPTION', `${path}: _FillValue is the fill of createVariable`, { object: path });

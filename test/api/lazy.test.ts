@@ -56,6 +56,30 @@ describe('a log on a server', () => {
   });
 });
 
+withOracle('python', 'a log to which h5py has added something', () => {
+  test('is still read on demand: which datasets are in the log is known, whatever was loaded', async () => {
+    const path = join(temporaryDirectory(), 'added.h5');
+    const written = File.createSync(path, { publish: 'close' });
+    // Too many for the pages that are read first.
+    for (let i = 0; i < 2000; i++) written.createDataset(`g${i % 20}/d${i}`, { dtype: 'int32', shape: [2] });
+    written.dataset('g7/d7').write([1, 2]);
+    written.closeSync();
+    const again = File.openSync(path, { mode: 'r+', publish: 'never' });
+    again.dataset('g7/d7').write([3, 4]);
+    again.closeSync();
+    const change = "f = h5py.File(sys.argv[1], 'r+'); f.copy('g7/d7', 'copy'); f.close()";
+    pythonSync(`import h5py, sys\n${change}`, [path]);
+    const file = await File.open(new Blob([readFileSync(path)]), { lazy: true });
+    await file.load('/g7/d7');
+    expect(file.dataset('g7/d7').shape).toEqual([2]);
+    expect(await file.dataset('g7/d7').read()).toEqual(Int32Array.of(3, 4));
+    await file.load('/copy');
+    expect(await file.dataset('copy').read()).toEqual(Int32Array.of(1, 2));
+    expect(await file.refresh()).toBe(false);
+    await file.close();
+  });
+});
+
 describe('a file that is opened with lazy', () => {
   test('shows what was loaded, and names the call for what was not', async () => {
     const { storage } = await logOf();

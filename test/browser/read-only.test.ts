@@ -7,12 +7,15 @@ import { fixtureBytes } from '../hdf5/fixture.ts';
 // same words as on Node. Nothing in this file writes before the last test.
 
 type H5log = typeof import('h5log');
+type Netcdf = typeof import('h5log/netcdf');
 
 const load = async <M>(platform: 'node' | 'browser', entry: string): Promise<M> =>
   (await import(join(root, 'dist', platform, `${entry}.js`))) as M;
-const [node, page, { memoryStorage }] = await Promise.all([
+const [node, page, nodeNetcdf, pageNetcdf, { memoryStorage }] = await Promise.all([
   load<H5log>('node', 'index'),
   load<H5log>('browser', 'index'),
+  load<Netcdf>('node', 'netcdf'),
+  load<Netcdf>('browser', 'netcdf'),
   load<typeof import('h5log/storage')>('browser', 'storage'),
 ]);
 
@@ -51,11 +54,11 @@ async function samples(): Promise<[string, Uint8Array][]> {
   ];
 }
 
-/** What every member of the API gives, or throws. */
-async function everything(
-  { Dataset, File, Group, isH5LogError, select, T }: H5log,
-  bytes: Uint8Array,
-): Promise<string[]> {
+/** Notes what calls give, or throw. */
+function notebook({ isH5LogError }: H5log): {
+  found: string[];
+  note: (what: string, call: () => unknown) => Promise<void>;
+} {
   const found: string[] = [];
   const note = async (what: string, call: () => unknown): Promise<void> => {
     try {
@@ -73,6 +76,13 @@ async function everything(
       found.push(`${what}: ${error.code} ${error.message}`);
     }
   };
+  return { found, note };
+}
+
+/** What every member of the API gives, or throws. */
+async function everything(h5log: H5log, bytes: Uint8Array): Promise<string[]> {
+  const { Dataset, File, Group, select, T } = h5log;
+  const { found, note } = notebook(h5log);
   for (const mode of ['open', 'openSync'] as const) {
     const file = await File[mode](bytes.slice());
     const paths = [...file.keys()];
@@ -164,6 +174,69 @@ async function everything(
   }
   return found;
 }
+
+/** A file of netCDF, with a dimension that has no variable but is used by one. */
+async function netcdfSample(connector: 'log' | 'native'): Promise<Uint8Array> {
+  const storage = memoryStorage();
+  const file = await node.File.create(storage, { connector });
+  const nc = nodeNetcdf.netcdf(file);
+  nc.attributes.set('title', 'a title');
+  nc.createDimension('time', null);
+  nc.createDimension('x', 3);
+  nc.createVariable('time', { dtype: 'float64', dimensions: ['time'] }).dataset.append([0, 1]);
+  nc.createVariable('t', { dtype: 'float32', dimensions: ['time', 'x'], fill: -999 }).dataset.append([1, 2, 3]);
+  nc.createVariable('name', { dtype: node.T.string(), dimensions: ['x'] });
+  nc.createVariable('bare', { dtype: 'int16', dimensions: [], fill: false });
+  nc.createGroup('g').createVariable('u', { dtype: 'int64', dimensions: ['x'], attributes: { units: 'K' } });
+  await file.close();
+  return storage.bytes();
+}
+
+/** The same for netCDF. */
+async function everythingOfNetcdf(h5log: H5log, { netcdf }: Netcdf, bytes: Uint8Array): Promise<string[]> {
+  const { found, note } = notebook(h5log);
+  const file = await h5log.File.open(bytes.slice());
+  await note('classic', () => netcdf(file, { classic: true }));
+  const root = netcdf(file);
+  for (const group of [root, ...root.groups.values()]) {
+    const { attributes, dimensions, variables } = group;
+    const say = (what: string, call: () => unknown): Promise<void> => note(`${group.name} ${what}`, call);
+    await say('dimensions', () => [...dimensions.values()].map(({ name, size, unlimited }) => [name, size, unlimited]));
+    await say('attributes', () => [...attributes]);
+    await say('attributes.set', () => attributes.set('new', 'text'));
+    await say('attributes.delete', () => attributes.delete('title'));
+    await say('createGroup', () => group.createGroup('new'));
+    await say('createDimension', () => group.createDimension('new', 2));
+    await say('unlimited', () => group.createDimension('new', null));
+    await say('createVariable', () => group.createVariable('new', { dtype: 'int8', dimensions: [], fill: 1 }));
+    for (const name of root.dimensions.keys()) {
+      await say(`variable ${name}`, () => group.createVariable(name, { dtype: 'int8', dimensions: [name] }));
+      await say(`variable of ${name}`, () => group.createVariable('new', { dtype: 'int8', dimensions: [name] }));
+    }
+    for (const [name, variable] of variables) {
+      const tell = (what: string, call: () => unknown): Promise<void> => say(`${name} ${what}`, call);
+      await tell('properties', () => [variable.dimensions, variable.shape, [...variable.attributes]]);
+      await tell('read', () => variable.read());
+      await tell('dimension', () => group.createDimension(name, 2));
+      await tell('attributes.set', () => variable.attributes.set('new', 1));
+      for (const fill of [variable.dataset.fill, 5, 'text'])
+        await tell('fill', () => variable.attributes.set('_FillValue', fill as never));
+      await tell('attributes.delete', () => variable.attributes.delete('units'));
+    }
+  }
+  await file.close();
+  await note('closed', () => root.variables.get('t')?.attributes.set('_FillValue', -999));
+  return found;
+}
+
+test('a page that only reads netCDF refuses changes as Node does', async () => {
+  for (const connector of ['log', 'native'] as const) {
+    const bytes = await netcdfSample(connector);
+    const expected = await everythingOfNetcdf(node, nodeNetcdf, bytes);
+    expect(await everythingOfNetcdf(page, pageNetcdf, bytes), connector).toEqual(expected);
+    expect(expected.join('\n')).toMatch(/READ_ONLY(.*\n)*.*CLOSED/);
+  }
+});
 
 test('a page that only reads has all that it needs, and refuses the rest as Node does', async () => {
   for (const [name, bytes] of await samples()) {

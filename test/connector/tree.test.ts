@@ -1,5 +1,6 @@
 // A published file says whether its objects are a tree: then a writer need not look at all of them to find out who links to whom.
 
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { File, T } from 'h5log';
 import { expect, test } from 'vitest';
@@ -99,5 +100,27 @@ withOracle('python', 'a tree to which h5py has added a link', () => {
     expect(bytesToChange(path)).toBeGreaterThan(400_000);
     expect(valuesOf(path, 'g0/again')).toEqual([7, 8]);
     expect(pythonSync(`import h5py, sys\nprint(h5py.File(sys.argv[1])['g0/again'][()])`, [path]).trim()).toBe('[7 8]');
+  });
+
+  test('also where it took the place of something else, so that the file is as long as before', () => {
+    const path = make();
+    const { size } = statSync(path);
+    const change = "f = h5py.File(sys.argv[1], 'r+'); del f['g1']; f['g1'] = f['g7/d7']; f.close()";
+    pythonSync(`import h5py, sys\n${change}`, [path]);
+    expect(statSync(path).size).toBe(size);
+    for (let i = 0; i < 2; i++) {
+      const file = File.openSync(path, { mode: 'r+' });
+      file.dataset('g7/d7', 'int32').write(Int32Array.of(i, 8));
+      file.dataset('g7/d7').attributes.set('step', i);
+      file.closeSync();
+      for (const each of ['g1', 'g7/d7']) expect(valuesOf(path, each)).toEqual([i, 8]);
+      const seen = `import h5py, sys\nd = h5py.File(sys.argv[1])['g1']\nprint(d[()], d.attrs['step'])`;
+      expect(pythonSync(seen, [path]).trim()).toBe(`[${i} 8] ${i}.0`);
+    }
+    const file = File.openSync(path, { mode: 'r+' });
+    file.delete('g7/d7');
+    file.dataset('g1').attributes.set('step', 2);
+    file.closeSync();
+    expect(valuesOf(path, 'g1')).toEqual([1, 8]);
   });
 });

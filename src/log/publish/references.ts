@@ -3,6 +3,8 @@
 
 import { pointersOf, readAddress, visitPointers } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
+import { applyLate, lateLength } from '../../filter/apply.ts';
+import type { FilterStep } from '../../filter/pipeline.ts';
 import { putU64 } from '../../hdf5/format/byte-writer.ts';
 import { type AddressSlot, FileExtent, type ObjectNode } from '../../hdf5/graph/object-node.ts';
 import { withReferrers } from '../../hdf5/graph/references.ts';
@@ -24,11 +26,15 @@ export function referencesIn(dtype: DType, bytes: Uint8Array, count: number, obj
 }
 
 /** Bytes that are appended with the commit, with the addresses that objects have then. An object that is gone gets a null reference. */
-export function referringExtent(bytes: Uint8Array, slots: readonly AddressSlot[]): FileExtent {
-  return new FileExtent(bytes.length, () => {
+export function referringExtent(
+  bytes: Uint8Array,
+  slots: readonly AddressSlot[],
+  filters: readonly FilterStep[] = [],
+): FileExtent {
+  return new FileExtent(lateLength(filters, bytes.length).length, () => {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     for (const { at, target } of slots) putU64(view, at, isGone(target as ObjectNode) ? 0 : target.address);
-    return [bytes];
+    return [applyLate(bytes, filters)];
   });
 }
 

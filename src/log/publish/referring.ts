@@ -1,5 +1,6 @@
 import { H5LogError } from '../../base/errors.ts';
 import { PENDING } from '../../dtype/heap-ids.ts';
+import { applyLate, lateLength } from '../../filter/apply.ts';
 import { PendingHeap, PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import { FileExtent, type ObjectNode } from '../../hdf5/graph/object-node.ts';
 import type { ChunkEntry } from '../../hdf5/layouts/chunks/chunk-index.ts';
@@ -33,7 +34,7 @@ interface Referring {
 
 /**
  * Data with references, which hold the addresses of objects: the commit assigns those, and the data is made then, so it waits in
- * memory. Chunks are not filtered, because their sizes must be known before.
+ * memory. Its chunks are filtered as far as their sizes are known before.
  */
 export function* referringLayout(
   { elements, filters, fill, log }: LogDataset,
@@ -69,15 +70,16 @@ export function* referringLayout(
   };
   const contents = new FileExtent(heap.size, () => place().images);
   if (heap.size > 0) structure.extents.add(contents);
+  const used = chunks ? filters : [];
   const extents = parts.map(({ bytes }) => {
-    return new FileExtent(bytes.length, () => {
+    return new FileExtent(lateLength(used, bytes.length).length, () => {
       place();
-      return [bytes];
+      return [applyLate(bytes, used)];
     });
   });
-  const mask = 2 ** filters.length - 1;
   const entries = parts.map(({ cell, bytes }, i): ChunkEntry => {
-    return { cell, address: extents[i] as FileExtent, size: bytes.length, mask };
+    const { length, mask } = lateLength(used, bytes.length);
+    return { cell, address: extents[i] as FileExtent, size: length, mask };
   });
   const layout = chunks ? yield* chunked(chunks.chunk, entries, extents) : contiguous(extents[0] as FileExtent);
   return { layout, moved: moved + heap.size, pieces: extents.length, targets: nodes };

@@ -2,8 +2,8 @@
 // index; nothing that an earlier commit wrote changes.
 
 import { heapSlots } from '../../dtype/heap-ids.ts';
-import { applyFilters } from '../../filter/apply.ts';
-import { PendingBytes, unusable } from '../../filter/pipeline.ts';
+import { applyFilters, lateLength } from '../../filter/apply.ts';
+import { type FilterStep, PendingBytes, unusable } from '../../filter/pipeline.ts';
 import { UNDEFINED } from '../../hdf5/format/cursor.ts';
 import type { PlacedHeap } from '../../hdf5/format/pending-heap.ts';
 import type { DatasetParts } from '../../hdf5/graph/dataset-header.ts';
@@ -139,8 +139,8 @@ class Referring {
     return slots;
   }
 
-  extent(data: Uint8Array): FileExtent {
-    return referringExtent(data, this.slots(data));
+  extent(data: Uint8Array, filters: readonly FilterStep[] = []): FileExtent {
+    return referringExtent(data, this.slots(data), filters);
   }
 }
 
@@ -356,9 +356,10 @@ class ChunkWriter {
       yield* ownContents(this.#dataset, data, this.#to);
       const cell = cells[i] as readonly number[];
       if (this.#referring) {
-        // Its bytes are known last of all, too late for filters: the chunk says that they were left out.
-        const mask = 2 ** committed.parts.filters.length - 1;
-        entries.push({ cell, address: this.#referring.extent(data), size: data.length, mask });
+        // Its bytes are known last of all.
+        const { filters } = committed.parts;
+        const { length, mask } = lateLength(filters, data.length);
+        entries.push({ cell, address: this.#referring.extent(data, filters), size: length, mask });
         continue;
       }
       const mask = unusable(committed.parts.filters);

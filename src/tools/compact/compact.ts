@@ -254,6 +254,9 @@ class Compaction {
       if (isReferred) pointers.know(address, number);
     }
     if (last > 0) writeNumbers(structure, structure.root, NUMBERS, [last]);
+    // A commit gives objects the addresses that they leave and that layouts have: those of the input may be others' in the output.
+    structure.referred = new Map();
+    structure.left = new Set();
   }
 
   /** Logs are numbered by their first datasets, whose numbers are new. Gives the number of the log of each dataset. */

@@ -411,6 +411,19 @@ withOracle('python', 'references that h5py writes', () => {
     expect(byH5log(path)).toEqual(['/x', '/y']);
   });
 
+  test('compact leaves out the addresses that objects had in its input: others are there now', async () => {
+    const path = make('addresses', ['/x', '/y', '/z', '/g/deep']);
+    move(path, 'x', 'y', 'g');
+    publish(path);
+    const copy = join(folder, 'addresses-compact.h5');
+    await compact(path, copy, { force: true });
+    expect(byH5log(copy)).toEqual(['/x', '/y', '/z', '/g/deep']);
+    const stored = File.openSync(copy, { connector: 'native' });
+    for (const name of NAMES) expect(stored.dataset(name).attributes.get('_number')).toHaveLength(1);
+    stored.closeSync();
+    await expectKept(copy, ['/x', '/y', '/z', '/g/deep']);
+  });
+
   test.each([
     ['an object of the log', 'w', ["f['ends'][1] = f['w'].ref"]],
     ['a copy', 'copy', ["f.copy('x', 'copy')", "f['ends'][1] = f['copy'].ref"]],
