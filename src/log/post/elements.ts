@@ -18,6 +18,8 @@ import {
 /** For types that hold all of their value. */
 const NOTHING: Resolver = { heap: () => undefined, path: () => '' };
 
+type ArrayClass = new (buffer: ArrayBuffer, at: number, length: number) => TypedArray;
+
 /** Elements of a dataset's type between JavaScript and the file. */
 export class Elements {
   readonly dtype: DType;
@@ -26,6 +28,8 @@ export class Elements {
   readonly native: NumberType | undefined;
   /** Whether elements point elsewhere: into a heap, or to objects. */
   readonly points: boolean;
+  /** The class of that array. */
+  readonly #Native: ArrayClass | undefined;
   readonly #isNumber: boolean;
 
   constructor(dtype: DType) {
@@ -36,6 +40,7 @@ export class Elements {
     this.#isNumber = storedNumber(dtype) !== undefined || type.class === 'bitfield';
     const number = storedNumber(dtype);
     this.native = number && isPlainNumber(dtype) ? numberName(number) : undefined;
+    if (this.native) this.#Native = numberArray(dtype, 0).constructor as ArrayClass;
   }
 
   /** Whether elements are stored as numbers, enums and bit fields included. */
@@ -75,7 +80,8 @@ export class Elements {
 
   /** The array a read gives, over bytes that are its own. */
   decode(bytes: Uint8Array<ArrayBuffer>, count: number, resolver: Resolver = NOTHING): unknown {
-    if (this.native !== undefined) return overBytes(this.dtype, bytes, count);
+    // The bytes are aligned, because they were allocated for it.
+    if (this.#Native) return new this.#Native(bytes.buffer, bytes.byteOffset, count);
     return decodeValues(this.dtype, bytes, count, resolver);
   }
 
@@ -108,13 +114,6 @@ function valueBytes(type: FullType): number {
 function isNumbers(data: unknown): data is TypedArray | ArrayLike<number | bigint> {
   if (ArrayBuffer.isView(data)) return arrayKind(data) !== undefined;
   return Array.isArray(data) && data.every((item) => typeof item === 'number' || typeof item === 'bigint');
-}
-
-/** A typed array over the bytes themselves; they are aligned, because they were allocated for it. */
-function overBytes(dtype: DType, bytes: Uint8Array<ArrayBuffer>, count: number): TypedArray {
-  const empty = numberArray(dtype, 0);
-  const make = empty.constructor as new (buffer: ArrayBuffer, at: number, length: number) => TypedArray;
-  return new make(bytes.buffer, bytes.byteOffset, count);
 }
 
 export function wrongLength(path: string, got: number, expected: number, data?: unknown): H5LogError {

@@ -5,12 +5,15 @@ import type { ChunkWalk } from '../../../space/grid.ts';
 
 /** Parts of boxes that one round handles: a grid of tiny chunks may have more than there is memory for. */
 const ROUND = 2 ** 20;
+// V8 takes longer to make a list than a small read takes to look into one.
+const NO_NUMBERS = new Float64Array(0);
+const NO_OWNERS = new Uint32Array(0);
 
 /** The chunks that boxes touch, in rounds of at most {@link ROUND}. */
 export class TouchedChunks {
   /** The numbers of the chunks, ascending, and for each the number of the box. */
-  numbers = new Float64Array(0);
-  owners = new Uint32Array(0);
+  numbers = NO_NUMBERS;
+  owners = NO_OWNERS;
   isLast = false;
   readonly #boxes: Boxes;
   readonly #walk: ChunkWalk;
@@ -32,7 +35,8 @@ export class TouchedChunks {
     if (this.isLast) return false;
     const { starts, counts, rank, length } = this.#boxes;
     const walk = this.#walk;
-    let numbers = new Float64Array(Math.max(16, Math.min(length, ROUND)));
+    // A read of one box knows how many chunks there are.
+    let numbers = new Float64Array(Math.min(ROUND, length === 1 ? this.#left : Math.max(16, length)));
     let owners = new Uint32Array(numbers.length);
     let found = 0;
     let sorted = true;
@@ -49,8 +53,9 @@ export class TouchedChunks {
       if (this.#left === 0 && ++this.#box < length) this.#left = walk.begin(starts, counts, this.#box * rank);
     }
     this.isLast = this.#box >= length;
-    this.numbers = numbers.subarray(0, found);
-    this.owners = owners.subarray(0, found);
+    const isFull = found === numbers.length;
+    this.numbers = isFull ? numbers : numbers.subarray(0, found);
+    this.owners = isFull ? owners : owners.subarray(0, found);
     if (!sorted) sortParts(this.numbers, this.owners, this.#chunks, length);
     return true;
   }
