@@ -3,7 +3,7 @@ import { File } from '../api/file.ts';
 import { secondsSince, wrongValue } from './workload.ts';
 
 /*
- * A table of three columns: row r holds r, r + 0.5 and -r. Each row is written as a block of its own.
+ * A table of three columns: row r holds r, r + 0.5 and -r. Each row is posted by itself.
  */
 
 export const COLUMNS = 3;
