@@ -1,3 +1,4 @@
+import { sameBytes } from '#platform';
 import { H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
 import { loadEverything, loadRoot, openStructure } from '../hdf5/open.ts';
@@ -112,7 +113,7 @@ function* isStillThere({ log }: FileState): Io<boolean> {
   if (!known) return false;
   const bytes = new Uint8Array(known.bytes.length);
   const count = yield { op: 'read', into: bytes, offset: known.offset };
-  return count === bytes.length && bytes.every((byte, i) => byte === known.bytes[i]);
+  return count === bytes.length && sameBytes(bytes, known.bytes);
 }
 
 /**

@@ -1,7 +1,7 @@
 // The nbit filter, for writing: see nbit.ts.
 
 import { formatError } from '../base/errors.ts';
-import { type Atomic, BLOCK, isWord, type NumberBlock, numberBlock, parse, swapBytes, type Type } from './nbit.ts';
+import { type Atomic, BLOCK, isWord, type NumberBlock, numberBlock, parse, swapBytes, visitBits } from './nbit.ts';
 
 /** Applies the filter. */
 export function encodeNbit(bytes: Uint8Array, values: readonly number[]): Uint8Array {
@@ -23,7 +23,8 @@ export function encodeNbit(bytes: Uint8Array, values: readonly number[]): Uint8A
     }
   } else {
     const writer = new BitWriter(out, 0);
-    for (let i = 0; i < count; i++) packType(writer, type, bytes, i * type.size);
+    const put = (at: number, shift: number, bits: number): void => writer.put((bytes[at] as number) >>> shift, bits);
+    for (let i = 0; i < count; i++) visitBits(type, i * type.size, put);
     writer.flush();
   }
   return out;
@@ -43,29 +44,6 @@ function loadWords(native: Uint8Array, first: number, count: number, type: Atomi
   }
   const numbers = size === 1 ? native : size === 2 ? new Uint16Array(native.buffer) : new Uint32Array(native.buffer);
   for (let i = 0; i < count; i++) low[i] = (numbers[first + i] as number) >>> offset;
-}
-
-function packType(writer: BitWriter, type: Type, bytes: Uint8Array, at: number): void {
-  switch (type.kind) {
-    case 'bytes':
-      for (let i = 0; i < type.size; i++) writer.put(bytes[at + i] as number, 8);
-      return;
-    case 'array':
-      for (let from = 0; from < type.size; from += type.base.size) packType(writer, type.base, bytes, at + from);
-      return;
-    case 'compound':
-      for (const member of type.members) packType(writer, member.type, bytes, at + member.at);
-      return;
-    case 'atomic': {
-      const { size, offset, bits, big } = type;
-      for (let end = offset + bits; end > offset; ) {
-        const byte = (end - 1) >>> 3;
-        const start = Math.max(offset, byte * 8);
-        writer.put((bytes[at + (big ? size - 1 - byte : byte)] as number) >>> (start & 7), end - start);
-        end = start;
-      }
-    }
-  }
 }
 
 /** Packs `count` numbers into `bits` bits each, from byte `at` on; `into` has room for them and is zero there. */

@@ -17,7 +17,7 @@ export interface Atomic {
   readonly offset: number;
 }
 
-export type Type =
+type Type =
   | Atomic
   | { readonly kind: 'bytes'; readonly size: number; readonly bits: number }
   | { readonly kind: 'array'; readonly size: number; readonly bits: number; readonly base: Type }
@@ -119,7 +119,10 @@ export function decodeNbit(bytes: Uint8Array, values: readonly number[], limit: 
     if (type.big) swapBytes(out, type.size);
   } else {
     const reader = new BitReader(bytes);
-    for (let i = 0; i < count; i++) unpackType(reader, type, out, i * type.size);
+    const take = (at: number, shift: number, bits: number): void => {
+      out[at] = (out[at] as number) | (reader.take(bits) << shift);
+    };
+    for (let i = 0; i < count; i++) visitBits(type, i * type.size, take);
   }
   return out;
 }
@@ -145,24 +148,24 @@ function storeWords({ low, high }: NumberBlock, count: number, type: Atomic, out
   for (let i = 0; i < count; i++) numbers[first + i] = (low[i] as number) << offset;
 }
 
-function unpackType(reader: BitReader, type: Type, out: Uint8Array, at: number): void {
+/** Visits the bits of an element that its type uses, in their order: up to eight at a time, from bit `shift` of a byte on. */
+export function visitBits(type: Type, at: number, visit: (at: number, shift: number, bits: number) => void): void {
   switch (type.kind) {
     case 'bytes':
-      for (let i = 0; i < type.size; i++) out[at + i] = reader.take(8);
+      for (let i = 0; i < type.size; i++) visit(at + i, 0, 8);
       return;
     case 'array':
-      for (let from = 0; from < type.size; from += type.base.size) unpackType(reader, type.base, out, at + from);
+      for (let from = 0; from < type.size; from += type.base.size) visitBits(type.base, at + from, visit);
       return;
     case 'compound':
-      for (const member of type.members) unpackType(reader, member.type, out, at + member.at);
+      for (const member of type.members) visitBits(member.type, at + member.at, visit);
       return;
     case 'atomic': {
       const { size, offset, bits, big } = type;
       for (let end = offset + bits; end > offset; ) {
         const byte = (end - 1) >>> 3;
         const start = Math.max(offset, byte * 8);
-        const to = at + (big ? size - 1 - byte : byte);
-        out[to] = (out[to] as number) | (reader.take(end - start) << (start & 7));
+        visit(at + (big ? size - 1 - byte : byte), start & 7, end - start);
         end = start;
       }
     }

@@ -1,14 +1,5 @@
 import { BoxList, joinNeighbours } from './box-list.ts';
-import {
-  copyCoordinates,
-  isCoordinate,
-  isList,
-  MAX_RANK,
-  notACoordinate,
-  selectionError,
-  sizeOf,
-  stridesOf,
-} from './shape.ts';
+import { copyCoordinates, isCoordinate, isList, MAX_RANK, selectionError, sizeOf, stridesOf } from './shape.ts';
 import { sortByKeys } from './sort.ts';
 
 /** A list of points in the caller's order. */
@@ -53,12 +44,7 @@ export function flatten(lists: ArrayLike<unknown>, name: string): { rank: number
     const list = lists[i];
     if (!isList(list)) throw selectionError(`${name} ${i} is a list of numbers, not ${String(list)}`);
     if (list.length !== rank) throw selectionError(`${name} ${i} has ${list.length} dimensions, ${name} 0 has ${rank}`);
-    for (let d = 0, to = i * rank; d < rank; d++, to++) {
-      const value = list[d];
-      if (!isCoordinate(value)) throw notACoordinate(list, d, `${name} ${i}`);
-      // Adding 0 turns -0 into 0.
-      at[to] = value + 0;
-    }
+    copyCoordinates(list, at, i * rank, name, i);
   }
   return { rank, at };
 }

@@ -130,11 +130,20 @@ export function checkCoordinates(list: unknown, name: string): Float64Array {
   return values;
 }
 
-/** Copies a list of any length into `target` from `at` on; every item must be a coordinate. */
-export function copyCoordinates(list: ArrayLike<unknown>, target: Float64Array, at: number, name: string): void {
+/**
+ * Copies a list of any length into `target` from `at` on; every item must be a coordinate. Of several lists `number` tells which one it is:
+ * the text that names it is only made for an error.
+ */
+export function copyCoordinates(
+  list: ArrayLike<unknown>,
+  target: Float64Array,
+  at: number,
+  name: string,
+  number?: number,
+): void {
   for (let i = 0; i < list.length; i++) {
     const value = list[i];
-    if (!isCoordinate(value)) throw notACoordinate(list, i, name);
+    if (!isCoordinate(value)) throw notACoordinate(list, i, number === undefined ? name : `${name} ${number}`);
     // Adding 0 turns -0 into 0.
     target[at + i] = value + 0;
   }

@@ -1,6 +1,7 @@
 // Appending to a file: new bytes at its end, then the superblock that makes them count. Only the superblock is ever overwritten
 // (HDF5 file format specification, II.A), always in one blocking write of 48 bytes.
 
+import { sameBytes } from '#platform';
 import { H5LogError } from '../../base/errors.ts';
 import type { Io } from '../../storage/io.ts';
 import { encodeSuperblock, type Superblock } from '../format/superblock.ts';
@@ -102,16 +103,16 @@ export class Appender {
   *commit(append: Append, body?: (append: Append) => Io<void>, file?: { end: number }): Io<void> {
     const { end, root, extension } = append;
     const next = encodeSuperblock({ base: this.base, end, root, extension }, this.#version);
-    if (isSame(this.#superblock, next)) {
+    if (sameBytes(this.#superblock, next)) {
       if (file) file.end = end;
       return;
     }
     yield* this.#fence();
-    if (this.#begun && isSame(this.#found, next)) {
+    if (this.#begun && sameBytes(this.#found, next)) {
       // The asynchronous call had flipped the superblock: only the last sync may be missing.
       if (this.#power) yield* this.#orPutBack(sync());
     } else {
-      if (this.#begun && !isSame(this.#begun, next)) yield* this.#putBack();
+      if (this.#begun && !sameBytes(this.#begun, next)) yield* this.#putBack();
       yield* this.#orPutBack(this.#append(append, body));
       yield* this.#fence();
       yield* this.#orPutBack(this.#flip(next, append.end));
@@ -226,10 +227,4 @@ export class Appender {
 
 function* sync(): Io<void> {
   yield { op: 'sync' };
-}
-
-function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return true;
 }

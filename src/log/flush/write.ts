@@ -101,7 +101,10 @@ export function* writeContribution(
   return { end: parts, at, checksum: sum?.digest() ?? NO_SUM };
 }
 
-/** Writes a flush of one rank. May be started again from the beginning. No generator of its own: each step of one costs as much in all around it. */
+/**
+ * Writes a flush of one rank. May be started again from the beginning. Not a generator itself: every step of the innermost one would also
+ * pass through this one.
+ */
 export function writeAlone(log: Log, plan: FlushPlan): Io<void> {
   const { store, main } = plan;
   if (!import.meta.page && main) return writeSubfile(log, plan, main);

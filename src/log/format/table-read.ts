@@ -308,8 +308,9 @@ export class Table {
 }
 
 /**
- * The same as {@link Table.blocks} for blocks of two encoded dimensions, in less than half of the time: a file may have millions of rows.
- * `words` are the lower and the upper half of each number.
+ * Decodes the blocks of an entry of two encoded dimensions, as {@link Table.blocks} does for any number of them: without a view and a list of
+ * steps for each number that takes less than half of the time, and a file may have millions of rows. `words` are the lower and the upper
+ * half of each number.
  */
 function decodePairs(words: Uint32Array, { rank, starts, counts, at }: BlockSink, first: number, step: number): void {
   const blocks = words.length / 4;
