@@ -1,4 +1,7 @@
 import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 export type Launcher = 'mpiexec.openmpi' | 'mpiexec.mpich';
 
@@ -21,11 +24,19 @@ export function runMpi(
   timeout = 0,
 ): Promise<MpiOutcome> {
   const own = launcher === 'mpiexec.openmpi' ? ['--oversubscribe', '--bind-to', 'none'] : [];
-  const env = { ...process.env, OMPI_ALLOW_RUN_AS_ROOT: '1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1' };
+  // Jobs that begin and end at the same time must not share Open MPI's folder: one removes it while another one makes it.
+  const folder = mkdtempSync(join(tmpdir(), 'h5log-mpi-'));
+  const env = {
+    ...process.env,
+    OMPI_ALLOW_RUN_AS_ROOT: '1',
+    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1',
+    OMPI_MCA_orte_tmpdir_base: folder,
+  };
   return new Promise((resolve, reject) => {
     const args = [...own, '-n', String(ranks), ...command];
     const child = execFile(launcher, args, { encoding: 'utf8', env, maxBuffer: 2 ** 26 }, (error, stdout, stderr) => {
       for (const timer of timers) clearTimeout(timer);
+      rmSync(folder, { recursive: true, force: true });
       // Not by how it ended: MPICH is content when it is told to end.
       if (child.killed) resolve('too long');
       else if (!error) resolve({ stdout });
