@@ -5,8 +5,9 @@ import { basename, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
 import { apiIn } from './api.ts';
+import { splitCore } from './core.ts';
 import { internalNames } from './internal-names.ts';
-import { readManifest, root, tsc } from './root.ts';
+import { builtCommand, execute, readManifest, root, tsc } from './root.ts';
 import { writingChunk } from './writing-chunk.ts';
 
 /**
@@ -21,6 +22,7 @@ const programs = {
   'e3sm-rank': 'src/bench/e3sm-rank.ts',
   'layouts-rank': 'src/bench/layouts-rank.ts',
   'small-heap': 'src/bench/small-heap.ts',
+  'warm-up': 'src/cli/code-cache/warm-up.ts',
 };
 
 /** Splitting keeps what several entries share in chunks that they import, so that each class exists once. */
@@ -41,11 +43,14 @@ const shared: BuildOptions = {
 
 /** Writes the bundles for Node into a folder. */
 async function bundleForNode(outdir: string): Promise<void> {
-  const options = { ...shared, platform: 'node', outdir } satisfies BuildOptions;
+  const define = { 'import.meta.page': 'false' };
+  const options = { ...shared, platform: 'node', outdir, define } satisfies BuildOptions;
   const entryPoints = { ...entriesFor('node'), ...programs };
   const { metafile } = await build({ ...options, entryPoints, write: false, metafile: true });
   // Without ignoreAnnotations esbuild drops the imports that are added: package.json says that modules have no side effects.
-  await build({ ...options, entryPoints, plugins: [fewChunks(metafile)], ignoreAnnotations: true });
+  const plugins = [fewChunks(metafile)];
+  const built = await build({ ...options, entryPoints, plugins, ignoreAnnotations: true, metafile: true });
+  await splitCore(outdir, built.metafile);
 }
 
 /**
@@ -146,5 +151,6 @@ if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) 
   rmSync(dist, { recursive: true, force: true });
   declarations(join(dist, 'types'));
   await Promise.all([bundleForNode(join(dist, 'node')), bundleForBrowsers(join(dist, 'browser'), join(dist, 'types'))]);
+  execute(process.execPath, [builtCommand, 'code-cache']);
   process.stdout.write(`built ${relative(root, dist)}\n`);
 }

@@ -208,21 +208,19 @@ export class RankSelections {
 function runSelection({ length, offsets, lengths }: Runs, dims: readonly number[], record: number): Selection {
   const first = record < 0 ? 0 : 1;
   const rank = dims.length + first;
-  const [starts, counts]: [number[][], number[][]] = [[], []];
-  for (let i = 0; i < length; i++) {
-    const start = new Array<number>(rank).fill(record);
-    const count = new Array<number>(rank).fill(1);
+  const starts = new Float64Array(length * rank).fill(record);
+  const counts = new Float64Array(length * rank).fill(1);
+  for (let i = 0, end = rank; i < length; i++, end += rank) {
     let rest = offsets[i] as number;
-    for (let d = dims.length - 1; d >= 0; d--) {
+    for (let d = dims.length - 1, at = end - 1; d >= 0; d--, at--) {
       const size = dims[d] as number;
-      start[first + d] = rest % size;
-      rest = Math.floor(rest / size);
+      const above = Math.floor(rest / size);
+      starts[at] = rest - above * size;
+      rest = above;
     }
-    if (dims.length > 0) count[rank - 1] = lengths[i] as number;
-    starts.push(start);
-    counts.push(count);
+    if (dims.length > 0) counts[end - 1] = lengths[i] as number;
   }
-  return select.blocks(starts, counts);
+  return select.blocks(starts, counts, rank);
 }
 
 function wholeRun(size: number): Runs {

@@ -4,6 +4,7 @@ import type { Command } from './command.ts';
 export const commands: Readonly<Record<string, () => Promise<{ default: Command }>>> = {
   bench: () => import('./commands/bench.ts') as Promise<{ default: Command }>,
   browse: () => import('./commands/browse.ts') as Promise<{ default: Command }>,
+  'code-cache': () => import('./commands/code-cache.ts') as Promise<{ default: Command }>,
   compact: () => import('./commands/compact.ts') as Promise<{ default: Command }>,
   completion: () => import('./commands/completion.ts') as Promise<{ default: Command }>,
   demo: () => import('./commands/demo.ts') as Promise<{ default: Command }>,

@@ -19,17 +19,20 @@ interface SortedPoints {
 /** Either a list of points, or a flat list with `rank` numbers for each. */
 export function checkPoints(points: unknown, rank?: number): PointList {
   if (!isList(points)) throw selectionError(`points are a list, not ${String(points)}`);
-  if (rank !== undefined) {
-    if (!isCoordinate(rank) || rank < 1 || rank > MAX_RANK) {
-      throw selectionError(`the rank of a flat list of points is 1 to ${MAX_RANK}, not ${String(rank)}`);
-    }
-    if (points.length % rank !== 0)
-      throw selectionError(`${points.length} numbers are no whole points of ${rank} dimensions`);
-    const at = new Float64Array(points.length);
-    copyCoordinates(points, at, 0, 'points');
-    return { rank, length: points.length / rank, at };
-  }
-  return { length: points.length, ...flatten(points, 'point') };
+  if (rank === undefined) return { length: points.length, ...flatten(points, 'point') };
+  const at = checkFlat(points, rank, 'points');
+  return { rank, length: at.length / rank, at };
+}
+
+/** A copy of a flat list with `rank` numbers for each of several points or corners of blocks. */
+export function checkFlat(list: ArrayLike<unknown>, rank: number, name: string): Float64Array {
+  if (!isCoordinate(rank) || rank < 1 || rank > MAX_RANK)
+    throw selectionError(`the rank of a flat list of ${name} is 1 to ${MAX_RANK}, not ${String(rank)}`);
+  if (list.length % rank !== 0)
+    throw selectionError(`${list.length} numbers are no whole ${name} of ${rank} dimensions`);
+  const at = new Float64Array(list.length);
+  copyCoordinates(list, at, 0, name);
+  return at;
 }
 
 /** A list of coordinate lists of the same length, made flat. Rank -1 if there are none. */

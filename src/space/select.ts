@@ -11,7 +11,7 @@ import {
   setExpression,
   slabExpression,
 } from './expression.ts';
-import { checkPoints, flatten, sortPoints } from './points.ts';
+import { checkFlat, checkPoints, flatten, sortPoints } from './points.ts';
 import { type Coordinates, checkCoordinates, isList, outside, type Slab, selectionError, wrongRank } from './shape.ts';
 import { checkSlab, regularSlab, slabBounds, slabBoxes, slabSize } from './slab.ts';
 import type { SetOperation } from './sweep.ts';
@@ -204,19 +204,7 @@ export const select = {
 
   points,
 
-  /** The union of boxes, which may overlap. */
-  blocks(starts: readonly Coordinates[], counts: readonly Coordinates[]): Selection {
-    if (!isList(starts) || !isList(counts) || starts.length !== counts.length) {
-      const found = `${isList(starts) ? starts.length : String(starts)} starts and ${isList(counts) ? counts.length : String(counts)} counts`;
-      throw selectionError(`blocks need as many starts as counts, not ${found}`);
-    }
-    const from = flatten(starts, 'start');
-    const size = flatten(counts, 'count');
-    if (from.rank !== size.rank)
-      throw selectionError(`the starts have ${from.rank} dimensions, the counts ${size.rank}`);
-    if (from.rank === -1) return select.none();
-    return new Selected(boxesExpression(boxesFrom(from.at, size.at, starts.length, from.rank), false));
-  },
+  blocks,
 };
 
 /** A list of points: data goes in list order, a repeated point is written by its last item and read by each. */
@@ -224,6 +212,42 @@ function points(points: readonly Coordinates[]): Selection;
 function points(flat: Coordinates, rank: number): Selection;
 function points(list: readonly Coordinates[] | Coordinates, rank?: number): Selection {
   return new Selected(pointsExpression(checkPoints(list, rank)));
+}
+
+/** The union of boxes, which may overlap. In flat lists each has `rank` numbers; the counts of one box are those of all. */
+function blocks(starts: readonly Coordinates[], counts: readonly Coordinates[]): Selection;
+function blocks(starts: Coordinates, counts: Coordinates, rank: number): Selection;
+function blocks(
+  starts: readonly Coordinates[] | Coordinates,
+  counts: readonly Coordinates[] | Coordinates,
+  rank?: number,
+): Selection {
+  if (isList(starts) && isList(counts) && rank !== undefined) {
+    const from = checkFlat(starts, rank, 'starts');
+    const size = checkFlat(counts, rank, 'counts');
+    const length = from.length / rank;
+    if (size.length === from.length) return boxesOf(from, size, length, rank);
+    if (size.length === rank) return boxesOf(from, repeated(size, from.length), length, rank);
+  } else if (isList(starts) && isList(counts) && starts.length === counts.length) {
+    const from = flatten(starts, 'start');
+    const size = flatten(counts, 'count');
+    if (from.rank !== size.rank)
+      throw selectionError(`the starts have ${from.rank} dimensions, the counts ${size.rank}`);
+    return from.rank === -1 ? select.none() : boxesOf(from.at, size.at, starts.length, from.rank);
+  }
+  const found = `${isList(starts) ? starts.length : String(starts)} starts and ${isList(counts) ? counts.length : String(counts)} counts`;
+  throw selectionError(`blocks need as many starts as counts, not ${found}`);
+}
+
+function repeated(counts: Float64Array, length: number): Float64Array {
+  const all = new Float64Array(length);
+  for (let at = 0; at < length; at += counts.length) all.set(counts, at);
+  return all;
+}
+
+/** Both lists are used up, as by {@link boxesFrom}. */
+function boxesOf(starts: Float64Array, counts: Float64Array, length: number, rank: number): Selection {
+  return new Selected(boxesExpression(boxesFrom(starts, counts, length, rank), false));
 }
 
 /** Both lists are used up: starts and ends take their place, of the boxes that have elements. */

@@ -53,9 +53,16 @@ describe('package.json', () => {
     expect(manifest.bin).toEqual({ h5log: 'dist/node/cli.js' });
   });
 
-  test('chooses the platform of the sources by condition', () => {
+  test('chooses the platform of the sources, and how the core of dist/node is loaded, by condition', () => {
     expect(JSON.stringify(manifest.imports)).toBe(
       JSON.stringify({
+        '#core': {
+          bun: './dist/node/core.js',
+          deno: './dist/node/core.js',
+          module: './dist/node/core.js',
+          node: './dist/node/core-compiled.js',
+          default: './dist/node/core.js',
+        },
         '#platform': {
           'h5log-source': { browser: './src/platform/browser.ts', default: './src/platform/node.ts' },
           types: {

@@ -88,6 +88,50 @@ describe('every selection becomes blocks in row-major order', () => {
     );
   });
 
+  test('blocks in flat lists are those of coordinate lists, also where all have the same counts', () => {
+    const starts = [4, 0, 0, 6, 2, 1];
+    const counts = [1, 2, 2, 3, 3, 1];
+    const nested = select.blocks(
+      [
+        [4, 0],
+        [0, 6],
+        [2, 1],
+      ],
+      [
+        [1, 2],
+        [2, 3],
+        [3, 1],
+      ],
+    );
+    const shape = [8, 9];
+    const flat = [
+      select.blocks(starts, counts, 2),
+      select.blocks(Int32Array.from(starts), Float64Array.from(counts), 2),
+    ];
+    for (const found of flat) expect(resolve(found, shape)).toEqual(resolve(nested, shape));
+    const alike = select.blocks(
+      [
+        [4, 0],
+        [0, 6],
+      ],
+      [
+        [2, 3],
+        [2, 3],
+      ],
+    );
+    expect(resolve(select.blocks([4, 0, 0, 6], [2, 3], 2), shape)).toEqual(resolve(alike, shape));
+    expect(select.blocks([], [], 2).size).toBe(0);
+    expect(starts).toEqual([4, 0, 0, 6, 2, 1]);
+  });
+
+  test('flat lists of blocks that are not whole, or of another length, are refused', () => {
+    expect(() => select.blocks([1, 2, 3], [1, 1, 1], 2)).toThrow('3 numbers are no whole starts of 2 dimensions');
+    expect(() => select.blocks([1, 2], [1], 2)).toThrow('1 numbers are no whole counts of 2 dimensions');
+    expect(() => select.blocks([1, 2], [1, 1, 1, 1], 2)).toThrow('as many starts as counts, not 2 starts and 4 counts');
+    expect(() => select.blocks([1, 2], [1, 1], 0)).toThrow('the rank of a flat list of starts is 1 to 32, not 0');
+    expect(() => select.blocks([1, -2], [1, 1], 2)).toThrow('dimension 1 of starts [1, -2] is -2');
+  });
+
   test('many shuffled points with repetitions, in a dataset of nearly 2^53 elements', () => {
     const shape = [2 ** 20, 2 ** 16, 2 ** 16];
     const at = new Float64Array(30_000);

@@ -254,7 +254,7 @@ export class PendingCollections {
 
   add(item: Relocatable): void {
     for (const { at, content } of item.heap) {
-      this.add(content);
+      if (content.heap.length > 0) this.add(content);
       this.#writer ??= new GlobalHeapWriter();
       this.#ids.push({ item, at, id: this.#writer.add(content.bytes) });
     }
