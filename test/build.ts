@@ -9,6 +9,7 @@ const inputs = [
   'tsconfig.json',
   'tsconfig.build.json',
   join('scripts', 'build.ts'),
+  join('scripts', 'core.ts'),
   join('scripts', 'internal-names.ts'),
 ];
 

@@ -1,7 +1,18 @@
 import { H5LogError, isH5LogError } from '../base/errors.ts';
 import type { Communicator } from './communicator.ts';
 import { type ErrorRecord, recordError, restoreError } from './error.ts';
-import { type CallDescription, describeCall, difference, digestOf, named, unusable, whatCalls } from './same-call.ts';
+import {
+  type CallDescription,
+  describeCall,
+  difference,
+  digestIn,
+  digestOf,
+  named,
+  newHash,
+  textOfCall,
+  unusable,
+  whatCalls,
+} from './same-call.ts';
 
 type Details = Readonly<Record<string, unknown>>;
 
@@ -9,8 +20,9 @@ type Details = Readonly<Record<string, unknown>>;
 interface MadeCall {
   readonly call: string;
   readonly details: Details;
-  /** Hash of the call and its arguments. */
-  readonly digest: readonly [number, number];
+  /** The call and its arguments, as they were then; '' if there is a digest. */
+  text: string;
+  digest: readonly [number, number] | null;
   /** Why it failed; null if it did not. */
   failure: { readonly error: unknown } | null;
 }
@@ -40,9 +52,10 @@ export interface Agreement {
  * digest, and the next collective of the file compares the digests.
  */
 export class Calls {
-  #low = 0;
-  #high = 0;
   #made: MadeCall[] = [];
+  /** Of the texts and outcomes of the first calls. */
+  #hash = newHash();
+  #hashed = 0;
   /** While this rank does something for all of them. */
   isAlone = false;
 
@@ -73,18 +86,30 @@ export class Calls {
   }
 
   #add(made: MadeCall): void {
-    const [low, high] = made.digest;
-    const outcome = made.failure ? digestOf(outcomeOf(made.failure.error), {})[0] : 0;
-    this.#low = mixed(mixed(this.#low, low), outcome);
-    this.#high = mixed(mixed(this.#high, high), outcome);
     this.#made.push(made);
+    if (this.#made.length - this.#hashed < MOST_TEXTS) return;
+    const from = this.#hashed;
+    this.#hashAll();
+    for (const one of this.#made.slice(from)) {
+      one.digest = digestOf(one.text);
+      one.text = '';
+    }
+  }
+
+  #hashAll(): void {
+    for (; this.#hashed < this.#made.length; this.#hashed++) {
+      const { text, failure } = this.#made[this.#hashed] as MadeCall;
+      this.#hash.update(text);
+      // No text begins like this.
+      if (failure) this.#hash.update(`!${outcomeOf(failure.error)}`);
+    }
   }
 
   /** All ranks agree, or have returned to what they agreed on. */
   clear(): void {
-    this.#low = 0;
-    this.#high = 0;
     this.#made = [];
+    this.#hash = newHash();
+    this.#hashed = 0;
   }
 
   /**
@@ -93,7 +118,8 @@ export class Calls {
    * for one another.
    */
   agree(comm: Communicator, kind: CollectiveKind, message: Uint8Array): Agreement {
-    const head = Float64Array.of(COLLECTIVES.indexOf(kind), this.#made.length, this.#low, this.#high);
+    this.#hashAll();
+    const head = Float64Array.of(COLLECTIVES.indexOf(kind), this.#made.length, ...digestIn(this.#hash.copy()));
     const mine = new Uint8Array(head.byteLength + message.length);
     mine.set(new Uint8Array(head.buffer));
     mine.set(message, head.byteLength);
@@ -134,12 +160,16 @@ export class Calls {
   #digests(collective: string): Uint8Array {
     const calls = [...this.#made, begin(collective, () => ({}))];
     const numbers = new Float64Array(calls.length * WORDS);
-    calls.forEach(({ digest: [low, high], failure }, i) => {
-      numbers.set([low, high, failure ? digestOf(outcomeOf(failure.error), {})[0] : 0], i * WORDS);
+    calls.forEach(({ text, digest, failure }, i) => {
+      const outcome = failure ? digestOf(outcomeOf(failure.error))[0] : 0;
+      numbers.set([...(digest ?? digestOf(text)), outcome], i * WORDS);
     });
     return new Uint8Array(numbers.buffer);
   }
 }
+
+/** After so many calls their texts become digests: many calls without a collective need no more memory than the objects they make. */
+const MOST_TEXTS = 4096;
 
 /** Numbers that stand for a call: its digest and its outcome. */
 const WORDS = 3;
@@ -155,13 +185,13 @@ function firstDifferent(lists: readonly Float64Array[]): number {
 function begin(call: string, details: () => Details): MadeCall {
   try {
     const given = details() as Record<string, unknown>;
-    const digest = digestOf(call, given);
+    const text = textOfCall(call, given);
     // The object was made for this call; what is in it may be the caller's.
     for (const name in given) if (typeof given[name] === 'object') given[name] = snapshot(given[name]);
-    return { call, details: given, digest, failure: null };
+    return { call, details: given, text, digest: null, failure: null };
   } catch (error) {
     const bad = unusable(error);
-    return { call, details: bad, digest: digestOf(call, bad), failure: null };
+    return { call, details: bad, text: textOfCall(call, bad), digest: null, failure: null };
   }
 }
 
@@ -175,19 +205,14 @@ function snapshot(value: unknown): unknown {
   return list.length <= SHORT ? list.slice() : list;
 }
 
-function describe({ call, details, digest, failure }: MadeCall): CallDescription {
+function describe({ call, details, text, digest, failure }: MadeCall): CallDescription {
   const description = { ...describeCall(call, details) };
-  const [low, high] = digestOf(call, details);
-  if (low !== digest[0] || high !== digest[1])
+  const now = textOfCall(call, details);
+  if (digest ? digestOf(now).join() !== digest.join() : now !== text)
     description.arguments = 'other ones then: they were changed after the call';
   if (failure) description.outcome = outcomeOf(failure.error);
   return description;
 }
-
-const mixed = (state: number, word: number): number => {
-  const next = Math.imul(state ^ word, 0x85ebca6b);
-  return (next ^ (next >>> 13)) >>> 0;
-};
 
 /** What the other ranks compare of an error. Messages may differ in what does not matter. */
 function outcomeOf(error: unknown): string {

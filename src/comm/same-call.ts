@@ -1,3 +1,4 @@
+import type { Hash } from 'node:crypto';
 import { H5LogError } from '../base/errors.ts';
 import type { Communicator } from './communicator.ts';
 
@@ -11,18 +12,18 @@ export function sameCall(
   details: () => Readonly<Record<string, unknown>>,
   hasFailed = false,
 ): boolean {
-  let digest: [number, number];
+  let made: string;
   let describe: () => CallDescription;
   try {
     const given = details();
-    digest = digestOf(call, given);
+    made = textOfCall(call, given);
     describe = () => describeCall(call, given);
   } catch (error) {
     const bad = unusable(error);
-    digest = digestOf('', bad);
+    made = textOfCall('', bad);
     describe = () => bad;
   }
-  const [low, high] = digest;
+  const [low, high] = digestOf(made);
   // The minimum of x equals minus the minimum of -x only if all ranks have the same x.
   const least = comm.allreduce(Float64Array.of(low, -low, high, -high, hasFailed ? 0 : 1), 'min');
   if (least[0] === -(least[1] as number) && least[2] === -(least[3] as number)) return least[4] === 0;
@@ -62,83 +63,61 @@ export const whatCalls = (call: CallDescription): string =>
 export const named = ({ call, path }: CallDescription): string => `${call}${path ? ` (${path})` : ''}`;
 
 /**
- * A 64-bit hash of a call and its arguments, as two 32-bit numbers. The order of an object's entries does not matter; entries that
- * are undefined or functions are ignored. It never serializes to text, because it is computed for every collective call.
+ * A call and its arguments as one text, which is another one for other arguments. The order of an object's entries does not matter;
+ * entries that are undefined or functions are ignored. It is made for every call that all ranks make: the walk only collects what
+ * there is, and the runtime itself, in one go, makes a text of it.
  */
-export function digestOf(call: string, details: Readonly<Record<string, unknown>>): [number, number] {
-  low = 0x811c9dc5;
-  high = 0x9e3779b9;
-  addText(call);
+export function textOfCall(call: string, details: Readonly<Record<string, unknown>>): string {
+  parts = [call];
   addEntries(details);
-  return [low >>> 0, high >>> 0];
+  const text = JSON.stringify(parts);
+  parts = [];
+  return text;
 }
 
-// The state of the hash. Module variables, because the walk is recursive and nothing of it is asynchronous.
-let low = 0;
-let high = 0;
-
-const KINDS = { null: 1, true: 2, false: 3, number: 4, bigint: 5, string: 6, list: 7, object: 8, bytes: 9 };
-
-const float = new Float64Array(1);
-const halves = new Int32Array(float.buffer);
-
-function add(word: number): void {
-  low = Math.imul(low ^ word, 0xcc9e2d51);
-  low ^= low >>> 15;
-  high = Math.imul((high + word) | 0, 0x85ebca6b);
-  high ^= high >>> 13;
+/** A 64-bit hash of a text, as two 32-bit numbers. */
+export function digestOf(text: string): [number, number] {
+  return digestIn(newHash().update(text));
 }
 
-function addText(text: string): void {
-  add(KINDS.string);
-  const { length } = text;
-  add(length);
-  // Two characters a step: most of the time goes into texts of attributes.
-  const even = length & ~1;
-  let [a, b] = [low, high];
-  for (let i = 0; i < even; i += 2) {
-    const word = text.charCodeAt(i) | (text.charCodeAt(i + 1) << 16);
-    a = Math.imul(a ^ word, 0xcc9e2d51);
-    a ^= a >>> 15;
-    b = Math.imul((b + word) | 0, 0x85ebca6b);
-    b ^= b >>> 13;
-  }
-  low = a;
-  high = b;
-  if (length > even) add(text.charCodeAt(even));
+export function newHash(): Hash {
+  return process.getBuiltinModule('node:crypto').createHash('sha256');
 }
+
+export function digestIn(hash: Hash): [number, number] {
+  const bytes = hash.digest();
+  return [bytes.readUInt32LE(0), bytes.readUInt32LE(4)];
+}
+
+// A module variable, because the walk is recursive and nothing of it is asynchronous.
+let parts: (string | number | null)[] = [];
+
+/** What follows in the list. Nothing stands before a text, and null is itself. */
+const KINDS = { true: 1, false: 2, number: 3, bigint: 4, list: 5, object: 6, end: 7, bytes: 8 };
 
 function addNumber(value: number): void {
-  add(KINDS.number);
-  // -0 differs from 0, and all NaNs are equal.
-  float[0] = Number.isNaN(value) ? Number.NaN : value;
-  add(halves[0] as number);
-  add(halves[1] as number);
+  // JSON has no -0, no NaN and no infinity. All NaNs are equal.
+  const isPlain = Number.isFinite(value) && !Object.is(value, -0);
+  parts.push(KINDS.number, isPlain ? value : Object.is(value, -0) ? '-0' : String(value));
 }
 
 function addBytes(view: ArrayBufferView): void {
-  add(KINDS.bytes);
-  addText(view.constructor.name);
-  add(view.byteLength);
-  const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
-  for (let i = 0; i < bytes.length; i++) add(bytes[i] as number);
+  const { buffer, byteOffset, byteLength } = view;
+  parts.push(KINDS.bytes, view.constructor.name, Buffer.from(buffer, byteOffset, byteLength).toString('latin1'));
 }
 
 function addValue(value: unknown): void {
-  if (typeof value === 'string') addText(value);
+  if (typeof value === 'string') parts.push(value);
   else if (typeof value === 'number') addNumber(value);
-  else if (typeof value === 'boolean') add(value ? KINDS.true : KINDS.false);
-  else if (typeof value === 'bigint') {
-    add(KINDS.bigint);
-    addText(String(value));
-  } else if (ArrayBuffer.isView(value)) addBytes(value);
+  else if (typeof value === 'boolean') parts.push(value ? KINDS.true : KINDS.false);
+  else if (typeof value === 'bigint') parts.push(KINDS.bigint, String(value));
+  else if (ArrayBuffer.isView(value)) addBytes(value);
   else if (Array.isArray(value)) {
-    add(KINDS.list);
-    add(value.length);
+    parts.push(KINDS.list, value.length);
     for (const item of value) addValue(item);
   } else if (typeof value === 'object' && value !== null) addObject(value);
   // In an array, undefined and functions count as null, as in JSON.
-  else add(KINDS.null);
+  else parts.push(null);
 }
 
 function addObject(value: object): void {
@@ -148,23 +127,14 @@ function addObject(value: object): void {
 }
 
 function addEntries(entries: Readonly<Record<string, unknown>>): void {
-  add(KINDS.object);
-  const [before, above] = [low, high];
-  let [sum, other] = [0, 0];
-  for (const name in entries) {
+  parts.push(KINDS.object);
+  for (const name of Object.keys(entries).sort()) {
     const value = entries[name];
     if (value === undefined || typeof value === 'function') continue;
-    low = before;
-    high = above;
-    addText(name);
+    parts.push(name);
     addValue(value);
-    sum = (sum + low) | 0;
-    other = (other + high) | 0;
   }
-  low = before;
-  high = above;
-  add(sum);
-  add(other);
+  parts.push(KINDS.end);
 }
 
 /** The arguments of a collective call as text, by name. They must be the same on all ranks. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { describeCall, digestOf } from '../../src/comm/same-call.ts';
+import { describeCall, digestOf as digestOfText, textOfCall } from '../../src/comm/same-call.ts';
 import { runs } from '../seed.ts';
 
 const value = fc.letrec((tie) => ({
@@ -29,6 +29,8 @@ function inOrder(item: unknown): unknown {
       .map(([name, one]) => [name, inOrder(one)]),
   );
 }
+
+const digestOf = (call: string, given: Readonly<Record<string, unknown>>) => digestOfText(textOfCall(call, given));
 
 const text = (given: Readonly<Record<string, unknown>>): string =>
   JSON.stringify(describeCall('call', inOrder(given) as Record<string, unknown>));
