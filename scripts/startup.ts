@@ -33,7 +33,7 @@ try {
   for (let i = 0; i < repetitions || (i < repetitions * attempts && isSlow()); i++) {
     // In turn, so that a busy second slows all of them.
     for (const name of Object.keys(best) as (keyof typeof best)[]) best[name] = Math.min(best[name], measured[name]());
-    limits.import = 2 * best.emptyImport + 44;
+    limits.import = 2 * best.emptyImport + 28;
     limits.ls = 2.2 * best.emptyProcess;
   }
 

@@ -7,6 +7,7 @@ import {
   difference,
   digestIn,
   digestOf,
+  exactTextOf,
   named,
   newHash,
   textOfCall,
@@ -20,9 +21,9 @@ type Details = Readonly<Record<string, unknown>>;
 interface MadeCall {
   readonly call: string;
   readonly details: Details;
-  /** The call and its arguments, as they were then; '' if there is a digest. */
+  /** The call and its arguments, as they were then; '' if there are words. */
   text: string;
-  digest: readonly [number, number] | null;
+  words: Words | null;
   /** Why it failed; null if it did not. */
   failure: { readonly error: unknown } | null;
 }
@@ -91,7 +92,7 @@ export class Calls {
     const from = this.#hashed;
     this.#hashAll();
     for (const one of this.#made.slice(from)) {
-      one.digest = digestOf(one.text);
+      one.words = wordsOf(one);
       one.text = '';
     }
   }
@@ -130,19 +131,26 @@ export class Calls {
         for (let i = from; i < to; i++) if (other[i] !== first[i]) return false;
         return true;
       });
-    const hasSameCalls = isSame(8, head.byteLength);
-    const error = hasSameCalls && isSame(0, 8) ? null : this.#firstDifference(comm, kind);
+    const isSameCall = isSame(0, 8);
+    let hasSameCalls = isSame(8, head.byteLength);
+    let error: Error | null = null;
+    if (!hasSameCalls || !isSameCall) {
+      error = this.#firstDifference(comm, kind);
+      hasSameCalls ||= !error;
+    }
     if (hasSameCalls) this.clear();
     return { messages: all.map((bytes) => bytes.subarray(head.byteLength)), error, hasSameCalls };
   }
 
   /**
    * Collective, when the digests or the collectives of the ranks differ: finds the first call that differs, and gives the error for all
-   * of them to throw. `collective` is the call that found it out, which follows on all others.
+   * of them to throw; null if only entries of objects have another order. `collective` is the call that found it out, which follows on
+   * all others.
    */
-  #firstDifference(comm: Communicator, collective: string): Error {
-    const lists = comm.allgather(this.#digests(collective)).map((bytes) => new Float64Array(bytes.slice().buffer));
+  #firstDifference(comm: Communicator, collective: string): Error | null {
+    const lists = comm.allgather(this.#allWords(collective)).map((bytes) => new Float64Array(bytes.slice().buffer));
     const at = firstDifferent(lists);
+    if (at < 0) return null;
     const mine = this.#made[at] ?? begin(at === this.#made.length ? collective : 'nothing more', () => ({}));
     const { failure } = mine;
     const sent: SentCall = {
@@ -156,13 +164,12 @@ export class Calls {
     );
   }
 
-  /** Digests of all calls and of the collective, {@link WORDS} numbers each. */
-  #digests(collective: string): Uint8Array {
+  /** The words of all calls and of the collective. */
+  #allWords(collective: string): Uint8Array {
     const calls = [...this.#made, begin(collective, () => ({}))];
     const numbers = new Float64Array(calls.length * WORDS);
-    calls.forEach(({ text, digest, failure }, i) => {
-      const outcome = failure ? digestOf(outcomeOf(failure.error))[0] : 0;
-      numbers.set([...(digest ?? digestOf(text)), outcome], i * WORDS);
+    calls.forEach((made, i) => {
+      numbers.set(made.words ?? wordsOf(made), i * WORDS);
     });
     return new Uint8Array(numbers.buffer);
   }
@@ -172,11 +179,21 @@ export class Calls {
 const MOST_TEXTS = 4096;
 
 /** Numbers that stand for a call: its digest and its outcome. */
+type Words = readonly [number, number, number];
 const WORDS = 3;
 
+/** The order of an object's entries counts only where the arguments were changed after the call. */
+function wordsOf({ call, details, text, failure }: MadeCall): Words {
+  const isUnchanged = textOfCall(call, details) === text;
+  const [low, high] = digestOf(isUnchanged ? exactTextOf(call, details) : text);
+  return [low, high, failure ? digestOf(outcomeOf(failure.error))[0] : 0];
+}
+
+/** The first call that is not the same in all lists; -1 if all are. */
 function firstDifferent(lists: readonly Float64Array[]): number {
   const [first] = lists as [Float64Array];
   for (let i = 0; ; i++) {
+    if (lists.every((list) => i >= list.length)) return -1;
     const isEnd = lists.some((list) => i >= list.length);
     if (isEnd || lists.some((list) => list[i] !== first[i])) return Math.floor(i / WORDS);
   }
@@ -188,10 +205,10 @@ function begin(call: string, details: () => Details): MadeCall {
     const text = textOfCall(call, given);
     // The object was made for this call; what is in it may be the caller's.
     for (const name in given) if (typeof given[name] === 'object') given[name] = snapshot(given[name]);
-    return { call, details: given, text, digest: null, failure: null };
+    return { call, details: given, text, words: null, failure: null };
   } catch (error) {
     const bad = unusable(error);
-    return { call, details: bad, text: textOfCall(call, bad), digest: null, failure: null };
+    return { call, details: bad, text: textOfCall(call, bad), words: null, failure: null };
   }
 }
 
@@ -205,11 +222,12 @@ function snapshot(value: unknown): unknown {
   return list.length <= SHORT ? list.slice() : list;
 }
 
-function describe({ call, details, text, digest, failure }: MadeCall): CallDescription {
+function describe({ call, details, text, words, failure }: MadeCall): CallDescription {
   const description = { ...describeCall(call, details) };
-  const now = textOfCall(call, details);
-  if (digest ? digestOf(now).join() !== digest.join() : now !== text)
-    description.arguments = 'other ones then: they were changed after the call';
+  const isChanged = words
+    ? digestOf(exactTextOf(call, details)).some((word, i) => word !== words[i])
+    : textOfCall(call, details) !== text;
+  if (isChanged) description.arguments = 'other ones then: they were changed after the call';
   if (failure) description.outcome = outcomeOf(failure.error);
   return description;
 }

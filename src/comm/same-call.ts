@@ -16,11 +16,11 @@ export function sameCall(
   let describe: () => CallDescription;
   try {
     const given = details();
-    made = textOfCall(call, given);
+    made = exactTextOf(call, given);
     describe = () => describeCall(call, given);
   } catch (error) {
     const bad = unusable(error);
-    made = textOfCall('', bad);
+    made = exactTextOf('', bad);
     describe = () => bad;
   }
   const [low, high] = digestOf(made);
@@ -63,11 +63,46 @@ export const whatCalls = (call: CallDescription): string =>
 export const named = ({ call, path }: CallDescription): string => `${call}${path ? ` (${path})` : ''}`;
 
 /**
- * A call and its arguments as one text, which is another one for other arguments. The order of an object's entries does not matter;
- * entries that are undefined or functions are ignored. It is made for every call that all ranks make: the walk only collects what
- * there is, and the runtime itself, in one go, makes a text of it.
+ * A call and its arguments as one text, which is another one for other arguments. The runtime itself makes it, because it is made for
+ * every call that all ranks make: here only what JSON does not tell apart is looked for. It depends on the order of an object's entries.
  */
 export function textOfCall(call: string, details: Readonly<Record<string, unknown>>): string {
+  parts = [];
+  entriesSeen = 0;
+  const text = isInJson(details) ? JSON.stringify([call, details, parts]) : exactTextOf(call, details);
+  parts = [];
+  return text;
+}
+
+/** Whether JSON shows all that is in an object. Of short typed arrays it shows the values: where they are, types and bytes become parts. */
+function isInJson(entries: object): boolean {
+  for (const name in entries) {
+    const value: unknown = (entries as Record<string, unknown>)[name];
+    if (value !== undefined) entriesSeen++;
+    if (typeof value === 'string') continue;
+    if (typeof value === 'number') {
+      if (!isPlain(value)) return false;
+    } else if (typeof value === 'bigint') return false;
+    else if (typeof value === 'object' && value !== null && !isShown(value)) return false;
+  }
+  return true;
+}
+
+function isShown(value: object): boolean {
+  if (!ArrayBuffer.isView(value)) return isInJson(value);
+  if (value.byteLength > SHORT_VIEW || value instanceof BigInt64Array || value instanceof BigUint64Array) return false;
+  parts.push(entriesSeen);
+  addBytes(value);
+  return true;
+}
+
+const SHORT_VIEW = 64;
+
+/** JSON has no -0, no NaN and no infinity. */
+const isPlain = (value: number): boolean => Number.isFinite(value) && !Object.is(value, -0);
+
+/** As {@link textOfCall}, whatever the order of an object's entries. Those that are undefined or functions are ignored. */
+export function exactTextOf(call: string, details: Readonly<Record<string, unknown>>): string {
   parts = [call];
   addEntries(details);
   const text = JSON.stringify(parts);
@@ -89,16 +124,16 @@ export function digestIn(hash: Hash): [number, number] {
   return [bytes.readUInt32LE(0), bytes.readUInt32LE(4)];
 }
 
-// A module variable, because the walk is recursive and nothing of it is asynchronous.
+// Module variables, because the walk is recursive and nothing of it is asynchronous.
 let parts: (string | number | null)[] = [];
+let entriesSeen = 0;
 
 /** What follows in the list. Nothing stands before a text, and null is itself. */
 const KINDS = { true: 1, false: 2, number: 3, bigint: 4, list: 5, object: 6, end: 7, bytes: 8 };
 
 function addNumber(value: number): void {
-  // JSON has no -0, no NaN and no infinity. All NaNs are equal.
-  const isPlain = Number.isFinite(value) && !Object.is(value, -0);
-  parts.push(KINDS.number, isPlain ? value : Object.is(value, -0) ? '-0' : String(value));
+  // All NaNs are equal.
+  parts.push(KINDS.number, isPlain(value) ? value : Object.is(value, -0) ? '-0' : String(value));
 }
 
 function addBytes(view: ArrayBufferView): void {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { describeCall, digestOf as digestOfText, textOfCall } from '../../src/comm/same-call.ts';
+import { describeCall, digestOf as digestOfText, exactTextOf, textOfCall } from '../../src/comm/same-call.ts';
 import { runs } from '../seed.ts';
 
 const value = fc.letrec((tie) => ({
@@ -30,24 +30,75 @@ function inOrder(item: unknown): unknown {
   );
 }
 
-const digestOf = (call: string, given: Readonly<Record<string, unknown>>) => digestOfText(textOfCall(call, given));
+const digestOf = (call: string, given: Readonly<Record<string, unknown>>) => digestOfText(exactTextOf(call, given));
 
 const text = (given: Readonly<Record<string, unknown>>): string =>
   JSON.stringify(describeCall('call', inOrder(given) as Record<string, unknown>));
 
+const pair = fc.oneof(
+  fc.tuple(details, details),
+  fc.tuple(details, details).map(
+    ([a, b]) =>
+      [
+        { ...a, ...b },
+        { ...b, ...a },
+      ] as const,
+  ),
+  details.map((one) => [one, structuredClone(one)] as const),
+);
+
+const alike: readonly unknown[] = [
+  0,
+  -0,
+  '0',
+  0n,
+  [0],
+  [[0]],
+  null,
+  false,
+  '',
+  [],
+  {},
+  [null],
+  Number.NaN,
+  'NaN',
+  new Float32Array(1),
+  new Int32Array(1),
+  new Uint8Array(4),
+  new Float64Array(9),
+  new Float32Array(18),
+  new BigInt64Array(1),
+  [0, 0, 0, 0],
+  { 0: 0 },
+  { a: 1, b: 2 },
+  { a: 2, b: 1 },
+  { a: { b: 1 } },
+  { a: new Float32Array(1), b: { 0: 0 } },
+  { a: { 0: 0 }, b: new Float32Array(1) },
+  'ab',
+  ['a', 'b'],
+  ['b', 'a'],
+];
+
+describe('the text of a call', () => {
+  test('differs for calls that are not described alike, and is the same for the same call', () => {
+    fc.assert(
+      fc.property(pair, ([a, b]) => {
+        if (textOfCall('call', a) === textOfCall('call', b)) expect(text(a)).toBe(text(b));
+        expect(textOfCall('call', a)).toBe(textOfCall('call', structuredClone(a)));
+      }),
+      runs('texts of calls', 100_000),
+    );
+  });
+
+  test('tells apart what looks alike', () => {
+    expect(new Set(alike.map((one) => textOfCall('call', { one }))).size).toBe(alike.length);
+    expect(textOfCall('call', {})).not.toBe(textOfCall('other', {}));
+  });
+});
+
 describe('the digest of a call', () => {
   test('is the same for calls that are described alike, and another for others', () => {
-    const pair = fc.oneof(
-      fc.tuple(details, details),
-      fc.tuple(details, details).map(
-        ([a, b]) =>
-          [
-            { ...a, ...b },
-            { ...b, ...a },
-          ] as const,
-      ),
-      details.map((one) => [one, structuredClone(one)] as const),
-    );
     fc.assert(
       fc.property(pair, ([a, b]) => {
         expect(String(digestOf('call', a)) === String(digestOf('call', b))).toBe(text(a) === text(b));
@@ -57,33 +108,6 @@ describe('the digest of a call', () => {
   });
 
   test('tells apart what looks alike', () => {
-    const alike: readonly unknown[] = [
-      0,
-      -0,
-      '0',
-      0n,
-      [0],
-      [[0]],
-      null,
-      false,
-      '',
-      [],
-      {},
-      [null],
-      Number.NaN,
-      'NaN',
-      new Float32Array(1),
-      new Int32Array(1),
-      new Uint8Array(4),
-      [0, 0, 0, 0],
-      { 0: 0 },
-      { a: 1, b: 2 },
-      { a: 2, b: 1 },
-      { a: { b: 1 } },
-      'ab',
-      ['a', 'b'],
-      ['b', 'a'],
-    ];
     expect(new Set(alike.map((one) => String(digestOf('call', { one })))).size).toBe(alike.length);
     expect(digestOf('call', { x: 1 })).not.toEqual(digestOf('call', { y: 1 }));
     expect(digestOf('call', {})).not.toEqual(digestOf('other', {}));

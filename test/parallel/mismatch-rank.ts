@@ -304,6 +304,23 @@ export function otherOrder(comm: Communicator, path: string): number {
   return file.sequence;
 }
 
+/** One call of very many differs: `found` are the outcomes of flushes, the last one of a flush after calls that only differ in order. */
+export function manyCalls(comm: Communicator, path: string): Outcome[] {
+  const file = File.createSync(path, { comm });
+  const found = [10, 5000].map((differs) => {
+    for (let i = 0; i < 6000; i++) file.createGroup(i === differs && comm.rank === 1 ? `/other-${i}` : `/g-${i}`);
+    return outcomeOf(() => file.flushSync());
+  });
+  for (let i = 0; i < 6000; i++) {
+    const isOdd = comm.rank === 1 && i % 1000 === 0;
+    const attributes = isOdd ? { b: 'one', a: `two ${i}` } : { a: `two ${i}`, b: 'one' };
+    file.createDataset(`/g-${i}`, { dtype: 'int8', shape: [2], attributes });
+  }
+  found.push(outcomeOf(() => file.flushSync()));
+  file.closeSync();
+  return found;
+}
+
 /** Texts that are dropped with their dataset, beside posts that stay. */
 export function lostTexts(comm: Communicator, { path, odd, subfiles }: Omit<Work, 'work'>): Outcome {
   const file = File.createSync(path, { comm, subfiles: subfiles ?? 0 });
@@ -358,5 +375,6 @@ export default (comm: Communicator, { work, path, odd, subfiles = 0 }: Work): un
   if (work === 'posts') return lostPosts(comm, { path, odd, subfiles });
   if (work === 'references') return keptReferences(comm, { path, odd, subfiles });
   if (work === 'texts') return lostTexts(comm, { path, odd, subfiles });
+  if (work === 'many') return manyCalls(comm, path);
   return work === 'beginnings' ? differentBeginnings(comm, path, odd) : otherOrder(comm, path);
 };

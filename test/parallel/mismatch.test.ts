@@ -11,6 +11,7 @@ import type {
   keptReferences,
   lostPosts,
   lostTexts,
+  manyCalls,
   Told,
 } from './mismatch-rank.ts';
 import { runRanks } from './run-ranks.ts';
@@ -177,6 +178,24 @@ test.each([0, 2])('posts refer to what they did before calls that did not last, 
   const links = ['/x', '/y', '/gone', '/g'];
   for (const seen of await runRanks<ReturnType<typeof keptReferences>>(2, program, data))
     expect(seen).toEqual({ code: 'MISMATCH', pending: links, committed: links });
+});
+
+test('one call of thousands', async () => {
+  const path = join(temporaryDirectory(), 'a.h5');
+  const results = await runRanks<ReturnType<typeof manyCalls>>(2, program, { work: 'many', path });
+  for (const found of results)
+    expect(found.map(({ code, message }) => [code, /\w+-\d+/.exec(message)?.[0]])).toEqual([
+      ['MISMATCH', 'g-10'],
+      ['MISMATCH', 'g-5000'],
+      ['fine', undefined],
+    ]);
+  const file = File.openSync(path);
+  const wrong = [...file.keys()].filter((name) => {
+    const { attributes } = file.dataset(name);
+    return attributes.get('a') !== `two ${name.slice(2)}` || attributes.get('b') !== 'one';
+  });
+  expect([[...file.keys()].length, wrong]).toEqual([6000, []]);
+  file.closeSync();
 });
 
 test('the order in which options stand is no difference', async () => {
