@@ -53,6 +53,12 @@ try {
     if (!/^run +Group$/.test(listed)) throw new Error(`h5log ls printed on ${runtime.name}:\n${listed}`);
     const lines = run('print.mjs');
     if (lines !== transcript) throw new Error(`console.log printed on ${runtime.name}:\n${lines}`);
+    if (runtime.name.startsWith('node')) {
+      run(command, 'code-cache');
+      const kept = run('kept.mjs');
+      if (kept !== 'function rejected: false') throw new Error(`the kept code was not used: ${kept}`);
+      run('smoke.mjs');
+    }
     process.stdout.write(`runtimes: ${runtime.name} (${version}): ${printed}\n`);
   }
   cpSync(join(root, 'scripts', 'consumer'), project.folder, { recursive: true });
