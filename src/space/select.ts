@@ -1,6 +1,6 @@
 import { printAs } from '../base/errors.ts';
 import type { Boxes } from './box.ts';
-import { BoxList } from './box-list.ts';
+import { BoxList, joinNeighbours } from './box-list.ts';
 import {
   ALL,
   boxesExpression,
@@ -54,8 +54,8 @@ export function dataLength(blocks: Blocks): number {
 }
 
 function blocksOf(list: BoxList, itemOf: Float64Array | null = null, elementOf: Float64Array | null = null): Blocks {
-  const { rank, length, starts, counts } = list.toBoxes();
-  return { rank, length, size: list.volume(), starts, counts, itemOf, elementOf };
+  const { rank, length, size, starts, counts } = list.toSizedBoxes();
+  return { rank, length, size, starts, counts, itemOf, elementOf };
 }
 
 /** The class behind {@link Selection}: an expression, and a cache of the blocks it was resolved to. */
@@ -245,30 +245,41 @@ function repeated(counts: Float64Array, length: number): Float64Array {
   return all;
 }
 
-/** Both lists are used up, as by {@link boxesFrom}. */
+/**
+ * Both lists are used up: starts and ends take their place, of the boxes that have elements. Everything that must be known of each box is
+ * found in one walk: there may be a hundred thousand, and each further loop is one that V8 compiles.
+ */
 function boxesOf(starts: Float64Array, counts: Float64Array, length: number, rank: number): Selection {
-  return new Selected(boxesExpression(boxesFrom(starts, counts, length, rank), false));
-}
-
-/** Both lists are used up: starts and ends take their place, of the boxes that have elements. */
-function boxesFrom(starts: Float64Array, counts: Float64Array, length: number, rank: number): BoxList {
+  const [lo, hi] = [new Float64Array(rank).fill(Infinity), new Float64Array(rank)];
   let kept = 0;
+  let isRowMajor = true;
   for (let i = 0; i < length; i++) {
     let isEmpty = false;
     let beyond = -1;
+    // Whether the box begins behind the one before it: undecided (0) while that one has but the coordinate at which this begins.
+    let order = kept === 0 ? 1 : 0;
     for (let d = 0, from = i * rank, to = kept * rank; d < rank; d++, from++, to++) {
       const start = starts[from] as number;
       const count = counts[from] as number;
+      const end = start + count;
       if (count === 0) isEmpty = true;
-      if (beyond < 0 && start + count > Number.MAX_SAFE_INTEGER) beyond = d;
+      if (beyond < 0 && end > Number.MAX_SAFE_INTEGER) beyond = d;
+      if (order === 0) order = Math.sign(start - (counts[to - rank] as number) + 1);
       starts[to] = start;
-      counts[to] = start + count;
+      counts[to] = end;
     }
     if (isEmpty) continue;
     if (beyond >= 0) throw selectionError(`block ${i} ends beyond 2^53-1 in dimension ${beyond}`);
+    if (order <= 0) isRowMajor = false;
+    for (let d = 0, at = kept * rank; d < rank; d++, at++) {
+      if ((starts[at] as number) < (lo[d] as number)) lo[d] = starts[at] as number;
+      if ((counts[at] as number) > (hi[d] as number)) hi[d] = counts[at] as number;
+    }
     kept++;
   }
-  return BoxList.of(rank, kept, starts, counts);
+  const boxes = BoxList.of(rank, kept, starts, counts);
+  if (isRowMajor) joinNeighbours(boxes);
+  return new Selected(boxesExpression(boxes, isRowMajor, { lo, hi }));
 }
 
 function blocksIn(expression: Expression, shape: readonly number[]): Blocks {

@@ -75,6 +75,10 @@ const alike: readonly unknown[] = [
   { a: { b: 1 } },
   { a: new Float32Array(1), b: { 0: 0 } },
   { a: { 0: 0 }, b: new Float32Array(1) },
+  [null, new Float32Array(1), { 0: 0 }],
+  [null, { 0: 0 }, new Float32Array(1)],
+  new DataView(new ArrayBuffer(1)),
+  new DataView(Uint8Array.of(1).buffer),
   'ab',
   ['a', 'b'],
   ['b', 'a'],
@@ -94,6 +98,16 @@ describe('the text of a call', () => {
   test('tells apart what looks alike', () => {
     expect(new Set(alike.map((one) => textOfCall('call', { one }))).size).toBe(alike.length);
     expect(textOfCall('call', {})).not.toBe(textOfCall('other', {}));
+    const view = new Float32Array(1);
+    const hole = new Array<unknown>(4);
+    const same = () => 1;
+    const inPlaces: readonly unknown[] = [
+      Object.assign([...hole], { 0: null, 2: view, 3: { 0: 0 } }),
+      Object.assign([...hole], { 2: { 0: 0 }, 3: view }),
+      { a: { 0: 0 }, b: view },
+      { f: same, a: view, b: { 0: 0 } },
+    ];
+    expect(new Set(inPlaces.map((one) => textOfCall('call', { one }))).size).toBe(inPlaces.length);
   });
 });
 
