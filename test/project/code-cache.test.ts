@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { describe, expect, test } from 'vitest';
 import { root } from '../../scripts/root.ts';
@@ -116,5 +117,44 @@ describe('code that V8 has compiled before', () => {
       import { File } from 'h5log';
       console.log(createRequire(process.cwd() + '/x.js')('h5log').File === File);`;
     expect(run(home, program)).toBe('true\n');
+  });
+
+  test('is not used for globals of its own, which test runners have', () => {
+    const { home, own } = installed();
+    // As Jest does: each module of the package is compiled for another global object.
+    const program = `
+      import { readFileSync } from 'node:fs';
+      import vm from 'node:vm';
+      const context = vm.createContext({ process, URL, Buffer, performance, TextEncoder, TextDecoder, WebAssembly, crypto });
+      const dist = ${JSON.stringify(pathToFileURL(join(own, 'dist', 'node', '/')).href)};
+      const modules = new Map();
+      const builtin = async (name) => {
+        const found = await import(name);
+        return new vm.SyntheticModule(Object.keys(found), function () {
+          for (const key of Object.keys(found)) this.setExport(key, found[key]);
+        }, { context });
+      };
+      const load = (name) => {
+        const url = new URL(name === '#core' ? './core-compiled.js' : name, dist);
+        if (!modules.has(url.href))
+          modules.set(url.href, new vm.SourceTextModule(readFileSync(url, 'utf8'), {
+            context,
+            identifier: url.href,
+            initializeImportMeta: (meta) => { meta.url = url.href; },
+          }));
+        return modules.get(url.href);
+      };
+      const link = (name) => (name.startsWith('node:') ? builtin(name) : load(name));
+      const index = load('./index.js');
+      await index.link(link);
+      await index.evaluate();
+      const { File } = index.namespace;
+      const file = File.createSync('realm.h5');
+      const { x, theirs } = vm.runInContext('({ x: Float64Array.of(1, 2), theirs: Float64Array })', context);
+      file.createDataset('x', { dtype: 'float64', shape: [2] }).write(x);
+      file.flushSync();
+      console.log(file.dataset('x').readSync() instanceof theirs, file.dataset('x').readSync() instanceof Float64Array);
+      file.closeSync();`;
+    expect(run(home, program, '--experimental-vm-modules', '--no-warnings')).toBe('true false\n');
   });
 });

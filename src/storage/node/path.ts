@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { H5LogError } from '../../base/errors.ts';
 import { storageFailure } from '../storage.ts';
 
-/** The code of a system error such as ENOENT, else ''. */
+/** The code of a system error such as ENOENT, else ''. Under a test runner Node's errors may be those of other globals. */
 export function errno(error: unknown): string {
-  const code = error instanceof Error ? (error as Error & { code?: unknown }).code : undefined;
+  const code = (error as { code?: unknown } | null | undefined)?.code;
   return typeof code === 'string' ? code : '';
 }
 
