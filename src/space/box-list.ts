@@ -117,23 +117,6 @@ export class BoxList {
     return { lo, hi };
   }
 
-  /** As {@link toBoxes}, with what {@link volume} gives, in one walk over the list. */
-  toSizedBoxes(): Boxes & { readonly size: number } {
-    const { rank, length, lo } = this;
-    const counts = this.hi.slice(0, length * rank);
-    let size = 0;
-    for (let i = 0, at = 0; i < length; i++) {
-      let volume = 1;
-      for (const end = at + rank; at < end; at++) {
-        const count = (counts[at] as number) - (lo[at] as number);
-        counts[at] = count;
-        volume *= count;
-      }
-      size += volume;
-    }
-    return { rank, length, size, starts: lo.slice(0, length * rank), counts };
-  }
-
   /** The list as starts and counts, cut to its length. */
   toBoxes(): Boxes {
     const n = this.length * this.rank;

@@ -1,6 +1,6 @@
 import { printAs } from '../base/errors.ts';
 import type { Boxes } from './box.ts';
-import { BoxList, joinNeighbours } from './box-list.ts';
+import { BoxList } from './box-list.ts';
 import {
   ALL,
   boxesExpression,
@@ -54,8 +54,8 @@ export function dataLength(blocks: Blocks): number {
 }
 
 function blocksOf(list: BoxList, itemOf: Float64Array | null = null, elementOf: Float64Array | null = null): Blocks {
-  const { rank, length, size, starts, counts } = list.toSizedBoxes();
-  return { rank, length, size, starts, counts, itemOf, elementOf };
+  const { rank, length, starts, counts } = list.toBoxes();
+  return { rank, length, size: list.volume(), starts, counts, itemOf, elementOf };
 }
 
 /** The class behind {@link Selection}: an expression, and a cache of the blocks it was resolved to. */
@@ -241,45 +241,47 @@ function blocks(
 
 function repeated(counts: Float64Array, length: number): Float64Array {
   const all = new Float64Array(length);
-  for (let at = 0; at < length; at += counts.length) all.set(counts, at);
+  all.set(counts.subarray(0, length));
+  for (let done = counts.length; done < length; done *= 2) all.copyWithin(done, 0, done);
   return all;
 }
 
-/**
- * Both lists are used up: starts and ends take their place, of the boxes that have elements. Everything that must be known of each box is
- * found in one walk: there may be a hundred thousand, and each further loop is one that V8 compiles.
- */
+/** Both lists are used up: starts and ends take their place. */
 function boxesOf(starts: Float64Array, counts: Float64Array, length: number, rank: number): Selection {
-  const [lo, hi] = [new Float64Array(rank).fill(Infinity), new Float64Array(rank)];
+  for (let i = 0; i < starts.length; i++) {
+    const end = (starts[i] as number) + (counts[i] as number);
+    if (counts[i] === 0 || end > Number.MAX_SAFE_INTEGER)
+      return new Selected(boxesExpression(withElements(starts, counts, length, rank, i), false));
+    counts[i] = end;
+  }
+  return new Selected(boxesExpression(BoxList.of(rank, length, starts, counts), false));
+}
+
+/** The boxes that have elements. The first `ended` counts are ends already. */
+function withElements(
+  starts: Float64Array,
+  counts: Float64Array,
+  length: number,
+  rank: number,
+  ended: number,
+): BoxList {
   let kept = 0;
-  let isRowMajor = true;
   for (let i = 0; i < length; i++) {
     let isEmpty = false;
     let beyond = -1;
-    // Whether the box begins behind the one before it: undecided (0) while that one has but the coordinate at which this begins.
-    let order = kept === 0 ? 1 : 0;
     for (let d = 0, from = i * rank, to = kept * rank; d < rank; d++, from++, to++) {
       const start = starts[from] as number;
-      const count = counts[from] as number;
-      const end = start + count;
+      const count = (counts[from] as number) - (from < ended ? start : 0);
       if (count === 0) isEmpty = true;
-      if (beyond < 0 && end > Number.MAX_SAFE_INTEGER) beyond = d;
-      if (order === 0) order = Math.sign(start - (counts[to - rank] as number) + 1);
+      if (beyond < 0 && start + count > Number.MAX_SAFE_INTEGER) beyond = d;
       starts[to] = start;
-      counts[to] = end;
+      counts[to] = start + count;
     }
     if (isEmpty) continue;
     if (beyond >= 0) throw selectionError(`block ${i} ends beyond 2^53-1 in dimension ${beyond}`);
-    if (order <= 0) isRowMajor = false;
-    for (let d = 0, at = kept * rank; d < rank; d++, at++) {
-      if ((starts[at] as number) < (lo[d] as number)) lo[d] = starts[at] as number;
-      if ((counts[at] as number) > (hi[d] as number)) hi[d] = counts[at] as number;
-    }
     kept++;
   }
-  const boxes = BoxList.of(rank, kept, starts, counts);
-  if (isRowMajor) joinNeighbours(boxes);
-  return new Selected(boxesExpression(boxes, isRowMajor, { lo, hi }));
+  return BoxList.of(rank, kept, starts, counts);
 }
 
 function blocksIn(expression: Expression, shape: readonly number[]): Blocks {

@@ -121,6 +121,19 @@ describe('every selection becomes blocks in row-major order', () => {
     );
     expect(resolve(select.blocks([4, 0, 0, 6], [2, 3], 2), shape)).toEqual(resolve(alike, shape));
     expect(select.blocks([], [], 2).size).toBe(0);
+    const [box] = select.blocks(Float64Array.of(-0, 1), Float64Array.of(1, 1), 2).boxes();
+    expect(box).toEqual({ start: [0, 1], count: [1, 1] });
+    const some = select.blocks(Float64Array.of(1, 2, 3, 3, 5, 6), Float64Array.of(1, 2, 1, 0, 2, 1), 2);
+    expect([...some.boxes()].map(({ start, count }) => [start, count])).toEqual([
+      [
+        [1, 2],
+        [1, 2],
+      ],
+      [
+        [5, 6],
+        [2, 1],
+      ],
+    ]);
     expect(starts).toEqual([4, 0, 0, 6, 2, 1]);
   });
 
@@ -129,6 +142,9 @@ describe('every selection becomes blocks in row-major order', () => {
     expect(() => select.blocks([1, 2], [1], 2)).toThrow('1 numbers are no whole counts of 2 dimensions');
     expect(() => select.blocks([1, 2], [1, 1, 1, 1], 2)).toThrow('as many starts as counts, not 2 starts and 4 counts');
     expect(() => select.blocks([1, 2], [1, 1], 0)).toThrow('the rank of a flat list of starts is 1 to 32, not 0');
+    for (const wrong of [-2, 0.5, Number.NaN, 2 ** 53])
+      expect(() => select.blocks(Float64Array.of(1, wrong), [1, 1], 2)).toThrow(`dimension 1 of starts [1, ${wrong}]`);
+    expect(() => select.blocks([0, 1, 2 ** 53 - 1, 4], [1, 1], 2)).toThrow('block 1 ends beyond 2^53-1 in dimension 0');
     expect(() => select.blocks([1, -2], [1, 1], 2)).toThrow('dimension 1 of starts [1, -2] is -2');
   });
 
