@@ -11,9 +11,9 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 /** Whether something is a text that a file can hold as a name: no NUL, and no half of a surrogate pair. */
 export function isText(text: unknown): text is string {
   if (typeof text !== 'string' || text.includes('\0')) return false;
-  // Most names have no pairs at all, which is found out faster than by an expression.
-  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) >= 0xd800) return !/\p{Surrogate}/u.test(text);
-  return true;
+  // Older browsers do not know of it.
+  const { isWellFormed } = text as { isWellFormed?: () => boolean };
+  return isWellFormed ? isWellFormed.call(text) : !/\p{Surrogate}/u.test(text);
 }
 
 /** The bytes of a text, without padding; throws DTYPE for text that the type cannot hold. */

@@ -93,12 +93,15 @@ export class BoxList {
 
   /** The number of elements of all boxes; one that is in several counts for each. */
   volume(): number {
+    const { rank, length, lo, hi } = this;
+    if (rank === 0) return length;
     let total = 0;
-    for (let i = 0; i < this.length; i++) {
-      let size = 1;
-      const end = (i + 1) * this.rank;
-      for (let k = i * this.rank; k < end; k++) size *= (this.hi[k] as number) - (this.lo[k] as number);
+    for (let k = 0, size = 1, left = rank; k < length * rank; k++) {
+      size *= (hi[k] as number) - (lo[k] as number);
+      if (--left > 0) continue;
       total += size;
+      size = 1;
+      left = rank;
     }
     return total;
   }
@@ -106,13 +109,11 @@ export class BoxList {
   /** The smallest box around all; the list must not be empty. */
   bounds(): { lo: Float64Array; hi: Float64Array } {
     const { rank } = this;
-    const lo = this.lo.slice(0, rank);
-    const hi = this.hi.slice(0, rank);
-    for (let i = 1, k = rank; i < this.length; i++) {
-      for (let d = 0; d < rank; d++, k++) {
-        if ((this.lo[k] as number) < (lo[d] as number)) lo[d] = this.lo[k] as number;
-        if ((this.hi[k] as number) > (hi[d] as number)) hi[d] = this.hi[k] as number;
-      }
+    const end = this.length * rank;
+    const [lo, hi] = [new Float64Array(rank), new Float64Array(rank)];
+    for (let d = 0; d < rank; d++) {
+      lo[d] = least(this.lo, d, rank, end);
+      hi[d] = most(this.hi, d, rank, end);
     }
     return { lo, hi };
   }
@@ -125,6 +126,18 @@ export class BoxList {
     for (let i = 0; i < n; i++) counts[i] = (counts[i] as number) - (starts[i] as number);
     return { rank: this.rank, length: this.length, starts, counts };
   }
+}
+
+function least(values: Float64Array, from: number, step: number, end: number): number {
+  let found = Infinity;
+  for (let k = from; k < end; k += step) if ((values[k] as number) < found) found = values[k] as number;
+  return found;
+}
+
+function most(values: Float64Array, from: number, step: number, end: number): number {
+  let found = -Infinity;
+  for (let k = from; k < end; k += step) if ((values[k] as number) > found) found = values[k] as number;
+  return found;
 }
 
 function grown(array: Float64Array, length: number): Float64Array {

@@ -95,9 +95,15 @@ export class ByteWriter {
   }
 
   text(value: string): this {
-    for (let i = 0; i < value.length; i++) if (value.charCodeAt(i) > 127) return this.put(encoder.encode(value));
     const at = this.#room(value.length);
-    for (let i = 0; i < value.length; i++) this.#bytes[at + i] = value.charCodeAt(i);
+    for (let i = 0; i < value.length; i++) {
+      const code = value.charCodeAt(i);
+      if (code > 127) {
+        this.length -= value.length;
+        return this.put(encoder.encode(value));
+      }
+      this.#bytes[at + i] = code;
+    }
     return this;
   }
 
