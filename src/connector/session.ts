@@ -5,7 +5,6 @@ import type { CollectiveFile, Communicator } from '../comm/communicator.ts';
 import type { Codecs } from '../filter/pipeline.ts';
 import { readSuperblock } from '../hdf5/format/superblock.ts';
 import type { Link, ObjectNode } from '../hdf5/graph/object-node.ts';
-import { loadBelow } from '../hdf5/open.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { planFlush } from '../log/flush/flush.ts';
 import { takePosts } from '../log/flush/ordinary.ts';
@@ -38,7 +37,7 @@ import { createState } from './new-state.ts';
 import { isLeftAlone, mustPublish, Publishing } from './publishing.ts';
 import type { Ranks } from './ranks.ts';
 import { publishOnRanks, restore } from './restore.ts';
-import { commitsOf, type FileState, newestState, openState, type SessionOptions } from './state.ts';
+import { commitsOf, type FileState, loadOnDemand, newestState, openState, type SessionOptions } from './state.ts';
 
 /**
  * An open file: its present state, the commits made to it, and what its objects share. Users hold {@link File}, {@link Group}
@@ -249,7 +248,7 @@ export class Session implements LinkedSession {
     const { structure } = this;
     const node = yield* reach(this, path);
     if (!node) return;
-    yield* loadBelow(structure, node, depth, true);
+    yield* loadOnDemand(structure, this.log, node, depth);
     this.#loaded.set(path, Math.max(depth, this.#loaded.get(path) ?? 0));
   }
 

@@ -1,7 +1,8 @@
 import { sameBytes } from '#platform';
 import { H5LogError } from '../base/errors.ts';
 import type { Communicator } from '../comm/communicator.ts';
-import { loadEverything, loadRoot, openStructure } from '../hdf5/open.ts';
+import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+import { loadBelow, loadEverything, loadRoot, openStructure } from '../hdf5/open.ts';
 import { prepareWriting } from '../hdf5/prepare-writing.ts';
 import { Appender } from '../hdf5/write/appender.ts';
 import { Committer } from '../hdf5/write/commit.ts';
@@ -175,6 +176,12 @@ export function* readStructure(options: SessionOptions, root?: number, known?: S
   return { structure, committer, counts, superblock: superblock.bytes, seen };
 }
 
+/** Loads an object that is asked for, and what is below it; if another program may have copied a dataset among these, everything. */
+export function* loadOnDemand(structure: Structure, log: Log | null, node: ObjectNode, depth: number): Io<void> {
+  for (const loaded of yield* loadBelow(structure, node, depth, true))
+    if (log?.mayBeCopy(loaded)) return yield* loadEverything(structure, LOGS_GROUP);
+}
+
 /** The store of a file that says that its objects are a tree, if h5log made the last change to it; else null. */
 function* storeOfTree(options: SessionOptions, structure: Structure, counts: LogCounts): Io<LogStore | null> {
   if (!(yield* readPublish(structure))?.isTree || hasSubfiles(counts)) return null;
@@ -200,8 +207,6 @@ function* withLog(
     if (committer && !options.storage.blocking) yield* main.everyNumbered();
     const last = main.commit();
     if (isEarlier && last?.root === main.root) main.end = last.end;
-    // Another program may have copied datasets: which of them are in the log can only be told by all objects.
-    if (options.lazy && !options.storage.blocking && !main.isOurs) yield* loadEverything(structure, LOGS_GROUP);
     log = yield* openLog(options, structure, main, group, known?.stores);
     if (import.meta.page && options.target && log.log.layout) throw pageReads();
     if (options.target) mustBeInPlace(log.log);

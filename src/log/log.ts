@@ -2,6 +2,7 @@ import { H5LogError } from '../base/errors.ts';
 import { pointersOf } from '../dtype/heap-ids.ts';
 import { fullType } from '../dtype/model.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+import { claim, comesFirst, isAtHome, isStray, OWN_ADDRESS } from '../hdf5/graph/own-address.ts';
 import { chunkedLater, unallocated } from '../hdf5/layouts/new-dataset.ts';
 import { SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute } from '../hdf5/write/attributes.ts';
@@ -29,7 +30,7 @@ import { ID, logNames } from './format/names.ts';
 import { filterEntries } from './format/properties.ts';
 import type { TableOptions } from './format/table.ts';
 import { type View, writeView } from './format/view.ts';
-import { NUMBER, NUMBERS, numberOf, Pointers } from './pointers.ts';
+import { NUMBER, NUMBERS, Pointers, statedNumber } from './pointers.ts';
 import { type KnownBlocks, LogDataset } from './post/dataset.ts';
 import { type PostLimits, Posts } from './post/posts.ts';
 import { type DatasetStage, Stage } from './post/stage.ts';
@@ -111,7 +112,7 @@ export class Log extends Posts<LogDataset> {
   #earlier = new Map<number, KnownBlocks>();
   #token: Token | null;
   /** By number, in a file that others have changed; null until it is needed. */
-  #owners: Map<number, ObjectNode> | null = null;
+  #owners: ReadonlyMap<number, ObjectNode> | null = null;
   /** IDs below this that are not in `#byId` belong to deleted datasets. */
   #searched = 0;
   /** IDs below this are of datasets that were in the file when it was opened for writing, if h5log alone wrote it. */
@@ -131,6 +132,7 @@ export class Log extends Posts<LogDataset> {
     this.#token = structure.now(readToken(structure));
     this.publishState = structure.now(readPublish(structure));
     this.published = this.publishState?.sequence ?? null;
+    structure.stateAddresses = true;
     const last = main.commit();
     this.othersDiffer = last === undefined || !main.isOurs || this.publishState?.sequence !== last.sequence;
     this.datasets = this.#nextId();
@@ -151,14 +153,17 @@ export class Log extends Posts<LogDataset> {
     const { structure, main } = this;
     let { datasets } = main.counts;
     if (!structure.writable || main.isOurs) return datasets;
-    this.#owners = structure.now(this.#findOwners());
+    const owners = structure.now(this.owners());
     for (const [node] of structure.now(this.#objects())) {
       const id = node.kind === 'dataset' ? structure.now(structure.attribute(node, ID)) : undefined;
+      // What leads to a copy is not meant for it.
+      if (isStray(node) && node.attributes.has(NUMBER)) deleteAttribute(structure, node, NUMBER);
       if (!(id instanceof Int32Array) || id.length !== 1) continue;
       const number = id[0] as number;
       datasets = Math.max(datasets, number + 1);
       // A copy of a dataset keeps its number for as long as nobody looks for copies: until the next commit.
-      if (this.#owners.has(number) && this.#owners.get(number) !== node) deleteAttribute(structure, node, ID);
+      if (!owners.has(number) || owners.get(number) === node) continue;
+      for (const name of [ID, OWN_ADDRESS]) if (node.attributes.has(name)) deleteAttribute(structure, node, name);
     }
     return datasets;
   }
@@ -293,9 +298,18 @@ export class Log extends Posts<LogDataset> {
     if (made) return made;
     const anchor = yield* readAnchor(this.structure, node);
     if (!anchor || !this.#isOwn(anchor.token) || !this.#isShown(anchor)) return undefined;
-    if (this.main.isOurs) return anchor;
-    this.#owners ??= yield* this.#findOwners();
-    return this.#owners.get(anchor.id) === node ? anchor : undefined;
+    const isHome = isAtHome(node);
+    if (isHome ?? this.main.isOurs) return anchor;
+    // It may be the one in memory, or what was read of it apart.
+    return (yield* this.owners()).get(anchor.id)?.origin === node.origin ? anchor : undefined;
+  }
+
+  /**
+   * Whether a dataset may be a copy that another program made, which can only be told by a look at all objects. One that is where it says
+   * is none, whatever others have done; for those that say nothing, superblock and last commit must do.
+   */
+  mayBeCopy(node: ObjectNode): boolean {
+    return node.attributes.has(ID) && !this.#made.has(node) && !(isAtHome(node) ?? this.main.isOurs);
   }
 
   /**
@@ -311,34 +325,41 @@ export class Log extends Posts<LogDataset> {
     return token === null || (own !== null && token.every((byte, i) => byte === own[i]));
   }
 
-  /** The objects that have the numbers of datasets. Of several with the same number all but one are copies that others made later. */
-  *#findOwners(): Io<Map<number, ObjectNode>> {
+  /**
+   * The objects that have the numbers of datasets. Of several with the same number all but one are copies that others made later. From now
+   * on the owners are where they say, as those are that have the numbers by which references lead to them.
+   */
+  *owners(): Io<ReadonlyMap<number, ObjectNode>> {
+    if (this.#owners) return this.#owners;
     const owners = new Map<number, ObjectNode>();
     const numbers = new Map<number, ObjectNode>();
     const refers = this.structure.root.attributes.has(NUMBERS);
     for (const [node] of yield* this.#objects()) {
+      if (node.prepared) continue;
       if (refers) this.#mustOwnNumber(node, numbers);
       const anchor =
         node.kind === 'dataset' && node.attributes.has(ID) ? yield* readAnchor(this.structure, node) : undefined;
       if (!anchor || !this.#isOwn(anchor.token) || !this.#isShown(anchor)) continue;
-      const known = owners.get(anchor.id);
-      if (!known || node.address < known.address) owners.set(anchor.id, node);
+      if (comesFirst(node, owners.get(anchor.id))) owners.set(anchor.id, node);
     }
+    for (const list of [owners, numbers]) for (const node of list.values()) if (isStray(node)) claim(node);
+    this.#owners = owners;
     return owners;
   }
 
   /** A copy of an object that references lead to has no number. */
   #mustOwnNumber(node: ObjectNode, owners: Map<number, ObjectNode>): void {
     const { structure } = this;
-    const number = numberOf(structure, node);
+    const number = statedNumber(structure, node);
     if (number === 0) return;
     const known = owners.get(number);
-    const isFirst = !known || node.address < known.address;
-    if (isFirst) owners.set(number, node);
-    const copy = isFirst ? known : node;
-    if (!copy) return;
-    if (structure.writable) deleteAttribute(structure, copy, NUMBER);
-    else copy.attributes.delete(NUMBER);
+    const isOwner = comesFirst(node, known);
+    if (isOwner) owners.set(number, node);
+    const copy = isOwner ? known : node;
+    // One that is elsewhere than it says has none, whatever it has.
+    if (!copy || isStray(copy)) return;
+    if (!structure.writable) copy.attributes.delete(NUMBER);
+    else if (!this.main.isOurs) deleteAttribute(structure, copy, NUMBER);
   }
 
   /** The dataset of the log at a node; undefined for a dataset of another kind. */
@@ -411,6 +432,7 @@ export class Log extends Posts<LogDataset> {
 
   /** Every dataset of the log, by ID. */
   *everyDataset(): Io<ReadonlyMap<number, LogDataset>> {
+    if (this.structure.root.attributes.has(NUMBERS)) yield* this.owners();
     for (const [node, path] of yield* this.#objects()) if (node.kind === 'dataset') yield* this.dataset(node, path);
     return this.#byId;
   }

@@ -7,11 +7,13 @@ import { putU64 } from '../hdf5/format/byte-writer.ts';
 import { GlobalHeap } from '../hdf5/format/global-heap.ts';
 import { PendingHeap, pendingContents, takeContents } from '../hdf5/format/pending-heap.ts';
 import type { ObjectNode } from '../hdf5/graph/object-node.ts';
+import { comesFirst, isAtHome, isStray } from '../hdf5/graph/own-address.ts';
 import { withReferrers } from '../hdf5/graph/references.ts';
 import { simpleSpace } from '../hdf5/messages/dataspace.ts';
-import { setPlainAttribute } from '../hdf5/write/attributes.ts';
+import { deleteAttribute, setPlainAttribute, stateAddress } from '../hdf5/write/attributes.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { attemptIo, type Io } from '../storage/io.ts';
+import { ID } from './format/names.ts';
 import type { LogData } from './read/boxes.ts';
 import type { LogStore } from './store.ts';
 
@@ -33,6 +35,8 @@ interface PointingLog {
   readonly main: LogStore;
   readonly stores: readonly LogStore[];
   readonly published: number | null;
+  /** Finds out which objects have which numbers, where copies have the same. */
+  owners(): Io<unknown>;
 }
 
 /** A dataset that is published, and the objects that its elements refer to, if they refer to any. */
@@ -62,11 +66,17 @@ export class Pointers {
     const { structure } = this.#log;
     const node = structure.now(structure.lookup(structure.root, structure.paths.stored(path)));
     if (!node) throw new H5LogError('NOT_FOUND', `a reference to ${path}, which does not exist`, { object: path });
-    if (!node.attributes.has(NUMBER) && !this.#unnumbered.has(node)) {
+    structure.now(this.#knowOwner(node));
+    if (numberOf(structure, node) === 0 && !this.#unnumbered.has(node)) {
       structure.checkMutable(node);
       this.#unnumbered.add(node);
     }
     return this.#placeOf(node);
+  }
+
+  /** A number of an object that is elsewhere than it says may be that of another one. */
+  *#knowOwner(node: ObjectNode): Io<void> {
+    if (isStray(node) && node.attributes.has(NUMBER)) yield* this.#log.owners();
   }
 
   #placeOf(node: ObjectNode): number {
@@ -146,7 +156,8 @@ export class Pointers {
     const { root, loader } = structure;
     const all = new Set([root]);
     for (const node of all) {
-      const [number = 0, ...before] = numbersIn(structure, node, NUMBER);
+      yield* this.#knowOwner(node);
+      const [number = 0, ...before] = isStray(node) ? [] : numbersIn(structure, node, NUMBER);
       for (const address of before) this.#byAddress.set(address, number);
       if (wanted.has(node.address)) this.#byAddress.set(node.address, number || this.#placeOf(node));
       yield* loader.whole(node);
@@ -167,7 +178,7 @@ export class Pointers {
     if (structure.frozen) return;
     // Several ranks give the same numbers.
     for (const [address, path] of [...addresses].sort(([a], [b]) => a - b)) {
-      if ((yield* loader.apart(loader.glimpse(address))).attributes.has(NUMBER)) continue;
+      if (numberOf(structure, yield* loader.apart(loader.glimpse(address))) > 0) continue;
       const node = yield* loader.node(address);
       if (import.meta.page || !unlessFixed(() => this.number([node], true))) structure.pinned.set(address, path);
     }
@@ -181,13 +192,14 @@ export class Pointers {
     let keeps = false;
     for (const node of [...withReferrers(dirty, extents)]) {
       const { address } = node;
-      const [number, ...before] = referred.has(address) ? numbersIn(structure, node, NUMBER) : [];
+      const isKnown = referred.has(address) && !isStray(node);
+      const [number, ...before] = isKnown ? numbersIn(structure, node, NUMBER) : [];
       if (!number || before.includes(address)) continue;
       const used = before.filter((each) => referred.has(each) || left.has(each));
       // One that moves with another, and must not change itself, has its number in its old header.
-      if (unlessFixed(() => writeNumbers(structure, node, NUMBER, [number, ...used, address]))) keeps = true;
+      if (unlessFixed(() => writeNumber(structure, node, [number, ...used, address]))) keeps = true;
     }
-    if (keeps) writeNumbers(structure, root, NUMBERS, [numberOf(structure, root, NUMBERS), 1]);
+    if (keeps) writeNumbers(structure, root, [statedNumber(structure, root, NUMBERS), 1]);
   }
 
   /**
@@ -234,7 +246,7 @@ export class Pointers {
       this.#objects.push(node ?? null);
       if (!node) continue;
       this.#places.set(node, place);
-      if (!node.attributes.has(NUMBER)) this.#unnumbered.add(node);
+      if (numberOf(structure, node) === 0) this.#unnumbered.add(node);
     }
   }
 
@@ -263,13 +275,16 @@ export class Pointers {
   number(nodes: Iterable<ObjectNode>, known = false): void {
     const { structure } = this.#log;
     const isKnown = known || keepsAddresses(structure);
-    let last = numberOf(structure, structure.root, NUMBERS);
+    let last = statedNumber(structure, structure.root, NUMBERS);
     for (const node of nodes) {
-      if (!node.attributes.has(NUMBER))
-        writeNumbers(structure, node, NUMBER, [++last, ...(known ? [node.address] : [])]);
+      if (numberOf(structure, node) === 0) {
+        // A copy of a dataset must not become the dataset by saying where it is.
+        if (isStray(node) && node.attributes.has(ID)) deleteAttribute(structure, node, ID);
+        writeNumber(structure, node, [++last, ...(known ? [node.address] : [])]);
+      }
       this.#unnumbered.delete(node);
     }
-    writeNumbers(structure, structure.root, NUMBERS, [last, ...(isKnown ? [1] : [])]);
+    writeNumbers(structure, structure.root, [last, ...(isKnown ? [1] : [])]);
   }
 
   /** The number in the file for one that stands in posts; 0, a null reference, for an object that is gone. */
@@ -327,8 +342,19 @@ export class Pointers {
       return '';
     };
     decodeValues(dtype, bytes, count, { heap, path });
-    const { structure } = this.#log;
-    const paths = yield* structure.pathsOf(wanted, (node) => this.#numberOf(node));
+    const { structure, main } = this.#log;
+    if (!main.isOurs) yield* this.#log.owners();
+    let hasStrays = false;
+    const paths = yield* structure.pathsOf(wanted, (node) => {
+      hasStrays ||= isStray(node);
+      return this.#numberOf(node);
+    });
+    wanted.delete(0);
+    if (hasStrays && paths.size < wanted.size) {
+      yield* this.#log.owners();
+      for (const [number, found] of yield* structure.pathsOf(wanted, (node) => this.#numberOf(node)))
+        paths.set(number, found);
+    }
     return { heap, path: (number) => structure.paths.shown(paths.get(this.#current(number)) ?? '') };
   }
 
@@ -344,8 +370,13 @@ export class Pointers {
   }
 }
 
-/** The number of an object; 0: it has none. */
-export function numberOf(structure: Structure, node: ObjectNode, name = NUMBER): number {
+/** The number of an object; 0: it has none, or is a copy that has that of another one. */
+export function numberOf(structure: Structure, node: ObjectNode): number {
+  return isStray(node) ? 0 : statedNumber(structure, node);
+}
+
+/** The number that an object or a copy of it has. */
+export function statedNumber(structure: Structure, node: ObjectNode, name = NUMBER): number {
   const { data } = structure.describeAttribute(node, name) ?? {};
   return data && data.length >= 8 ? readAddress(data, 0) : 0;
 }
@@ -363,7 +394,19 @@ function numbersIn(structure: Structure, node: ObjectNode, name: string): number
   );
 }
 
-export function writeNumbers(structure: Structure, node: ObjectNode, name: string, numbers: readonly number[]): void {
+/** Gives an object its number, by which it is known from now on: copies of it are told by where it says that it is. */
+export function writeNumber(structure: Structure, node: ObjectNode, numbers: readonly number[]): void {
+  writeNumbers(structure, node, numbers, NUMBER);
+  if (!isAtHome(node)) stateAddress(structure, node);
+}
+
+/** Of the root, unless another name is given. */
+export function writeNumbers(
+  structure: Structure,
+  node: ObjectNode,
+  numbers: readonly number[],
+  name: typeof NUMBER | typeof NUMBERS = NUMBERS,
+): void {
   const bytes = new Uint8Array(8 * numbers.length);
   numbers.forEach((number, i) => {
     putU64(new DataView(bytes.buffer), 8 * i, number);
@@ -393,8 +436,8 @@ export function linkedObjects({ root }: Structure): ReadonlySet<ObjectNode> {
 export function numbersOf(structure: Structure): Map<number, ObjectNode> {
   const numbers = new Map<number, ObjectNode>();
   for (const node of linkedObjects(structure)) {
-    const number = node.attributes.has(NUMBER) ? numberOf(structure, node) : 0;
-    if (number > 0 && !numbers.has(number)) numbers.set(number, node);
+    const number = node.attributes.has(NUMBER) ? statedNumber(structure, node) : 0;
+    if (number > 0 && comesFirst(node, numbers.get(number))) numbers.set(number, node);
   }
   return numbers;
 }

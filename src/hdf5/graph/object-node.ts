@@ -168,6 +168,8 @@ export interface PreparedHeader extends Relocatable {
   /** The data, and where its address is in the bytes; null: the address is there already. */
   readonly extent: FileExtent | null;
   readonly addressAt: number;
+  /** Where the address of the header itself is in the bytes; 0: nowhere. */
+  readonly ownAddressAt: number;
   /** A commit was planned for it, which has given it the ids of its heap objects. */
   planned: boolean;
 }

@@ -8,7 +8,7 @@ import type { DType } from '../../dtype/model.ts';
 import type { Boxes } from '../../space/box.ts';
 import { select, resolve as selected, type Where } from '../../space/select.ts';
 import type { Io } from '../../storage/io.ts';
-import { ByteWriter, putU64 } from '../format/byte-writer.ts';
+import { ByteWriter, putAddress, putU64 } from '../format/byte-writer.ts';
 import { Cursor, UNDEFINED } from '../format/cursor.ts';
 import {
   type AddressSlot,
@@ -20,10 +20,11 @@ import {
   type Relocatable,
   removeMessage,
 } from '../graph/object-node.ts';
+import { OWN_ADDRESS } from '../graph/own-address.ts';
 import { pointsToObjects, removeReferrer, setReferences } from '../graph/references.ts';
 import { CHUNK_TREE, RecordTree } from '../layouts/record-tree.ts';
 import { attributeNameBytes } from '../messages/attribute.ts';
-import { type Dataspace, elementCount } from '../messages/dataspace.ts';
+import { type Dataspace, elementCount, simpleSpace } from '../messages/dataspace.ts';
 import {
   encodeAttribute,
   encodeAttributeInfo,
@@ -116,6 +117,15 @@ export function setPlainAttribute(
 ): void {
   setAttributeMessage(structure, node, name, encodeAttribute(name, dtype, space, data).body);
 }
+
+/** Makes an object say where it is. Commits keep it right. */
+export function stateAddress(structure: Structure, node: ObjectNode): void {
+  const value = new Uint8Array(8);
+  putAddress(value, 0, node.address);
+  setPlainAttribute(structure, node, OWN_ADDRESS, 'int64', ONE, value);
+}
+
+const ONE = simpleSpace([1]);
 
 /** Sets an attribute from its encoded message, which holds neither references nor variable-length parts. */
 export function setAttributeMessage(structure: Structure, node: ObjectNode, name: string, body: Uint8Array): void {

@@ -15,6 +15,7 @@ import {
   type ObjectNode,
   type Relocatable,
 } from '../graph/object-node.ts';
+import { homeMessage, putOwnAddress } from '../graph/own-address.ts';
 import { withReferrers } from '../graph/references.ts';
 import type { Append, Appender } from './appender.ts';
 import { type DensePlan, planDense } from './attributes.ts';
@@ -68,7 +69,9 @@ export class Committer {
     const { structure, appender } = this;
     const extension = this.#extension;
     const changed = extension && !this.#extensionPlanned ? [...structure.dirty, extension] : structure.dirty;
-    const plan = planStructure(changed, [...structure.extents], appender.position, structure.commitNumber++);
+    const { position } = appender;
+    const commit = structure.commitNumber++;
+    const plan = planStructure(changed, [...structure.extents], position, commit, structure.stateAddresses);
     this.#extensionPlanned = true;
     appender.position = plan.end;
     structure.forgetChanges();
@@ -142,9 +145,10 @@ function planStructure(
   extents: readonly FileExtent[],
   at: number,
   commit: number,
+  stateAddresses: boolean,
 ): StructurePlan {
   const nodes = [...withReferrers(changed, extents)];
-  const messages = messagesToPatch(nodes, extents, commit);
+  const { messages, stating } = messagesToPatch(nodes, extents, commit, stateAddresses);
   const heap = new PendingCollections(messages);
   const prepared = import.meta.page ? NONE : nodes.filter((node) => node.prepared);
   if (!import.meta.page) for (const { prepared: header } of prepared) if (header) heap.add(header);
@@ -189,6 +193,7 @@ function planStructure(
   }
 
   for (const message of messages) patchTargets(message);
+  for (const node of stating) putOwnAddress(node);
   heap.patchIds();
 
   const bytes = allocate(end - structureAt);
@@ -201,7 +206,7 @@ function planStructure(
     for (const block of own) encodeBlock(node, block, out, block.address - structureAt);
     const first = node.address - structureAt;
     if (!import.meta.page && node.prepared) {
-      encodePrepared(node.prepared, bytes, first);
+      encodePrepared(node.prepared, bytes, first, node.address);
       node.prepared.planned = true;
     } else encodeFirstChunk(node, generated, out, first, size);
     node.dirty = false;
@@ -212,12 +217,16 @@ function planStructure(
   return { at, parts, end, extents, nodes, blocks, messages: [...messages], dense, prepared };
 }
 
-/** The messages that hold addresses or heap ids that this commit assigns, ready to be patched and in the first chunk. */
+/**
+ * The messages that hold addresses or heap ids that this commit assigns, ready to be patched and in the first chunk; and the objects among
+ * them that say where they are.
+ */
 function messagesToPatch(
   nodes: readonly ObjectNode[],
   extents: readonly FileExtent[],
   commit: number,
-): ReadonlySet<HeaderMessage> {
+  stateAddresses: boolean,
+): { readonly messages: ReadonlySet<HeaderMessage>; readonly stating: readonly ObjectNode[] } {
   const messages = new Set<HeaderMessage>();
   for (const extent of extents) for (const message of extent.referrers) messages.add(message);
   for (const node of nodes) for (const message of node.referrers) if (!message.lags) messages.add(message);
@@ -231,7 +240,18 @@ function messagesToPatch(
     copyOnWrite(message);
     if (!isShared) message.content = message.bytes;
   }
-  return messages;
+  const stating: ObjectNode[] = [];
+  for (const node of stateAddresses ? nodes : NONE) {
+    // A copy goes on saying where its original was.
+    const message = node.prepared ? undefined : homeMessage(node);
+    if (!message) continue;
+    messages.add(message);
+    moveToFirstChunk(message);
+    // It changes whenever the header is written.
+    message.changed = Infinity;
+    stating.push(node);
+  }
+  return { messages, stating };
 }
 
 /** Gives a message and its heap objects bytes of their own. */

@@ -86,7 +86,7 @@ function latest(node: ObjectNode, generatedSize: number): Set<HeaderMessage> {
 /** The messages of a dataset that will change as it grows; null if it is not expected to. */
 function changingNext(node: ObjectNode, commit: number): Set<HeaderMessage> | null {
   const all = [...node.firstChunk];
-  if (!all.some(({ changed }) => changed > commit)) return null;
+  if (!all.some(({ changed }) => changed > commit && changed < Infinity)) return null;
   const types = [MESSAGE.dataspace, MESSAGE.layout];
   return new Set(all.filter(({ changed, type }) => changed > commit || types.includes(type)));
 }

@@ -6,9 +6,11 @@ import { lookup3 } from '../../base/checksum.ts';
 import { putAddress } from '../format/byte-writer.ts';
 import { Cursor } from '../format/cursor.ts';
 import { HeaderMessage, type HeapSlot, ObjectNode, type PreparedHeader } from '../graph/object-node.ts';
+import { OWN_ADDRESS } from '../graph/own-address.ts';
 import { setReferences } from '../graph/references.ts';
 import { attributeName } from '../messages/attribute.ts';
-import { encodeAttributeInfo } from '../messages/encode.ts';
+import { simpleSpace } from '../messages/dataspace.ts';
+import { attributeHead, encodeAttributeInfo } from '../messages/encode.ts';
 import * as MESSAGE from '../messages/message-types.ts';
 import {
   encodeFirstChunk,
@@ -68,6 +70,9 @@ export class HeaderTemplate {
   }
 }
 
+const OWN_ADDRESS_HEAD = attributeHead(OWN_ADDRESS, 'int64', simpleSpace([1]));
+const NO_ADDRESS = new Uint8Array(8);
+
 /** Bytes before the messages of a header that is being composed: signature, version, flags and size, which is not known yet. */
 const COMPOSED_AT = 16;
 const COMPOSED = new Uint8Array(COMPOSED_AT + NEW_FIRST_CHUNK_LIMIT);
@@ -78,6 +83,7 @@ export class HeaderComposer {
   readonly #out = new HeaderWriter(COMPOSED);
   readonly #heap: HeapSlot[] = [];
   #attributes = 0;
+  #ownAddressAt = 0;
   /** Whether all messages had room in the first chunk. */
   fits = true;
 
@@ -100,6 +106,12 @@ export class HeaderComposer {
     for (const { at, content } of heap) this.#heap.push({ at: at + valueAt, content });
   }
 
+  /** The attribute in which the object says where it is. */
+  ownAddress(): void {
+    this.attribute(OWN_ADDRESS_HEAD, NO_ADDRESS);
+    this.#ownAddressAt = this.#out.at - NO_ADDRESS.length;
+  }
+
   #hasRoom(length: number): boolean {
     this.fits &&= this.#out.at + 6 + length <= COMPOSED.length;
     return this.fits;
@@ -120,13 +132,19 @@ export class HeaderComposer {
     bytes[messagesAt + 9] = this.#attributes >> 8;
     const shift = messagesAt - COMPOSED_AT;
     const heap = this.#heap.map(({ at, content }) => ({ at: at + shift, content }));
-    return { bytes, owned: true, targets: NONE, heap, extent: null, addressAt: 0, planned: false };
+    const ownAddressAt = this.#ownAddressAt && this.#ownAddressAt + shift;
+    return { bytes, owned: true, targets: NONE, heap, extent: null, addressAt: 0, ownAddressAt, planned: false };
   }
 }
 
 /** Gives a dataset the messages that its composed header consists of. `commit` is the number of the next one. */
-export function takeApart(node: ObjectNode, { bytes, heap, planned }: PreparedHeader, commit: number): void {
+export function takeApart(
+  node: ObjectNode,
+  { bytes, heap, ownAddressAt, planned }: PreparedHeader,
+  commit: number,
+): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (ownAddressAt > 0) putAddress(bytes, ownAddressAt, node.address);
   for (let at = (bytes[5] as number) & 1 ? 8 : 7; at < bytes.length - 4; ) {
     const [type, size, flags] = [view.getUint8(at), view.getUint16(at + 1, true), view.getUint8(at + 3)];
     const order = view.getUint16(at + 4, true);
@@ -152,10 +170,16 @@ export function takeApart(node: ObjectNode, { bytes, heap, planned }: PreparedHe
   }
 }
 
-/** Writes a prepared header from `at` on. */
-export function encodePrepared({ bytes, extent, addressAt }: PreparedHeader, to: Uint8Array, at: number): void {
+/** Writes a prepared header, of an object that gets an address, from `at` on. */
+export function encodePrepared(
+  { bytes, extent, addressAt, ownAddressAt }: PreparedHeader,
+  to: Uint8Array,
+  at: number,
+  address: number,
+): void {
   to.set(bytes, at);
   if (extent) putAddress(to, at + addressAt, extent.address);
+  if (ownAddressAt > 0) putAddress(to, at + ownAddressAt, address);
   const end = at + bytes.length - 4;
   const sum = lookup3(to, at, end);
   for (let i = 0; i < 4; i++) to[end + i] = sum >>> (8 * i);

@@ -112,7 +112,8 @@ const addPrepared: AddMember = (structure, group, name, size, data, written) => 
   const extent = typeof data === 'number' ? null : data;
   if (typeof data === 'number') putAddress(bytes, template.layout, data);
   if (written !== null) putAddress(bytes, template.address, written);
-  const header = { bytes, owned: true, targets: NONE, heap: NONE, extent, addressAt: template.layout, planned: false };
+  const addressAt = template.layout;
+  const header = { bytes, owned: true, targets: NONE, heap: NONE, extent, addressAt, ownAddressAt: 0, planned: false };
   createPrepared(structure, group, name, header, (node) => {
     structure.addDataset(node, memberOf(size, data));
     if (written !== null) addAttributeMessage(node, ADDRESS_ATTRIBUTE, addressMessage(written));

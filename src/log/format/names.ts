@@ -1,4 +1,5 @@
 import { DERIVED } from '../../hdf5/graph/object-node.ts';
+import { OWN_ADDRESS } from '../../hdf5/graph/own-address.ts';
 
 /*
  * Names that begin with an underscore are the connector's own; a user's name that does gets one underscore more. The original
@@ -41,6 +42,7 @@ const OWN_ATTRIBUTES: ReadonlySet<string> = new Set([
   '_address',
   '_number',
   '_numbers',
+  OWN_ADDRESS,
 ]);
 
 /** How names appear to users. */

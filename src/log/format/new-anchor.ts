@@ -9,7 +9,7 @@ import { NULL_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { mayRefer } from '../../hdf5/messages/datatype.ts';
 import { attributeHead } from '../../hdf5/messages/encode.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
-import { expectChange, setPlainAttribute } from '../../hdf5/write/attributes.ts';
+import { expectChange, setPlainAttribute, stateAddress } from '../../hdf5/write/attributes.ts';
 import { createPrepared, HeaderComposer, takeApart } from '../../hdf5/write/prepared.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { mayGrow } from '../../space/shape.ts';
@@ -84,6 +84,7 @@ export function createComposedAnchor(
   header.attribute(attributeHead(ID, 'int32', ONE), encodeNumbers([identity.id], 'int32'));
   const { token } = identity;
   if (token) header.attribute(attributeHead(TOKEN, 'uint8', tokenSpace(token)), token);
+  header.ownAddress();
   for (const { head, value, heap } of attributes) header.attribute(head, value, heap);
   if (!header.fits) return null;
   const prepared = header.done();
@@ -116,6 +117,7 @@ export function describeAnchor(structure: Structure, node: ObjectNode, identity:
   }
   if (identity.token) writeToken(structure, node, identity.token);
   if (identity.log !== null) writeLogNumber(structure, node, identity.log);
+  stateAddress(structure, node);
 }
 
 /** Sizes; unlimited is -1. */

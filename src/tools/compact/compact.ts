@@ -6,8 +6,9 @@ import { ANY, CALLBACK, checkOptions, FLAG, type Kinds } from '../../base/option
 import { solo } from '../../comm/solo.ts';
 import { tableOptions } from '../../connector/options.ts';
 import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { OWN_ADDRESS } from '../../hdf5/graph/own-address.ts';
 import { simpleSpace } from '../../hdf5/messages/dataspace.ts';
-import { deleteAttribute, setAttribute } from '../../hdf5/write/attributes.ts';
+import { deleteAttribute, setAttribute, stateAddress } from '../../hdf5/write/attributes.ts';
 import { emptyDataset, renameAttribute } from '../../hdf5/write/rewrite.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { REACH } from '../../log/format/anchor.ts';
@@ -17,7 +18,7 @@ import { writeLogNumber, writePublish } from '../../log/format/log-group-write.t
 import { HIDDEN_ATTRIBUTES, ID, NOTE, VIEW } from '../../log/format/names.ts';
 import { resizeAnchor } from '../../log/format/new-anchor.ts';
 import type { Log } from '../../log/log.ts';
-import { NUMBER, NUMBERS, numberOf, writeNumbers } from '../../log/pointers.ts';
+import { NUMBER, NUMBERS, numberOf, statedNumber, writeNumber, writeNumbers } from '../../log/pointers.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { type Io, runInMemory } from '../../storage/io.ts';
 import type { ByteStorage } from '../../storage/storage.ts';
@@ -196,7 +197,11 @@ class Compaction {
     }
     // A dataset with a number that is not in the log is a copy that another program made: without the number it stays ordinary.
     for (const { node } of ordinary) if (node.attributes.has(ID)) deleteAttribute(moved.structure, node, ID);
+    for (const { node } of moved.objects)
+      if (node.attributes.has(OWN_ADDRESS)) deleteAttribute(moved.structure, node, OWN_ADDRESS);
+    moved.structure.stateAddresses = true;
     for (const [i, { node, dataset }] of logged.entries()) {
+      stateAddress(moved.structure, node);
       runInMemory(setAttribute(moved.structure, node, ID, 'int32', simpleSpace([1]), Int32Array.of(i)));
       for (const name of [REACH, NOTE]) if (node.attributes.has(name)) deleteAttribute(moved.structure, node, name);
       if (node.attributes.has(VIEW)) hide(moved.structure, node, dataset);
@@ -243,17 +248,17 @@ class Compaction {
   /** Gives numbers to objects that other programs refer to. Nobody knows objects by the addresses that they had in the input. */
   #numberObjects({ structure, objects }: MovedStructure): void {
     const { pointers, structure: input } = this.#log;
-    let last = numberOf(structure, structure.root, NUMBERS);
+    let last = statedNumber(structure, structure.root, NUMBERS);
     for (const { node } of objects) {
       const { address } = node;
       const isReferred = structure.referred.has(address);
       const before = input.loader.nodes.get(address);
       const number = (before && numberOf(input, before)) || (isReferred ? ++last : 0);
-      if (number > 0) writeNumbers(structure, node, NUMBER, [number]);
+      if (number > 0) writeNumber(structure, node, [number]);
       else if (node.attributes.has(NUMBER)) deleteAttribute(structure, node, NUMBER);
       if (isReferred) pointers.know(address, number);
     }
-    if (last > 0) writeNumbers(structure, structure.root, NUMBERS, [last]);
+    if (last > 0) writeNumbers(structure, structure.root, [last]);
     // A commit gives objects the addresses that they leave and that layouts have: those of the input may be others' in the output.
     structure.referred = new Map();
     structure.left = new Set();

@@ -1,6 +1,7 @@
 import { H5LogError } from '../../base/errors.ts';
 import type { FileSession } from '../../connector/file-session.ts';
 import type { Attribute, ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { OWN_ADDRESS } from '../../hdf5/graph/own-address.ts';
 import type { LinkTarget } from '../../hdf5/messages/link.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
 import {
@@ -90,7 +91,10 @@ function attributesOf(session: FileSession, node: ObjectNode, isAnchor: boolean)
   const isOwn = (name: string): boolean =>
     (isAnchor && ANCHOR_ATTRIBUTES.has(name)) ||
     (log !== null &&
-      (name === NUMBER || name === LOG_NUMBER || (node === structure.root && ROOT_ATTRIBUTES.includes(name))));
+      (name === NUMBER ||
+        name === OWN_ADDRESS ||
+        name === LOG_NUMBER ||
+        (node === structure.root && ROOT_ATTRIBUTES.includes(name))));
   // Where others see the file, they know an attribute by the user's name, and may have changed it. It keeps its place.
   const aliasOf = (name: string): Attribute | undefined =>
     log !== null && name.startsWith('__') && isAlias(name.slice(1)) ? node.attributes.get(name.slice(1)) : undefined;

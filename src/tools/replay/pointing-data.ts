@@ -19,7 +19,7 @@ import { elementCount } from '../../hdf5/messages/dataspace.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
 import { PendingCollections, patchTargets } from '../../hdf5/write/commit.ts';
 import type { Log } from '../../log/log.ts';
-import { numberOf } from '../../log/pointers.ts';
+import { numbersOf } from '../../log/pointers.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { rowBoxes } from '../../space/box.ts';
 import { checkChunkBytes, ordinaryChunks } from '../../space/chunk-shape.ts';
@@ -365,13 +365,9 @@ function inside(
 
 /** Logged data refers to objects by their numbers. */
 function numbered({ structure, pointers }: Log, targetOf: TargetOf): TargetOf {
-  const addresses = new Map<number, number>();
-  for (const node of structure.loader.nodes.values()) {
-    const number = numberOf(structure, node);
-    if (number > 0 && !addresses.has(number)) addresses.set(number, node.address);
-  }
+  const numbers = numbersOf(structure);
   return (number) => {
-    const address = pointers.objectOf(number)?.address ?? addresses.get(number);
+    const address = (pointers.objectOf(number) ?? numbers.get(number))?.address;
     return address === undefined ? undefined : targetOf(address);
   };
 }

@@ -1,4 +1,5 @@
 import type { Link, ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { OWN_ADDRESS } from '../../hdf5/graph/own-address.ts';
 import type { NewLayout } from '../../hdf5/layouts/new-dataset.ts';
 import { copyAttribute, deleteAttribute } from '../../hdf5/write/attributes.ts';
 import { renameAttribute, renameLink } from '../../hdf5/write/rewrite.ts';
@@ -39,7 +40,7 @@ export function takeAnchor(structure: Structure, node: ObjectNode): void {
 export function takeNumbers(structure: Structure): Map<number, ObjectNode> {
   const numbers = numbersOf(structure);
   for (const node of structure.loader.nodes.values())
-    if (node.attributes.has(NUMBER)) deleteAttribute(structure, node, NUMBER);
+    for (const name of [NUMBER, OWN_ADDRESS]) if (node.attributes.has(name)) deleteAttribute(structure, node, name);
   return numbers;
 }
 

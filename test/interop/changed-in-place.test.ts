@@ -1,0 +1,198 @@
+// Files that other programs have changed without making them longer: superblock and commit records do not say so.
+
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Dataset, File } from 'h5log';
+import { compact, replay, seal } from 'h5log/tools';
+import { expect, test } from 'vitest';
+import { pythonSync, withOracle } from '../oracles.ts';
+import { temporaryDirectory } from '../temporary.ts';
+
+const folder = temporaryDirectory();
+let made = 0;
+
+type Way = 'never' | 'close';
+
+/** A file with room for what others will add, once they have deleted something: groups before and behind the datasets, and data. */
+function make(publish: Way, fill: (file: File) => void, behind: (file: File) => void = () => {}): string {
+  const path = join(folder, `${made++}.h5`);
+  const file = File.createSync(path, { publish });
+  addRoom(file, 'results');
+  file.createDataset('spare', { dtype: 'int32', shape: [4096] }).write(new Int32Array(4096).fill(7));
+  file.flushSync();
+  fill(file);
+  file.flushSync();
+  addRoom(file, 'late');
+  behind(file);
+  file.closeSync();
+  return path;
+}
+
+function addRoom(file: File, name: string): void {
+  for (let i = 0; i < 12; i++) file.createGroup(`${name}/g${i}`).attributes.set('text', 'x'.repeat(2000));
+}
+
+/** Runs lines of Python with the file, open for writing, as `f`: it does not become longer. */
+function h5py(path: string, ...lines: string[]): void {
+  const { size } = statSync(path);
+  const program = ['import sys, h5py, numpy as np', "f = h5py.File(sys.argv[1], 'r+')", ...lines, 'f.close()'];
+  pythonSync(program.join('\n'), [path]);
+  expect(statSync(path).size).toBe(size);
+}
+
+/** What h5py shows. */
+const seen = (path: string, ...names: string[]): unknown[] =>
+  JSON.parse(
+    pythonSync(
+      'import sys, json, h5py\nwith h5py.File(sys.argv[1]) as f: print(json.dumps([f[n][()].tolist() for n in sys.argv[2:]]))',
+      [path, ...names],
+    ),
+  );
+
+/** Opens a file for reading, and looks at it. */
+function look<T>(path: string, see: (file: File) => T): T {
+  const file = File.openSync(path);
+  try {
+    return see(file);
+  } finally {
+    file.closeSync();
+  }
+}
+
+/** The values of a dataset; null if it has none. */
+const valuesOf = (path: string, name: string): unknown =>
+  look(path, (file) => {
+    const dataset = file.dataset(name) as Dataset;
+    const values = dataset.readSync() as unknown;
+    return dataset.shape.length === 0 ? null : [...(values as Iterable<unknown>)];
+  });
+
+/** Opens a file for writing, and changes it. */
+function change(path: string, todo: (file: File) => void, publish?: Way): void {
+  const file = File.openSync(path, { mode: 'r+', ...(publish && { publish }) });
+  todo(file);
+  file.closeSync();
+}
+
+const write = (file: File, name: string, ...values: number[]): void =>
+  file.dataset(name, 'int32').write(Int32Array.from(values), { start: [0], count: [values.length] });
+
+const addX = (file: File): void => {
+  file.createDataset('x', { dtype: 'int32', shape: [4] }).write(Int32Array.of(1, 2, 3, 4));
+};
+
+/** The header of the copy comes before that of the original, or behind it. */
+const places: readonly (readonly [string, string])[] = [
+  ['below', 'results'],
+  ['behind', 'late'],
+];
+
+withOracle('python', 'a dataset that was copied to where something else had been', () => {
+  test.each(places)('published, %s the original: is a dataset of its own', (_, room) => {
+    const path = make('close', addX);
+    h5py(path, `del f['${room}'], f['spare']`, "f.copy('x', 'backup')", "f['backup'][0] = 9");
+    // The bytes of both may be the same ones, and the copy is what its layout shows.
+    expect(valuesOf(path, 'x')).toEqual(seen(path, 'x')[0]);
+    expect(valuesOf(path, 'backup')).toEqual(seen(path, 'backup')[0]);
+    for (let i = 0; i < 3; i++) {
+      change(path, (file) => write(file, 'x', 10 + i, 20));
+      expect([valuesOf(path, 'x'), valuesOf(path, 'backup')]).toEqual([
+        [10 + i, 20, 3, 4],
+        [9, 2, 3, 4],
+      ]);
+      expect(seen(path, 'x', 'backup')).toEqual([
+        [10 + i, 20, 3, 4],
+        [9, 2, 3, 4],
+      ]);
+    }
+    change(path, (file) => {
+      write(file, 'backup', 7, 7);
+      file.dataset('backup').attributes.set('note', 'mine');
+    });
+    change(path, (file) => write(file, 'x', 5));
+    const after = [
+      [5, 20, 3, 4],
+      [7, 7, 3, 4],
+    ];
+    expect([valuesOf(path, 'x'), valuesOf(path, 'backup')]).toEqual(after);
+    expect(seen(path, 'x', 'backup')).toEqual(after);
+  });
+
+  test.each(places)('not published, %s the original: has no values', (_, room) => {
+    const path = make('never', addX);
+    h5py(path, `del f['${room}'], f['spare']`, "f.copy('x', 'backup')");
+    expect([valuesOf(path, 'x'), valuesOf(path, 'backup')]).toEqual([[1, 2, 3, 4], null]);
+    change(path, (file) => write(file, 'x', 10));
+    expect([valuesOf(path, 'x'), valuesOf(path, 'backup')]).toEqual([[10, 2, 3, 4], null]);
+    change(path, (file) => file.dataset('backup').attributes.set('a', 1));
+    change(path, (file) => write(file, 'x', 11), 'close');
+    expect([valuesOf(path, 'x'), valuesOf(path, 'backup')]).toEqual([[11, 2, 3, 4], null]);
+    expect(seen(path, 'x')).toEqual([[11, 2, 3, 4]]);
+  });
+
+  test.each(places)('%s the original, which is then deleted: takes its place', (_, room) => {
+    const path = make('close', addX);
+    h5py(path, `del f['${room}'], f['spare']`, "f.copy('x', 'y')", "del f['x']");
+    change(path, (file) => write(file, 'y', 10));
+    change(path, (file) => write(file, 'y', 11));
+    expect(valuesOf(path, 'y')).toEqual([11, 2, 3, 4]);
+    expect(seen(path, 'y')).toEqual([[11, 2, 3, 4]]);
+  });
+
+  test('and copied back to where it had been: is the dataset', () => {
+    const path = make('never', addX);
+    h5py(path, "del f['results'], f['spare']", "f.copy('x', 'y')", "del f['x']", "f.copy('y', 'x')", "del f['y']");
+    change(path, (file) => write(file, 'x', 10));
+    expect(valuesOf(path, 'x')).toEqual([10, 2, 3, 4]);
+  });
+
+  test.each(places)('with a group of others, %s them', (_, room) => {
+    const path = make('close', (file) => {
+      file.createDataset('g/x', { dtype: 'int32', shape: [4] }).write(Int32Array.of(1, 2, 3, 4));
+      file.createDataset('g/h/y', { dtype: 'int32', shape: [4] }).write([5, 6, 7, 8]);
+    });
+    h5py(path, `del f['${room}'], f['spare']`, "f.copy('g/x', 'spare')", `f.copy('g/h/y', '${room}')`);
+    for (let i = 0; i < 2; i++) {
+      change(path, (file) => {
+        write(file, 'g/x', 100 + i);
+        write(file, 'g/h/y', 200 + i);
+      });
+      const after = [
+        [100 + i, 2, 3, 4],
+        [200 + i, 6, 7, 8],
+        [1, 2, 3, 4],
+        [5, 6, 7, 8],
+      ];
+      const names = ['g/x', 'g/h/y', 'spare', room];
+      expect(names.map((name) => valuesOf(path, name))).toEqual(after);
+      expect(seen(path, ...names)).toEqual(after);
+    }
+  });
+
+  test.each(places)('%s the original: tools leave the copy as it is', async (_, room) => {
+    const path = make('close', addX);
+    h5py(path, `del f['${room}'], f['spare']`, "f.copy('x', 'backup')", "f['backup'][0] = 9");
+    change(path, (file) => write(file, 'x', 10), 'never');
+    const now = [
+      [10, 2, 3, 4],
+      [9, 2, 3, 4],
+    ];
+    for (const tool of [compact, replay]) {
+      const to = join(folder, `${made++}.h5`);
+      await tool(path, to);
+      expect(
+        ['x', 'backup'].map((name) => valuesOf(to, name)),
+        tool.name,
+      ).toEqual(now);
+      expect(seen(to, 'x', 'backup'), tool.name).toEqual(now);
+      if (tool === compact) {
+        change(to, (file) => write(file, 'x', 11), 'close');
+        expect(seen(to, 'x', 'backup')).toEqual([[11, 2, 3, 4], now[1]]);
+      }
+    }
+    await seal(path);
+    expect(['x', 'backup'].map((name) => valuesOf(path, name))).toEqual(now);
+    const text = pythonSync("import sys, h5py\nf = h5py.File(sys.argv[1])\nprint(list(f['x'].attrs))", [path]);
+    expect(text.trim()).toBe('[]');
+  });
+});
