@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Dataset, File } from 'h5log';
+import { type Dataset, File, T } from 'h5log';
 import { compact, replay, seal } from 'h5log/tools';
 import { expect, test } from 'vitest';
 import { pythonSync, withOracle } from '../oracles.ts';
@@ -195,4 +195,96 @@ withOracle('python', 'a dataset that was copied to where something else had been
     const text = pythonSync("import sys, h5py\nf = h5py.File(sys.argv[1])\nprint(list(f['x'].attrs))", [path]);
     expect(text.trim()).toBe('[]');
   });
+});
+
+/** Makes a file one of a version whose datasets do not say where they are. */
+function forgetAddresses(path: string): void {
+  const names = look(path, (file) => [...file.keys()].filter((name) => file.get(name)?.kind === 'dataset'));
+  pythonSync(
+    `import sys, h5py\nwith h5py.File(sys.argv[1], 'r+') as f:\n  for n in sys.argv[2:]: del f[n].attrs['_at']`,
+    [path, ...names],
+  );
+  change(path, (file) => {
+    for (const name of names) file.dataset(name).attributes.set('a', 1);
+  });
+}
+
+withOracle(
+  'python',
+  'a file of an earlier version in which a dataset was copied to where something else had been',
+  () => {
+    test.each(['never', 'close'] as const)('published %s: the first of both is the dataset', (publish) => {
+      const path = make(publish, addX);
+      forgetAddresses(path);
+      change(path, (file) => addRoom(file, 'later'));
+      const deleted = publish === 'never' ? "del f['later']" : "del f['later'], f['spare']";
+      h5py(path, deleted, "f.copy('x', 'y')", "assert '_at' not in f['y'].attrs");
+      for (let i = 0; i < 2; i++) {
+        change(path, (file) => write(file, 'x', 10 + i));
+        expect(valuesOf(path, 'x')).toEqual([10 + i, 2, 3, 4]);
+        expect(valuesOf(path, 'y')).toEqual(publish === 'never' ? null : [1, 2, 3, 4]);
+      }
+    });
+  },
+);
+
+withOracle('python', 'a tree in which h5py has made a reference where something else had been', () => {
+  test('leads to the newest state', () => {
+    const path = make('close', addX);
+    h5py(path, "del f['results'], f['spare']", "f['late/g1'].attrs['to'] = f['x'].ref");
+    for (let i = 0; i < 2; i++) {
+      change(path, (file) => file.dataset('x').attributes.set('step', i));
+      expect(look(path, (file) => file.group('late/g1').attributes.get('to'))).toBe('/x');
+      const step = "import sys, h5py\nf = h5py.File(sys.argv[1])\nprint(f[f['late/g1'].attrs['to']].attrs['step'])";
+      expect(Number(pythonSync(step, [path]))).toBe(i);
+    }
+  });
+});
+
+/** A file with references to objects, which have numbers. */
+function makeReferring(publish: Way): string {
+  return make(publish, (file) => {
+    addX(file);
+    file.createGroup('g').attributes.set('a', 1);
+    file.createDataset('ends', { dtype: T.reference, shape: [3] }).write(['/x', '/g', '/results'] as never);
+  });
+}
+
+withOracle('python', 'an object that references lead to, and that was copied to where something else had been', () => {
+  test.each(places.flatMap(([place, room]) => (['never', 'close'] as const).map((way) => [way, place, room] as const)))(
+    'published %s, %s the original: they lead to the original',
+    async (publish, _, room) => {
+      const path = makeReferring(publish);
+      h5py(path, `del f['${room}'], f['spare']`, "f.copy('x', 'a')", "f.copy('g', 'b')");
+      const expected = ['/x', '/g', room === 'late' ? '/results' : ''];
+      expect(valuesOf(path, 'ends')).toEqual(expected);
+      change(path, (file) => {
+        file.group('g').attributes.set('a', 2);
+        file.group('b').attributes.set('a', 3);
+        write(file, 'x', 10);
+      });
+      expect(valuesOf(path, 'ends')).toEqual(expected);
+      // A reference to a copy leads to the copy.
+      change(path, (file) => file.dataset('ends').write(['/b', '/a'] as never, { start: [1], count: [2] }));
+      expect(valuesOf(path, 'ends')).toEqual(['/x', '/b', '/a']);
+      change(path, (file) => {
+        file.group('b').attributes.set('a', 4);
+        write(file, 'x', 11);
+      });
+      change(path, (file) => file.move('x', 'y'), 'close');
+      const now = ['/y', '/b', '/a'];
+      expect(valuesOf(path, 'ends')).toEqual(now);
+      expect([valuesOf(path, 'y'), valuesOf(path, 'a')]).toEqual([
+        [11, 2, 3, 4],
+        publish === 'never' ? null : [1, 2, 3, 4],
+      ]);
+      for (const tool of [compact, replay]) {
+        const to = join(folder, `${made++}.h5`);
+        await tool(path, to);
+        expect(valuesOf(to, 'ends'), tool.name).toEqual(now);
+      }
+      await seal(path);
+      expect(valuesOf(path, 'ends')).toEqual(now);
+    },
+  );
 });

@@ -206,6 +206,8 @@ export class ObjectNode implements Addressable {
   readonly referrers = new Set<HeaderMessage>();
   /** Differs from the file. */
   dirty = false;
+  /** Its header has gaps, which h5log never leaves: another program has changed it in place. */
+  hasGaps = false;
   /** The address at which it was loaded; that of a new object is temporary. */
   readonly origin: number;
   /** Its messages know what they point to: new ones, and those of objects that change. */

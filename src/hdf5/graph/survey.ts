@@ -387,9 +387,11 @@ export class Referrers {
 
   *#findReferrers(node: ObjectNode): Io<void> {
     // The one link of an object in a tree is known from the way to it. Another program may have made a second one where something else
-    // had been, which leaves the length of the file as it was: but it counts the links of each object.
+    // had been, which leaves the length of the file as it was: but it counts the links of each object. It may have made a reference to it
+    // as well, and then what it took away is often missing here, or in a group above.
     const isReached = node === this.#root || [...node.referrers].some(({ type }) => type === MESSAGE.link);
-    const survey = this.#survey ?? (isReached && node.linkCount <= 1 ? null : yield* this.survey());
+    const isOurs = node.linkCount <= 1 && !node.hasGaps;
+    const survey = this.#survey ?? (isReached && isOurs ? null : yield* this.survey());
     for (const [address, links] of survey?.holdersOf(node.origin) ?? []) {
       const holder = yield* this.#loader.node(address);
       if (holder.linkCount === 0) continue; // it was removed since

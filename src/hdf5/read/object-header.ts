@@ -37,6 +37,8 @@ export interface RawHeader {
   readonly referenceCount: number;
   readonly messages: readonly RawMessage[];
   readonly chunks: readonly HeaderChunk[];
+  /** Something was taken out of it in place. */
+  readonly hasGaps: boolean;
 }
 
 /** Bytes that are read to find out the version and the size of a header. */
@@ -57,6 +59,7 @@ class HeaderParts {
   readonly #file: FileBytes;
   readonly #budget: Budget;
   readonly #seen = new Set<number>();
+  hasGaps = false;
 
   constructor(file: FileBytes, budget: Budget, address: number, size: number) {
     this.#file = file;
@@ -85,6 +88,7 @@ class HeaderParts {
     }
     const body = cursor.take(size, 'header message');
     if (type !== MESSAGE.nil) this.messages.push({ type, flags, order, body, offset, chunk });
+    else if (!import.meta.page) this.hasGaps = true;
   }
 
   /** Adds a chunk; one that was seen already is a cycle. */
@@ -123,9 +127,10 @@ function* readVersion2(file: FileBytes, address: number, cursor: Cursor, budget:
       const how = chunk.u8();
       parts.add(chunk, type, length, how, orders ? chunk.u16() : 0, number);
     }
+    if (!import.meta.page && chunk.left > 0) parts.hasGaps = true;
   });
-  const { messages, chunks } = parts;
-  return { address, version: 2, flags, extras, referenceCount: 1, messages, chunks };
+  const { messages, chunks, hasGaps } = parts;
+  return { address, version: 2, flags, extras, referenceCount: 1, messages, chunks, hasGaps };
 }
 
 function* readVersion1(file: FileBytes, address: number, cursor: Cursor, budget: Budget): Io<RawHeader> {
@@ -144,6 +149,6 @@ function* readVersion1(file: FileBytes, address: number, cursor: Cursor, budget:
       parts.add(chunk, type, length, flags, 0, number);
     }
   });
-  const { messages, chunks } = parts;
-  return { address, version: 1, flags: 0, extras: new Uint8Array(0), referenceCount, messages, chunks };
+  const { messages, chunks, hasGaps } = parts;
+  return { address, version: 1, flags: 0, extras: new Uint8Array(0), referenceCount, messages, chunks, hasGaps };
 }
