@@ -80,6 +80,17 @@ function check(path: string): void {
   file.closeSync();
 }
 
+test('a dataset that is moved to where another link leads to it: both lead to its newest state', () => {
+  const path = make((file) => file.createHardLink('g0/link', 'g7/d7'));
+  const file = File.openSync(path, { mode: 'r+' });
+  file.move('g7/d7', 'g0/moved');
+  file.dataset('g0/moved', 'int32').write(Int32Array.of(7, 8));
+  file.closeSync();
+  const native = File.openSync(path, { connector: 'native' });
+  for (const name of ['g0/link', 'g0/moved']) expect([...native.dataset(name, 'int32').readSync()], name).toEqual([7, 8]);
+  native.closeSync();
+});
+
 test('an object that is deleted, and a table that is written anew because of it', () => {
   const path = make((file) => {
     for (const d of [1, 2, 3]) file.dataset(`g1/d${d}`, 'int32').write(Int32Array.of(d, d));

@@ -397,7 +397,9 @@ export class Referrers {
       if (holder.linkCount === 0) continue; // it was removed since
       yield* this.#track(holder);
       let missing = links;
-      for (const { owner, type } of node.referrers) if (owner === holder && type === MESSAGE.link) missing--;
+      // Links that were made since are none of those.
+      for (const { owner, type, offset } of node.referrers)
+        if (owner === holder && type === MESSAGE.link && offset > 0) missing--;
       if (missing <= 0) continue;
       for (const link of holder.links.values())
         if (!link.node && addressOf(link) === node.origin) yield* this.#loader.follow(link);

@@ -32,7 +32,7 @@ class Model {
   /** The values of each dataset; hard links share them. */
   readonly #values = new Map<string, number[]>();
   #names = 0;
-  /** How often h5py changed the file without making it longer. */
+  /** How often h5py copied something, and the file did not get longer. */
   inPlace = 0;
 
   constructor(path: string, from: number) {
@@ -93,10 +93,11 @@ class Model {
 
   byH5log(): void {
     const file = File.openSync(this.path, { mode: 'r+' });
+    this.#addRoom(file);
     for (let k = 1 + this.#pick(6); k > 0; k--) {
       const name = this.#one();
       const other = this.#name();
-      switch (this.#pick(8)) {
+      switch (this.#pick(9)) {
         case 0:
           this.#create(file);
           break;
@@ -129,15 +130,16 @@ class Model {
   }
 
   byH5py(): void {
-    const lines: string[] = ["names = list(f['room']) if 'room' in f else []"];
+    const lines: string[] = ["if 'room' in f: del f['room']"];
     const { size } = statSync(this.path);
-    for (let k = 1 + this.#pick(6); k > 0; k--) {
+    let copies = 0;
+    for (let k = 1 + this.#pick(4); k > 0; k--) {
       const name = this.#one();
       const other = this.#name();
       switch (this.#pick(7)) {
         case 0:
         case 1:
-          lines.push(`if names: del f['room'][names.pop(${this.#pick(2) - 1})]`);
+          copies++;
           lines.push(`f.copy('${name}', '${other}')`);
           this.#values.set(other, [...(this.#values.get(name) as number[])]);
           break;
@@ -161,7 +163,7 @@ class Model {
       }
     }
     pythonSync(['import sys, h5py', "f = h5py.File(sys.argv[1], 'r+')", ...lines, 'f.close()'].join('\n'), [this.path]);
-    if (statSync(this.path).size === size) this.inPlace++;
+    if (copies > 0 && statSync(this.path).size === size) this.inPlace++;
   }
 
   /** Whether h5log or h5py has the file next. */
