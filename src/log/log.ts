@@ -1,8 +1,7 @@
 import { H5LogError } from '../base/errors.ts';
 import { pointersOf } from '../dtype/heap-ids.ts';
 import { fullType } from '../dtype/model.ts';
-import type { ObjectNode } from '../hdf5/graph/object-node.ts';
-import { claim, comesFirst, isAtHome, isStray, OWN_ADDRESS } from '../hdf5/graph/own-address.ts';
+import { claim, comesFirst, isAtHome, isStray, type ObjectNode, OWN_ADDRESS } from '../hdf5/graph/object-node.ts';
 import { chunkedLater, unallocated } from '../hdf5/layouts/new-dataset.ts';
 import { SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute } from '../hdf5/write/attributes.ts';

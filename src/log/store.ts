@@ -409,15 +409,10 @@ export class LogStore {
     return this.#history.records;
   }
 
-  /**
-   * Whether h5log made the last change to the file. Other programs move the root, or make the file longer, or leave a gap in the root where
-   * they have deleted something; but a change elsewhere, in place, cannot be seen here.
-   */
+  /** Whether h5log made the last change to the file, as far as its end and its root say: others move the root, or leave gaps in it. */
   get isOurs(): boolean {
     const last = this.commit();
-    return (
-      last !== undefined && last.root === this.root && last.end === this.end && !this.#file?.structure.root.hasGaps
-    );
+    return last?.root === this.root && last.end === this.end && !this.#file?.structure.root.hasGaps;
   }
 
   /** Bytes of the last commit record, and where they are in the file. */

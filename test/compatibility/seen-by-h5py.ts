@@ -6,7 +6,7 @@ import { elementOf, type Json, type TypeText } from './types.ts';
 // A state in the words of test/interop/describe.py: what h5py must see of it.
 
 /** Attributes and root groups of the log and of sealing. */
-const OWN_ATTRIBUTES = ['_int_att', '_token', '_dims', '_mdims', '_ID', '_chunks', '_filters', '_reach'];
+const OWN_ATTRIBUTES = ['_int_att', '_token', '_dims', '_mdims', '_ID', '_chunks', '_filters', '_reach', '_at'];
 const OWN_GROUPS = ['_LOG', '_COMMITS', PIECES];
 
 /**

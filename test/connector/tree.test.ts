@@ -87,7 +87,8 @@ test('a dataset that is moved to where another link leads to it: both lead to it
   file.dataset('g0/moved', 'int32').write(Int32Array.of(7, 8));
   file.closeSync();
   const native = File.openSync(path, { connector: 'native' });
-  for (const name of ['g0/link', 'g0/moved']) expect([...native.dataset(name, 'int32').readSync()], name).toEqual([7, 8]);
+  for (const name of ['g0/link', 'g0/moved'])
+    expect([...native.dataset(name, 'int32').readSync()], name).toEqual([7, 8]);
   native.closeSync();
 });
 

@@ -27,7 +27,7 @@ def plain(value):
 # What a published log has besides: see docs/format.md.
 LOG = '_LOG'
 OWN = {
-    '_int_att', '_token', '_publish', '_numbers', '_number', '_dims', '_mdims', '_ID', '_chunks', '_filters', '_reach', '_view', '_note',
+    '_int_att', '_token', '_publish', '_numbers', '_number', '_dims', '_mdims', '_ID', '_chunks', '_filters', '_reach', '_at', '_view', '_note',
 }
 
 

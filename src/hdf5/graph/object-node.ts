@@ -2,6 +2,7 @@
 // assigned when a commit is planned; messages that hold them are patched then, as a linker patches relocatable code.
 
 import { formatError } from '../../base/errors.ts';
+import { readUint32 } from '../../dtype/heap-ids.ts';
 import { Cursor } from '../format/cursor.ts';
 import { GROUP_INFO, isNamed, type LinkTarget, parseLink } from '../messages/link.ts';
 import * as MESSAGE from '../messages/message-types.ts';
@@ -405,4 +406,39 @@ function takeOut(message: HeaderMessage, block: ContinuationBlock | null): void 
 /** The block changes: it and those that lead to it have to be written again. */
 export function markUnwritten(block: ContinuationBlock): void {
   for (let b: ContinuationBlock | null = block; b?.written; b = b.parent) b.written = false;
+}
+
+// ------------------------------------------------------------------ where an object says that it is
+
+// Whoever copies an object copies that as well, so that copies can be told from originals.
+
+/** An attribute with the address of the header that it is in: one int64. */
+export const OWN_ADDRESS = '_at';
+/** Where the address is in its message, as h5log writes it: at the end. */
+export const OWN_ADDRESS_AT = 37;
+/** Objects that are what they say to be, wherever that was. */
+const claimed = new WeakSet<ObjectNode>();
+
+/** Whether an object says that it is where it is; undefined: it says nothing. */
+export function isAtHome(node: ObjectNode): boolean | undefined {
+  const content = node.attributes.get(OWN_ADDRESS)?.message.content;
+  if (!content || claimed.has(node)) return content && true;
+  if (content.length !== OWN_ADDRESS_AT + 8) return false;
+  return readUint32(content, OWN_ADDRESS_AT) + readUint32(content, OWN_ADDRESS_AT + 4) * 2 ** 32 === node.address;
+}
+
+/** Whether an object says that it is elsewhere: it is a copy, or a program that does not know what it says has moved it. */
+export function isStray(node: ObjectNode): boolean {
+  return isAtHome(node) === false;
+}
+
+/** An object is no copy, although it says that it is elsewhere: the next commit that writes it says where it is then. */
+export function claim(node: ObjectNode): void {
+  claimed.add(node);
+}
+
+/** Whether an object comes before another one that has the same number: it has it, and the other is a copy. */
+export function comesFirst(node: ObjectNode, other: ObjectNode | undefined): boolean {
+  const isHome = isAtHome(node) === true;
+  return !other || (isHome === (isAtHome(other) === true) ? node.origin < other.origin : isHome);
 }

@@ -15,12 +15,14 @@ import {
   type Attribute,
   HeaderMessage,
   type HeapSlot,
+  isAtHome,
   moveToFirstChunk,
   ObjectNode,
+  OWN_ADDRESS,
+  OWN_ADDRESS_AT,
   type Relocatable,
   removeMessage,
 } from '../graph/object-node.ts';
-import { OWN_ADDRESS } from '../graph/own-address.ts';
 import { pointsToObjects, removeReferrer, setReferences } from '../graph/references.ts';
 import { CHUNK_TREE, RecordTree } from '../layouts/record-tree.ts';
 import { attributeNameBytes } from '../messages/attribute.ts';
@@ -123,6 +125,21 @@ export function stateAddress(structure: Structure, node: ObjectNode): void {
   const value = new Uint8Array(8);
   putAddress(value, 0, node.address);
   setPlainAttribute(structure, node, OWN_ADDRESS, 'int64', ONE, value);
+}
+
+/** The message in which an object rightly says where it is, which a commit that moves it has to change. */
+export function homeMessage(node: ObjectNode): HeaderMessage | undefined {
+  const message = isAtHome(node) ? node.attributes.get(OWN_ADDRESS)?.message : undefined;
+  // Another program may have written it anew, or put it elsewhere.
+  const isPlain = message?.bytes.length === OWN_ADDRESS_AT + 8 && message.bytes === message.content;
+  return isPlain ? message : undefined;
+}
+
+/** Puts the address of its object into such a message. */
+export function putOwnAddress(message: HeaderMessage): void {
+  if (!message.owned) message.bytes = message.content = message.content.slice();
+  message.owned = true;
+  putAddress(message.bytes, OWN_ADDRESS_AT, message.owner.address);
 }
 
 const ONE = simpleSpace([1]);

@@ -15,10 +15,9 @@ import {
   type ObjectNode,
   type Relocatable,
 } from '../graph/object-node.ts';
-import { homeMessage, putOwnAddress } from '../graph/own-address.ts';
 import { withReferrers } from '../graph/references.ts';
 import type { Append, Appender } from './appender.ts';
-import { type DensePlan, planDense } from './attributes.ts';
+import { type DensePlan, homeMessage, planDense, putOwnAddress } from './attributes.ts';
 import {
   blockSize,
   encodeBlock,
@@ -193,7 +192,7 @@ function planStructure(
   }
 
   for (const message of messages) patchTargets(message);
-  for (const node of stating) putOwnAddress(node);
+  for (const message of stating) putOwnAddress(message);
   heap.patchIds();
 
   const bytes = allocate(end - structureAt);
@@ -218,15 +217,15 @@ function planStructure(
 }
 
 /**
- * The messages that hold addresses or heap ids that this commit assigns, ready to be patched and in the first chunk; and the objects among
- * them that say where they are.
+ * The messages that hold addresses or heap ids that this commit assigns, ready to be patched and in the first chunk; and those of them in
+ * which objects say where they are.
  */
 function messagesToPatch(
   nodes: readonly ObjectNode[],
   extents: readonly FileExtent[],
   commit: number,
   stateAddresses: boolean,
-): { readonly messages: ReadonlySet<HeaderMessage>; readonly stating: readonly ObjectNode[] } {
+): { readonly messages: ReadonlySet<HeaderMessage>; readonly stating: readonly HeaderMessage[] } {
   const messages = new Set<HeaderMessage>();
   for (const extent of extents) for (const message of extent.referrers) messages.add(message);
   for (const node of nodes) for (const message of node.referrers) if (!message.lags) messages.add(message);
@@ -240,7 +239,7 @@ function messagesToPatch(
     copyOnWrite(message);
     if (!isShared) message.content = message.bytes;
   }
-  const stating: ObjectNode[] = [];
+  const stating: HeaderMessage[] = [];
   for (const node of stateAddresses ? nodes : NONE) {
     // A copy goes on saying where its original was.
     const message = node.prepared ? undefined : homeMessage(node);
@@ -249,7 +248,7 @@ function messagesToPatch(
     moveToFirstChunk(message);
     // It changes whenever the header is written.
     message.changed = Infinity;
-    stating.push(node);
+    stating.push(message);
   }
   return { messages, stating };
 }

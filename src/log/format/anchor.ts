@@ -1,8 +1,7 @@
 import { formatError } from '../../base/errors.ts';
 import { visitPointers } from '../../dtype/heap-ids.ts';
 import type { DType } from '../../dtype/model.ts';
-import type { ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { OWN_ADDRESS } from '../../hdf5/graph/own-address.ts';
+import { type ObjectNode, OWN_ADDRESS } from '../../hdf5/graph/object-node.ts';
 import type { Dataspace } from '../../hdf5/messages/dataspace.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import type { Io } from '../../storage/io.ts';

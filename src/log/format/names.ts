@@ -1,5 +1,4 @@
-import { DERIVED } from '../../hdf5/graph/object-node.ts';
-import { OWN_ADDRESS } from '../../hdf5/graph/own-address.ts';
+import { DERIVED, OWN_ADDRESS } from '../../hdf5/graph/object-node.ts';
 
 /*
  * Names that begin with an underscore are the connector's own; a user's name that does gets one underscore more. The original

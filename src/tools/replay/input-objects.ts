@@ -1,7 +1,6 @@
 import { H5LogError } from '../../base/errors.ts';
 import type { FileSession } from '../../connector/file-session.ts';
-import type { Attribute, ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { OWN_ADDRESS } from '../../hdf5/graph/own-address.ts';
+import { type Attribute, type ObjectNode, OWN_ADDRESS } from '../../hdf5/graph/object-node.ts';
 import type { LinkTarget } from '../../hdf5/messages/link.ts';
 import { ANCHOR_ATTRIBUTES } from '../../log/format/anchor.ts';
 import {

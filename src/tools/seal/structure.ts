@@ -1,5 +1,4 @@
-import type { Link, ObjectNode } from '../../hdf5/graph/object-node.ts';
-import { OWN_ADDRESS } from '../../hdf5/graph/own-address.ts';
+import { type Link, type ObjectNode, OWN_ADDRESS } from '../../hdf5/graph/object-node.ts';
 import type { NewLayout } from '../../hdf5/layouts/new-dataset.ts';
 import { copyAttribute, deleteAttribute } from '../../hdf5/write/attributes.ts';
 import { renameAttribute, renameLink } from '../../hdf5/write/rewrite.ts';

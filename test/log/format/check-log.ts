@@ -17,6 +17,7 @@ interface SeenAttribute {
 
 interface SeenDataset {
   readonly path: string;
+  readonly address: number;
   readonly space: 'null' | 'scalar' | 'simple';
   readonly shape: readonly number[];
   readonly maxShape: readonly (number | null)[];
@@ -145,7 +146,7 @@ function checkSeries(
 
 function checkAnchors(seen: SeenFile, next: number): Map<number, SeenAnchor> {
   const anchors = new Map<number, SeenAnchor>();
-  for (const { path, space, filters, contiguous, offset, size, attributes, fill } of seen.datasets) {
+  for (const { path, address, space, filters, contiguous, offset, size, attributes, fill } of seen.datasets) {
     if (path.startsWith('/_LOG/')) continue;
     const get = (name: string): SeenAttribute | undefined => attributes.find((attribute) => attribute.name === name);
     // A published dataset has a layout, which the original never looks at.
@@ -156,6 +157,9 @@ function checkAnchors(seen: SeenFile, next: number): Map<number, SeenAnchor> {
     must(dims?.kind === 'i64' && dims.shape?.length === 1, `_dims of ${path}`);
     must(max?.kind === 'i64' && max.shape?.length === 1 && max.shape[0] === dims.shape[0], `_mdims of ${path}`);
     must(id?.kind === 'i32' && id.shape?.length === 1 && id.shape[0] === 1, `_ID of ${path}`);
+    // Datasets of files that others made do not say where they are.
+    const own = get('_at');
+    must(own === undefined || (own.kind === 'i64' && own.value?.[0] === address), `_at of ${path}`);
     const number = id.value?.[0] as number;
     must(number >= 0 && number < next, `_ID ${number} of ${path}, next is ${next}`);
     const sizes = dims.value as readonly number[];

@@ -66,6 +66,7 @@ def dataset(path, d):
     simple = space.get_simple_extent_type() == h5s.SIMPLE
     return {
         'path': path,
+        'address': h5o.get_info(d.id).addr,
         'space': kinds[space.get_simple_extent_type()],
         'shape': list(space.get_simple_extent_dims()) if simple else [],
         'maxShape': list(space.get_simple_extent_dims(True)) if simple else [],

@@ -23,8 +23,8 @@ export const tally = new Tally();
 
 const OWN = new Set(['_dims', '_mdims', '_ID', '_chunks', '_filters', '_reach', '_token', '_view', '_note']);
 const OWN_OF_ROOT = new Set(['_int_att', '_token', '_numbers', '_publish']);
-/** Of objects that logged data refers to. */
-const NUMBER = '_number';
+/** Of objects that logged data refers to, and of datasets in a log. */
+const NUMBERED = new Set(['_number', '_at']);
 
 /** What was declared of a dataset and is not in the description: '' for a fill value that nobody set. */
 interface Declared {
@@ -76,7 +76,7 @@ export function expectedOf(path: string, withData = true): Expected {
     made.attributes = [];
     for (const name of node.attributes.keys()) {
       if (
-        name === NUMBER ||
+        NUMBERED.has(name) ||
         (node === structure.root ? OWN_OF_ROOT.has(name) : node.kind === 'dataset' && OWN.has(name))
       )
         continue;

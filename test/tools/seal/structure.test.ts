@@ -101,6 +101,7 @@ describe('a sealed file', () => {
         '_view',
         '_note',
         '_number',
+        '_at',
       ];
       const file = await File.create(path, { publish });
       for (const [name, filters] of [
@@ -152,7 +153,7 @@ with h5py.File(sys.argv[1], 'r') as f:
         two: ['__two'],
         links: 2,
       });
-      expect(h5dump('-A', path)).not.toMatch(/_LOG|_int_att|_dims|_mdims|_ID|_chunks|_filters/);
+      expect(h5dump('-A', path)).not.toMatch(/_LOG|_int_att|_dims|_mdims|_ID|_chunks|_filters|_at/);
     });
 
     test('datasets that were ordinary before stay as they are, and h5py goes on writing', async () => {
