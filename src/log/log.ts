@@ -1,7 +1,7 @@
 import { H5LogError } from '../base/errors.ts';
 import { pointersOf } from '../dtype/heap-ids.ts';
 import { fullType } from '../dtype/model.ts';
-import { claim, comesFirst, isAtHome, isStray, type ObjectNode, OWN_ADDRESS } from '../hdf5/graph/object-node.ts';
+import { claimed, comesFirst, isAtHome, isStray, type ObjectNode, OWN_ADDRESS } from '../hdf5/graph/object-node.ts';
 import { chunkedLater, unallocated } from '../hdf5/layouts/new-dataset.ts';
 import { SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute } from '../hdf5/write/attributes.ts';
@@ -131,7 +131,7 @@ export class Log extends Posts<LogDataset> {
     this.#token = structure.now(readToken(structure));
     this.publishState = structure.now(readPublish(structure));
     this.published = this.publishState?.sequence ?? null;
-    structure.stateAddresses = true;
+    structure.findOwners = () => structure.now(this.owners());
     const last = main.commit();
     this.othersDiffer = last === undefined || !main.isOurs || this.publishState?.sequence !== last.sequence;
     this.datasets = this.#nextId();
@@ -297,8 +297,7 @@ export class Log extends Posts<LogDataset> {
     if (made) return made;
     const anchor = yield* readAnchor(this.structure, node);
     if (!anchor || !this.#isOwn(anchor.token) || !this.#isShown(anchor)) return undefined;
-    const isHome = isAtHome(node);
-    if (isHome ?? this.main.isOurs) return anchor;
+    if (!this.mayBeCopy(node)) return anchor;
     // It may be the one in memory, or what was read of it apart.
     return (yield* this.owners()).get(anchor.id)?.origin === node.origin ? anchor : undefined;
   }
@@ -308,7 +307,7 @@ export class Log extends Posts<LogDataset> {
    * is none, whatever others have done; for those that say nothing, superblock and last commit must do.
    */
   mayBeCopy(node: ObjectNode): boolean {
-    return node.attributes.has(ID) && !this.#made.has(node) && !(isAtHome(node) ?? this.main.isOurs);
+    return node.attributes.has(ID) && !(isAtHome(node) ?? this.main.isOurs);
   }
 
   /**
@@ -341,7 +340,7 @@ export class Log extends Posts<LogDataset> {
       if (!anchor || !this.#isOwn(anchor.token) || !this.#isShown(anchor)) continue;
       if (comesFirst(node, owners.get(anchor.id))) owners.set(anchor.id, node);
     }
-    for (const list of [owners, numbers]) for (const node of list.values()) if (isStray(node)) claim(node);
+    for (const list of [owners, numbers]) for (const node of list.values()) if (isStray(node)) claimed.add(node);
     this.#owners = owners;
     return owners;
   }

@@ -1,10 +1,13 @@
 // Files that other programs have changed without making them longer: superblock and commit records do not say so.
 
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Dataset, File, T } from 'h5log';
+import { memoryStorage } from 'h5log/storage';
 import { compact, replay, seal } from 'h5log/tools';
 import { expect, test } from 'vitest';
+import { sessionOf } from '../../src/api/handle.ts';
+import { driveSync } from '../../src/storage/io.ts';
 import { pythonSync, withOracle } from '../oracles.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
@@ -287,4 +290,130 @@ withOracle('python', 'an object that references lead to, and that was copied to 
       expect(valuesOf(path, 'ends')).toEqual(now);
     },
   );
+});
+
+withOracle('python', 'a log with a copy, read on demand', () => {
+  test.each<readonly [string, string]>([...places, ['none', '']])('%s', async (_, room) => {
+    const path = make('close', addX);
+    if (room !== '') h5py(path, `del f['${room}'], f['spare']`, "f.copy('x', 'backup')", "f['backup'][0] = 9");
+    const file = await File.open(new Blob([readFileSync(path)]), { lazy: true });
+    await file.load('x');
+    const { requests } = file.storageStatistics();
+    expect([...(await file.dataset('x', 'int32').read())]).toEqual([1, 2, 3, 4]);
+    expect(requests).toBeGreaterThan(0);
+    if (room !== '') {
+      await file.load('backup');
+      expect([...(await file.dataset('backup', 'int32').read())]).toEqual([9, 2, 3, 4]);
+    }
+    await file.close();
+    const eager = await File.open(new Blob([readFileSync(path)]));
+    for (const name of room === '' ? ['x'] : ['x', 'backup'])
+      expect([...(await eager.dataset(name, 'int32').read())]).toEqual(valuesOf(path, name));
+    await eager.close();
+  });
+});
+
+/** Where a dataset is, and where it says that it is. */
+const addressesOf = (path: string, name: string): number[] =>
+  JSON.parse(
+    pythonSync(
+      "import sys, json, h5py\nd = h5py.File(sys.argv[1])[sys.argv[2]]\nprint(json.dumps([h5py.h5o.get_info(d.id).addr, int(d.attrs['_at'][0])]))",
+      [path, name],
+    ),
+  ) as number[];
+
+withOracle('python', 'a dataset that a program has moved which does not know what it says', () => {
+  test.each(['x', 'backup'])('%s: is what comes first, and is told by that once it is written again', (wrong) => {
+    const path = make('close', addX);
+    // Both are elsewhere than they say: so an earlier version leaves what it has moved.
+    h5py(path, "del f['late'], f['spare']", "f.copy('x', 'backup')", "f['x'].attrs.modify('_at', np.array([4711]))");
+    const [x = 0, xSays] = addressesOf(path, 'x');
+    const [backup = 0] = addressesOf(path, 'backup');
+    expect(xSays).not.toBe(x);
+    const first = x < backup ? 'x' : 'backup';
+    if (wrong === 'x') change(path, (file) => write(file, 'x', 10));
+    else change(path, (file) => write(file, 'backup', 11));
+    const after = [
+      [wrong === 'x' ? 10 : 1, 2, 3, 4],
+      [wrong === 'x' ? 1 : 11, 2, 3, 4],
+    ];
+    for (let i = 0; i < 2; i++) {
+      expect([valuesOf(path, 'x'), valuesOf(path, 'backup')]).toEqual(after);
+      expect(seen(path, 'x', 'backup')).toEqual(after);
+      change(path, (file) => file.dataset(first).attributes.set('a', i));
+    }
+    const [is, says] = addressesOf(path, first);
+    expect(says).toBe(is);
+  });
+});
+
+/** Every dataset of the log says where it is. */
+function mustBeRight(file: File): number {
+  const { structure, storage } = sessionOf(file);
+  let checked = 0;
+  const all = new Set([structure.root]);
+  for (const node of all) {
+    for (const link of node.links.values()) {
+      const target = driveSync(storage, structure.loader.follow(link));
+      if (target) all.add(target);
+    }
+    if (!node.attributes.has('_ID')) continue;
+    expect(driveSync(storage, structure.attribute(node, '_at'))).toEqual(BigInt64Array.of(BigInt(node.address)));
+    checked++;
+  }
+  return checked;
+}
+
+test('every dataset says where it is, in every state of a file', () => {
+  const path = join(folder, 'states.h5');
+  const file = File.createSync(path, { publish: 'flush' });
+  const options = [
+    {},
+    { maxShape: [null] },
+    { filters: ['shuffle'] as const, chunks: [2] },
+    { attributes: { text: 'some text', n: 5 } },
+    { attributes: { long: 'x'.repeat(4000) } },
+    { attributes: { dense: 'x'.repeat(70_000) } },
+    { maxShape: [null], attributes: { long: 'x'.repeat(1000) } },
+  ];
+  for (const [i, each] of options.entries())
+    file.createDataset(`g/d${i}`, { dtype: 'int32', shape: [4], ...each }).write(Int32Array.of(1, 2, 3, i));
+  file.flushSync();
+  for (let step = 0; step < 12; step++) {
+    for (const i of options.keys()) {
+      const dataset = file.dataset(`g/d${i}`, 'int32');
+      if ((i + step) % 3 === 0) dataset.write(Int32Array.of(step), { start: [0], count: [1] });
+      if ((i + step) % 4 === 0) dataset.attributes.set(`a${step % 5}`, 'y'.repeat(30 * step));
+      if ((i + step) % 5 === 0 && dataset.maxShape[0] === null) dataset.resize([4 + step]);
+    }
+    file.createDataset(`new${step}`, { dtype: 'int8', shape: [1] });
+    if (step === 6) file.createHardLink('link', 'g/d3');
+    file.flushSync();
+    mustBeRight(file);
+  }
+  file.closeSync();
+  const { length } = look(path, (reader) => [...reader.commits()]);
+  for (let asOf = 0; asOf < length; asOf++) {
+    const reader = File.openSync(path, { asOf });
+    expect(mustBeRight(reader)).toBe(asOf === 0 ? 0 : options.length + asOf - 1);
+    reader.closeSync();
+  }
+});
+
+test('a user may have an attribute of that name', () => {
+  const storage = memoryStorage();
+  const file = File.createSync(storage);
+  const x = file.createDataset('x', { dtype: 'int32', shape: [2], attributes: { _at: 5 } });
+  x.write(Int32Array.of(1, 2));
+  file.closeSync();
+  const again = File.openSync(storage);
+  expect([...again.dataset('x').attributes.keys()]).toEqual(['_at']);
+  expect(again.dataset('x').attributes.get('_at')).toBe(5);
+  again.closeSync();
+  const ordinary = File.createSync(memoryStorage(), { connector: 'native' });
+  const y = ordinary.createDataset('y', { dtype: 'int32', shape: [2] });
+  y.attributes.set('_at', BigInt64Array.of(0n), { dtype: 'int64' });
+  ordinary.flushSync();
+  expect(y.attributes.get('_at')).toEqual(BigInt64Array.of(0n));
+  ordinary.closeSync();
 });

@@ -416,13 +416,14 @@ export function markUnwritten(block: ContinuationBlock): void {
 export const OWN_ADDRESS = '_at';
 /** Where the address is in its message, as h5log writes it: at the end. */
 export const OWN_ADDRESS_AT = 37;
-/** Objects that are what they say to be, wherever that was. */
-const claimed = new WeakSet<ObjectNode>();
+/** Objects that are no copies, although they say that they are elsewhere: the next commit that writes them says where they are then. */
+export const claimed = new WeakSet<ObjectNode>();
 
 /** Whether an object says that it is where it is; undefined: it says nothing. */
 export function isAtHome(node: ObjectNode): boolean | undefined {
   const content = node.attributes.get(OWN_ADDRESS)?.message.content;
-  if (!content || claimed.has(node)) return content && true;
+  if (!content) return undefined;
+  if (claimed.has(node)) return true;
   if (content.length !== OWN_ADDRESS_AT + 8) return false;
   return readUint32(content, OWN_ADDRESS_AT) + readUint32(content, OWN_ADDRESS_AT + 4) * 2 ** 32 === node.address;
 }
@@ -430,11 +431,6 @@ export function isAtHome(node: ObjectNode): boolean | undefined {
 /** Whether an object says that it is elsewhere: it is a copy, or a program that does not know what it says has moved it. */
 export function isStray(node: ObjectNode): boolean {
   return isAtHome(node) === false;
-}
-
-/** An object is no copy, although it says that it is elsewhere: the next commit that writes it says where it is then. */
-export function claim(node: ObjectNode): void {
-  claimed.add(node);
 }
 
 /** Whether an object comes before another one that has the same number: it has it, and the other is a copy. */

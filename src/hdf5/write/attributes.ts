@@ -127,19 +127,13 @@ export function stateAddress(structure: Structure, node: ObjectNode): void {
   setPlainAttribute(structure, node, OWN_ADDRESS, 'int64', ONE, value);
 }
 
-/** The message in which an object rightly says where it is, which a commit that moves it has to change. */
+/** The message in which an object rightly says where it is, ready for a commit that moves the object. */
 export function homeMessage(node: ObjectNode): HeaderMessage | undefined {
   const message = isAtHome(node) ? node.attributes.get(OWN_ADDRESS)?.message : undefined;
   // Another program may have written it anew, or put it elsewhere.
-  const isPlain = message?.bytes.length === OWN_ADDRESS_AT + 8 && message.bytes === message.content;
-  return isPlain ? message : undefined;
-}
-
-/** Puts the address of its object into such a message. */
-export function putOwnAddress(message: HeaderMessage): void {
-  if (!message.owned) message.bytes = message.content = message.content.slice();
-  message.owned = true;
-  putAddress(message.bytes, OWN_ADDRESS_AT, message.owner.address);
+  if (message?.bytes.length !== OWN_ADDRESS_AT + 8 || message.bytes !== message.content) return undefined;
+  message.targets = [{ at: OWN_ADDRESS_AT, target: node }];
+  return message;
 }
 
 const ONE = simpleSpace([1]);

@@ -10,6 +10,7 @@ import {
   type ContinuationBlock,
   type FileExtent,
   type HeaderMessage,
+  isStray,
   isTemporary,
   moveToFirstChunk,
   type ObjectNode,
@@ -17,7 +18,7 @@ import {
 } from '../graph/object-node.ts';
 import { withReferrers } from '../graph/references.ts';
 import type { Append, Appender } from './appender.ts';
-import { type DensePlan, homeMessage, planDense, putOwnAddress } from './attributes.ts';
+import { type DensePlan, homeMessage, planDense } from './attributes.ts';
 import {
   blockSize,
   encodeBlock,
@@ -70,7 +71,7 @@ export class Committer {
     const changed = extension && !this.#extensionPlanned ? [...structure.dirty, extension] : structure.dirty;
     const { position } = appender;
     const commit = structure.commitNumber++;
-    const plan = planStructure(changed, [...structure.extents], position, commit, structure.stateAddresses);
+    const plan = planStructure(changed, [...structure.extents], position, commit, structure.findOwners);
     this.#extensionPlanned = true;
     appender.position = plan.end;
     structure.forgetChanges();
@@ -144,10 +145,11 @@ function planStructure(
   extents: readonly FileExtent[],
   at: number,
   commit: number,
-  stateAddresses: boolean,
+  findOwners: Structure['findOwners'],
 ): StructurePlan {
   const nodes = [...withReferrers(changed, extents)];
-  const { messages, stating } = messagesToPatch(nodes, extents, commit, stateAddresses);
+  if (findOwners && nodes.some((node) => !node.prepared && isStray(node))) findOwners();
+  const messages = messagesToPatch(nodes, extents, commit, findOwners !== null);
   const heap = new PendingCollections(messages);
   const prepared = import.meta.page ? NONE : nodes.filter((node) => node.prepared);
   if (!import.meta.page) for (const { prepared: header } of prepared) if (header) heap.add(header);
@@ -192,7 +194,6 @@ function planStructure(
   }
 
   for (const message of messages) patchTargets(message);
-  for (const message of stating) putOwnAddress(message);
   heap.patchIds();
 
   const bytes = allocate(end - structureAt);
@@ -216,41 +217,33 @@ function planStructure(
   return { at, parts, end, extents, nodes, blocks, messages: [...messages], dense, prepared };
 }
 
-/**
- * The messages that hold addresses or heap ids that this commit assigns, ready to be patched and in the first chunk; and those of them in
- * which objects say where they are.
- */
+/** The messages that hold addresses or heap ids that this commit assigns, ready to be patched and in the first chunk. */
 function messagesToPatch(
   nodes: readonly ObjectNode[],
   extents: readonly FileExtent[],
   commit: number,
   stateAddresses: boolean,
-): { readonly messages: ReadonlySet<HeaderMessage>; readonly stating: readonly HeaderMessage[] } {
+): ReadonlySet<HeaderMessage> {
   const messages = new Set<HeaderMessage>();
   for (const extent of extents) for (const message of extent.referrers) messages.add(message);
   for (const node of nodes) for (const message of node.referrers) if (!message.lags) messages.add(message);
   for (const node of nodes)
     for (const message of node.prepared ? NONE : node.firstChunk) if (message.heapPending) messages.add(message);
+  for (const node of stateAddresses ? nodes : NONE) {
+    // A copy goes on saying where its original was.
+    const message = node.prepared ? undefined : homeMessage(node);
+    if (message) messages.add(message);
+  }
   for (const message of messages) {
     moveToFirstChunk(message);
-    message.changed = commit;
+    // What points to its own object changes whenever the header is written.
+    message.changed = message.targets[0]?.target === message.owner ? Infinity : commit;
     // Bytes of a cached page or of an earlier commit must not be patched.
     const isShared = message.content !== message.bytes;
     copyOnWrite(message);
     if (!isShared) message.content = message.bytes;
   }
-  const stating: HeaderMessage[] = [];
-  for (const node of stateAddresses ? nodes : NONE) {
-    // A copy goes on saying where its original was.
-    const message = node.prepared ? undefined : homeMessage(node);
-    if (!message) continue;
-    messages.add(message);
-    moveToFirstChunk(message);
-    // It changes whenever the header is written.
-    message.changed = Infinity;
-    stating.push(message);
-  }
-  return { messages, stating };
+  return messages;
 }
 
 /** Gives a message and its heap objects bytes of their own. */

@@ -55,8 +55,8 @@ export class Structure extends ObjectTree {
   writable = false;
   /** One link leads to each object, and nothing else holds addresses of objects: known to be so. */
   isTree = false;
-  /** Objects that say where they are go on doing so when they move. */
-  stateAddresses = false;
+  /** Objects say where they are. Called before a commit moves one that says that it is elsewhere: it may be no copy. null: none says anything. */
+  findOwners: (() => void) | null = null;
   /** Called before anything changes, but for changes `withoutNotice`. */
   beforeChange: (() => void) | null = null;
   /** Called with every object that loses its last link. */

@@ -198,7 +198,7 @@ class Compaction {
     for (const { node } of ordinary) if (node.attributes.has(ID)) deleteAttribute(moved.structure, node, ID);
     for (const { node } of moved.objects)
       if (node.attributes.has(OWN_ADDRESS)) deleteAttribute(moved.structure, node, OWN_ADDRESS);
-    moved.structure.stateAddresses = true;
+    moved.structure.findOwners = () => {};
     for (const [i, { node, dataset }] of logged.entries()) {
       stateAddress(moved.structure, node);
       runInMemory(setAttribute(moved.structure, node, ID, 'int32', simpleSpace([1]), Int32Array.of(i)));
