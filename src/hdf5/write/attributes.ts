@@ -122,21 +122,25 @@ export function setPlainAttribute(
 
 /** Makes an object say where it is. Commits keep it right. */
 export function stateAddress(structure: Structure, node: ObjectNode): void {
-  const value = new Uint8Array(8);
-  putAddress(value, 0, node.address);
-  setPlainAttribute(structure, node, OWN_ADDRESS, 'int64', ONE, value);
+  const body = STATED.slice();
+  putAddress(body, OWN_ADDRESS_AT, node.address);
+  setAttributeMessage(structure, node, OWN_ADDRESS, body);
 }
 
-/** The message in which an object rightly says where it is, ready for a commit that moves the object. */
+const STATED = encodeAttribute(OWN_ADDRESS, 'int64', simpleSpace([1]), new Uint8Array(8)).body;
+
+/** The message in which an object rightly says where it is, ready for a commit that moves the object and puts its address there. */
 export function homeMessage(node: ObjectNode): HeaderMessage | undefined {
   const message = isAtHome(node) ? node.attributes.get(OWN_ADDRESS)?.message : undefined;
   // Another program may have written it anew, or put it elsewhere.
   if (message?.bytes.length !== OWN_ADDRESS_AT + 8 || message.bytes !== message.content) return undefined;
-  message.targets = [{ at: OWN_ADDRESS_AT, target: node }];
+  if (message.block || message.denseAddress >= 0) moveToFirstChunk(message);
+  if (!message.owned) message.bytes = message.content = message.content.slice();
+  message.owned = true;
+  // It changes whenever the header is written.
+  message.changed = Infinity;
   return message;
 }
-
-const ONE = simpleSpace([1]);
 
 /** Sets an attribute from its encoded message, which holds neither references nor variable-length parts. */
 export function setAttributeMessage(structure: Structure, node: ObjectNode, name: string, body: Uint8Array): void {

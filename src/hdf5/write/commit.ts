@@ -14,6 +14,7 @@ import {
   isTemporary,
   moveToFirstChunk,
   type ObjectNode,
+  OWN_ADDRESS_AT,
   type Relocatable,
 } from '../graph/object-node.ts';
 import { withReferrers } from '../graph/references.ts';
@@ -148,8 +149,8 @@ function planStructure(
   findOwners: Structure['findOwners'],
 ): StructurePlan {
   const nodes = [...withReferrers(changed, extents)];
-  if (findOwners && nodes.some((node) => !node.prepared && isStray(node))) findOwners();
-  const messages = messagesToPatch(nodes, extents, commit, findOwners !== null);
+  if (findOwners && nodes.some((node) => !isTemporary(node.address) && isStray(node))) findOwners();
+  const messages = messagesToPatch(nodes, extents, commit);
   const heap = new PendingCollections(messages);
   const prepared = import.meta.page ? NONE : nodes.filter((node) => node.prepared);
   if (!import.meta.page) for (const { prepared: header } of prepared) if (header) heap.add(header);
@@ -172,6 +173,8 @@ function planStructure(
       end += size;
       continue;
     }
+    // A copy goes on saying where its original was.
+    const own = findOwners ? homeMessage(node) : undefined;
     const attributes = node.dense && planDense(node, end);
     if (attributes) {
       dense.push(attributes);
@@ -188,6 +191,7 @@ function planStructure(
       blocks.push(block);
     }
     node.address = end;
+    if (own) putAddress(own.bytes, OWN_ADDRESS_AT, end);
     const size = firstChunkSize(node, generatedSize);
     headers.push({ node, generated, blocks: unwritten, size });
     end += size;
@@ -222,22 +226,15 @@ function messagesToPatch(
   nodes: readonly ObjectNode[],
   extents: readonly FileExtent[],
   commit: number,
-  stateAddresses: boolean,
 ): ReadonlySet<HeaderMessage> {
   const messages = new Set<HeaderMessage>();
   for (const extent of extents) for (const message of extent.referrers) messages.add(message);
   for (const node of nodes) for (const message of node.referrers) if (!message.lags) messages.add(message);
   for (const node of nodes)
     for (const message of node.prepared ? NONE : node.firstChunk) if (message.heapPending) messages.add(message);
-  for (const node of stateAddresses ? nodes : NONE) {
-    // A copy goes on saying where its original was.
-    const message = node.prepared ? undefined : homeMessage(node);
-    if (message) messages.add(message);
-  }
   for (const message of messages) {
     moveToFirstChunk(message);
-    // What points to its own object changes whenever the header is written.
-    message.changed = message.targets[0]?.target === message.owner ? Infinity : commit;
+    message.changed = commit;
     // Bytes of a cached page or of an earlier commit must not be patched.
     const isShared = message.content !== message.bytes;
     copyOnWrite(message);
