@@ -1,6 +1,6 @@
 // Files that other programs have changed without making them longer: superblock and commit records do not say so.
 
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Dataset, File, T } from 'h5log';
 import { memoryStorage } from 'h5log/storage';
@@ -364,7 +364,7 @@ function mustBeRight(file: File): number {
   return checked;
 }
 
-test('every dataset says where it is, in every state of a file', () => {
+test('every dataset says where it is, in every state of a file, behind a user block, and when it was compacted', async () => {
   const path = join(folder, 'states.h5');
   const file = File.createSync(path, { publish: 'flush' });
   const options = [
@@ -398,6 +398,14 @@ test('every dataset says where it is, in every state of a file', () => {
     expect(mustBeRight(reader)).toBe(asOf === 0 ? 0 : options.length + asOf - 1);
     reader.closeSync();
   }
+  const moved = join(folder, 'user-block.h5');
+  writeFileSync(moved, Buffer.concat([Buffer.alloc(512), readFileSync(path)]));
+  expect(look(moved, mustBeRight)).toBe(options.length + 12);
+  const compacted = join(folder, 'compacted.h5');
+  await compact(path, compacted);
+  expect(look(compacted, mustBeRight)).toBe(options.length + 12);
+  change(compacted, (again) => write(again, 'g/d1', 5));
+  expect(look(compacted, mustBeRight)).toBe(options.length + 12);
 });
 
 test('a user may have an attribute of that name', () => {

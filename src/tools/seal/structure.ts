@@ -39,7 +39,8 @@ export function takeAnchor(structure: Structure, node: ObjectNode): void {
 export function takeNumbers(structure: Structure): Map<number, ObjectNode> {
   const numbers = numbersOf(structure);
   for (const node of structure.loader.nodes.values())
-    for (const name of [NUMBER, OWN_ADDRESS]) if (node.attributes.has(name)) deleteAttribute(structure, node, name);
+    if (node.attributes.has(NUMBER))
+      for (const name of [NUMBER, OWN_ADDRESS]) if (node.attributes.has(name)) deleteAttribute(structure, node, name);
   return numbers;
 }
 

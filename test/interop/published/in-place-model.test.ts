@@ -136,7 +136,7 @@ class Model {
     for (let k = 1 + this.#pick(4); k > 0; k--) {
       const name = this.#one();
       const other = this.#name();
-      switch (this.#pick(7)) {
+      switch (this.#pick(8)) {
         case 0:
         case 1:
           copies++;
@@ -152,6 +152,13 @@ class Model {
           lines.push(`f.move('${name}', '${other}')`);
           this.#rename(name, other);
           break;
+        case 5: {
+          // Another dataset of the same name: not one of the log.
+          const values = Array.from({ length: SIZE }, () => this.#pick(1000));
+          lines.push(`del f['${name}']`, `f.create_dataset('${name}', data=${JSON.stringify(values)}, dtype='i4')`);
+          this.#values.set(name, values);
+          break;
+        }
         case 4:
           lines.push(`f['${other}'] = f['${name}']`);
           this.#values.set(other, this.#values.get(name) as number[]);

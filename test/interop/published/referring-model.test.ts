@@ -46,8 +46,16 @@ class Model {
     for (const name of ['x', 'y', 'z', 'w'])
       file.createDataset(name, { dtype: 'int32', shape: [2] }).write(Int32Array.of(1, 2));
     file.createDataset('ends', { dtype: T.reference, shape: [ELEMENTS], ...layout }).write(this.expected as never);
+    this.#addRoom(file);
     file.publishSync();
     file.closeSync();
+  }
+
+  /** Something large, in place of which the other program may put what it makes: then the file does not get longer. */
+  #addRoom(file: File): void {
+    const room = file.requireGroup('room');
+    for (let k = this.#pick(5); k > 0; k--)
+      room.createGroup(this.#name()).attributes.set('text', 'x'.repeat(this.#pick(2000)));
   }
 
   get expected(): string[] {
@@ -75,6 +83,7 @@ class Model {
   byH5log(): void {
     const publish = this.#pick(3) === 0 ? 'close' : 'never';
     const file = File.openSync(this.path, { mode: 'r+', publish });
+    this.#addRoom(file);
     for (let k = this.#pick(8); k > 0; k--) {
       const object = this.#one();
       const path = this.#pathOf(object);
@@ -113,7 +122,7 @@ class Model {
   }
 
   byH5py(): void {
-    const lines: string[] = [];
+    const lines: string[] = this.#pick(2) === 0 ? [] : ["if 'room' in f: del f['room']"];
     // HDF5 1.10.8 may crash when it copies an object that has just got its ninth attribute.
     const changed = new Set<number>();
     for (let k = 1 + this.#pick(10); k > 0; k--) {
