@@ -1,7 +1,15 @@
 import { H5LogError } from '../base/errors.ts';
 import { pointersOf } from '../dtype/heap-ids.ts';
 import { fullType } from '../dtype/model.ts';
-import { claimed, comesFirst, isAtHome, isStray, type ObjectNode, OWN_ADDRESS } from '../hdf5/graph/object-node.ts';
+import {
+  claimed,
+  comesFirst,
+  isAtHome,
+  isStray,
+  type ObjectNode,
+  OWN_ADDRESS,
+  statedAddress,
+} from '../hdf5/graph/object-node.ts';
 import { chunkedLater, unallocated } from '../hdf5/layouts/new-dataset.ts';
 import { SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute } from '../hdf5/write/attributes.ts';
@@ -303,8 +311,8 @@ export class Log extends Posts<LogDataset> {
   }
 
   /**
-   * Whether a dataset may be a copy that another program made, which can only be told by a look at all objects. One that is where it says
-   * is none, whatever others have done; for those that say nothing, superblock and last commit must do.
+   * Whether a dataset may be a copy, which can only be told by a look at all objects. One that is where it says is none, whatever others
+   * have done; for those that say nothing, superblock and last commit must do.
    */
   mayBeCopy(node: ObjectNode): boolean {
     return node.attributes.has(ID) && !(isAtHome(node) ?? this.main.isOurs);
@@ -338,6 +346,8 @@ export class Log extends Posts<LogDataset> {
       const anchor =
         node.kind === 'dataset' && node.attributes.has(ID) ? yield* readAnchor(this.structure, node) : undefined;
       if (!anchor || !this.#isOwn(anchor.token) || !this.#isShown(anchor)) continue;
+      // Headers move to behind where they were: one before that is a copy. Others see what it has, so that it can do without its original.
+      if (anchor.view && !this.main.isMoved && node.origin < (statedAddress(node) ?? 0)) continue;
       if (comesFirst(node, owners.get(anchor.id))) owners.set(anchor.id, node);
     }
     for (const list of [owners, numbers]) for (const node of list.values()) if (isStray(node)) claimed.add(node);
@@ -351,9 +361,8 @@ export class Log extends Posts<LogDataset> {
     const number = statedNumber(structure, node);
     if (number === 0) return;
     const known = owners.get(number);
-    const isOwner = comesFirst(node, known);
-    if (isOwner) owners.set(number, node);
-    const copy = isOwner ? known : node;
+    const copy = comesFirst(node, known) ? known : node;
+    if (copy !== node) owners.set(number, node);
     // One that is elsewhere than it says has none, whatever it has.
     if (!copy || isStray(copy)) return;
     if (!structure.writable) copy.attributes.delete(NUMBER);

@@ -421,11 +421,16 @@ export const claimed = new WeakSet<ObjectNode>();
 
 /** Whether an object says that it is where it is; undefined: it says nothing. */
 export function isAtHome(node: ObjectNode): boolean | undefined {
-  const content = node.attributes.get(OWN_ADDRESS)?.message.content;
+  const stated = statedAddress(node);
+  return stated === undefined ? undefined : stated === node.address || claimed.has(node);
+}
+
+/** Where an object says that it is; NaN: not as h5log writes it. */
+export function statedAddress({ attributes }: ObjectNode): number | undefined {
+  const content = attributes.get(OWN_ADDRESS)?.message.content;
   if (!content) return undefined;
-  if (claimed.has(node)) return true;
-  if (content.length !== OWN_ADDRESS_AT + 8) return false;
-  return readUint32(content, OWN_ADDRESS_AT) + readUint32(content, OWN_ADDRESS_AT + 4) * 2 ** 32 === node.address;
+  if (content.length !== OWN_ADDRESS_AT + 8) return NaN;
+  return readUint32(content, OWN_ADDRESS_AT) + readUint32(content, OWN_ADDRESS_AT + 4) * 2 ** 32;
 }
 
 /** Whether an object says that it is elsewhere: it is a copy, or a program that does not know what it says has moved it. */

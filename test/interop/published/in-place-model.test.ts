@@ -31,6 +31,8 @@ class Model {
   readonly #next: () => number;
   /** The values of each dataset; hard links share them. */
   readonly #values = new Map<string, number[]>();
+  /** Of what h5py has copied: when the original is gone, a copy may take its place, with all that was ever written to it. */
+  readonly #copied = new Set<number[]>();
   #names = 0;
   /** How often h5py copied something, and the file did not get longer. */
   inPlace = 0;
@@ -91,6 +93,10 @@ class Model {
     this.#values.delete(from);
   }
 
+  #isCopied(name: string): boolean {
+    return this.#copied.has(this.#values.get(name) as number[]);
+  }
+
   byH5log(): void {
     const file = File.openSync(this.path, { mode: 'r+' });
     this.#addRoom(file);
@@ -102,7 +108,7 @@ class Model {
           this.#create(file);
           break;
         case 1:
-          if (this.#values.size < 4) break;
+          if (this.#values.size < 4 || this.#isCopied(name)) break;
           file.delete(name);
           this.#values.delete(name);
           break;
@@ -140,11 +146,12 @@ class Model {
         case 0:
         case 1:
           copies++;
+          this.#copied.add(this.#values.get(name) as number[]);
           lines.push(`f.copy('${name}', '${other}')`);
           this.#values.set(other, [...(this.#values.get(name) as number[])]);
           break;
         case 2:
-          if (this.#values.size < 4) break;
+          if (this.#values.size < 4 || this.#isCopied(name)) break;
           lines.push(`del f['${name}']`);
           this.#values.delete(name);
           break;
@@ -153,6 +160,7 @@ class Model {
           this.#rename(name, other);
           break;
         case 5: {
+          if (this.#isCopied(name)) break;
           // Another dataset of the same name: not one of the log.
           const values = Array.from({ length: SIZE }, () => this.#pick(1000));
           lines.push(`del f['${name}']`, `f.create_dataset('${name}', data=${JSON.stringify(values)}, dtype='i4')`);
