@@ -1,15 +1,7 @@
 import { H5LogError } from '../base/errors.ts';
 import { pointersOf } from '../dtype/heap-ids.ts';
 import { fullType } from '../dtype/model.ts';
-import {
-  claimed,
-  comesFirst,
-  isAtHome,
-  isStray,
-  type ObjectNode,
-  OWN_ADDRESS,
-  statedAddress,
-} from '../hdf5/graph/object-node.ts';
+import { claimed, comesFirst, isAtHome, isStray, type ObjectNode, statedAddress } from '../hdf5/graph/object-node.ts';
 import { chunkedLater, unallocated } from '../hdf5/layouts/new-dataset.ts';
 import { SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute } from '../hdf5/write/attributes.ts';
@@ -33,11 +25,12 @@ import {
   type Token,
 } from './format/log-group.ts';
 import { newToken, writeLogNumber, writePublish, writeToken } from './format/log-group-write.ts';
-import { ID, logNames } from './format/names.ts';
+import { ID, logNames, NUMBER, NUMBERS } from './format/names.ts';
+import { freeCopies } from './format/new-anchor.ts';
 import { filterEntries } from './format/properties.ts';
 import type { TableOptions } from './format/table.ts';
 import { type View, writeView } from './format/view.ts';
-import { NUMBER, NUMBERS, Pointers, statedNumber } from './pointers.ts';
+import { Pointers, statedNumber } from './pointers.ts';
 import { type KnownBlocks, LogDataset } from './post/dataset.ts';
 import { type PostLimits, Posts } from './post/posts.ts';
 import { type DatasetStage, Stage } from './post/stage.ts';
@@ -161,17 +154,9 @@ export class Log extends Posts<LogDataset> {
     let { datasets } = main.counts;
     if (!structure.writable || main.isOurs) return datasets;
     const owners = structure.now(this.owners());
-    for (const [node] of structure.now(this.#objects())) {
-      const id = node.kind === 'dataset' ? structure.now(structure.attribute(node, ID)) : undefined;
-      // What leads to a copy is not meant for it.
-      if (isStray(node) && node.attributes.has(NUMBER)) deleteAttribute(structure, node, NUMBER);
-      if (!(id instanceof Int32Array) || id.length !== 1) continue;
-      const number = id[0] as number;
-      datasets = Math.max(datasets, number + 1);
-      // A copy of a dataset keeps its number for as long as nobody looks for copies: until the next commit.
-      if (!owners.has(number) || owners.get(number) === node) continue;
-      for (const name of [ID, OWN_ADDRESS]) if (node.attributes.has(name)) deleteAttribute(structure, node, name);
-    }
+    const nodes = structure.now(this.#objects()).keys();
+    // A copy of a dataset keeps its number for as long as nobody looks for copies: until the next commit.
+    for (const number of freeCopies(structure, nodes, owners)) datasets = Math.max(datasets, number + 1);
     return datasets;
   }
 

@@ -6,24 +6,15 @@ import type { DType } from '../dtype/model.ts';
 import { putU64 } from '../hdf5/format/byte-writer.ts';
 import { GlobalHeap } from '../hdf5/format/global-heap.ts';
 import { PendingHeap, pendingContents, takeContents } from '../hdf5/format/pending-heap.ts';
-import { comesFirst, isAtHome, isStray, type ObjectNode } from '../hdf5/graph/object-node.ts';
+import { comesFirst, isStray, type ObjectNode } from '../hdf5/graph/object-node.ts';
 import { withReferrers } from '../hdf5/graph/references.ts';
-import { simpleSpace } from '../hdf5/messages/dataspace.ts';
-import { deleteAttribute, setPlainAttribute, stateAddress } from '../hdf5/write/attributes.ts';
+import { deleteAttribute } from '../hdf5/write/attributes.ts';
 import type { Structure } from '../hdf5/write/structure.ts';
 import { attemptIo, type Io } from '../storage/io.ts';
-import { ID } from './format/names.ts';
+import { ID, NUMBER, NUMBERS } from './format/names.ts';
+import { writeNumber, writeNumbers } from './format/new-anchor.ts';
 import type { LogData } from './read/boxes.ts';
 import type { LogStore } from './store.ts';
-
-/**
- * The number by which logged data refers to an object, and on the root how many were ever given. Objects move, and keep their numbers. The
- * header that an object had before it moved stays in the file, with its number: so addresses that were published tell their objects. But an
- * object may have had no number then, and another program may change parts that old and new header share: behind the number are the
- * addresses that published layouts have of the object and that it has left, and the root says that there are some.
- */
-export const NUMBER = '_number';
-export const NUMBERS = '_numbers';
 
 /** Stands for the address of a sequence of references that another program has written: what is in it are addresses. */
 const FOREIGN = 2 ** 48 - 8;
@@ -391,26 +382,6 @@ function numbersIn(structure: Structure, node: ObjectNode, name: string): number
   return Array.from({ length: data ? Math.floor(data.length / 8) : 0 }, (_, i) =>
     readAddress(data as Uint8Array, 8 * i),
   );
-}
-
-/** Gives an object its number, by which it is known from now on: copies of it are told by where it says that it is. */
-export function writeNumber(structure: Structure, node: ObjectNode, numbers: readonly number[]): void {
-  writeNumbers(structure, node, numbers, NUMBER);
-  if (!isAtHome(node)) stateAddress(structure, node);
-}
-
-/** Of the root, unless another name is given. */
-export function writeNumbers(
-  structure: Structure,
-  node: ObjectNode,
-  numbers: readonly number[],
-  name: typeof NUMBER | typeof NUMBERS = NUMBERS,
-): void {
-  const bytes = new Uint8Array(8 * numbers.length);
-  numbers.forEach((number, i) => {
-    putU64(new DataView(bytes.buffer), 8 * i, number);
-  });
-  setPlainAttribute(structure, node, name, 'int64', simpleSpace([numbers.length]), bytes);
 }
 
 /** Changes an object; false: it must not change. */

@@ -163,7 +163,7 @@ export class ObjectLoader {
 
   *#fill(node: ObjectNode, header: RawHeader, chain: Chain): Io<void> {
     node.linkCount = header.referenceCount;
-    node.hasGaps = header.hasGaps;
+    if (!import.meta.page && header.hasGaps) node.hasGaps = true;
     if (header.version === 2) {
       node.flags = header.flags & 0x3c;
       node.extras = header.extras;

@@ -390,7 +390,7 @@ export class Referrers {
     // had been, which leaves the length of the file as it was: but it counts the links of each object. It may have made a reference to it
     // as well, and then what it took away is often missing here, or in a group above.
     const isReached = node === this.#root || [...node.referrers].some(({ type }) => type === MESSAGE.link);
-    const isOurs = node.linkCount <= 1 && !node.hasGaps;
+    const isOurs = node.linkCount <= 1 && (import.meta.page || !node.hasGaps);
     const survey = this.#survey ?? (isReached && isOurs ? null : yield* this.survey());
     for (const [address, links] of survey?.holdersOf(node.origin) ?? []) {
       const holder = yield* this.#loader.node(address);

@@ -38,7 +38,7 @@ export interface RawHeader {
   readonly messages: readonly RawMessage[];
   readonly chunks: readonly HeaderChunk[];
   /** Something was taken out of it in place. */
-  readonly hasGaps: boolean;
+  readonly hasGaps?: boolean;
 }
 
 /** Bytes that are read to find out the version and the size of a header. */
@@ -59,7 +59,7 @@ class HeaderParts {
   readonly #file: FileBytes;
   readonly #budget: Budget;
   readonly #seen = new Set<number>();
-  hasGaps = false;
+  declare hasGaps?: boolean;
 
   constructor(file: FileBytes, budget: Budget, address: number, size: number) {
     this.#file = file;
@@ -129,8 +129,9 @@ function* readVersion2(file: FileBytes, address: number, cursor: Cursor, budget:
     }
     if (!import.meta.page && chunk.left > 0) parts.hasGaps = true;
   });
-  const { messages, chunks, hasGaps } = parts;
-  return { address, version: 2, flags, extras, referenceCount: 1, messages, chunks, hasGaps };
+  const { messages, chunks } = parts;
+  const header: RawHeader = { address, version: 2, flags, extras, referenceCount: 1, messages, chunks };
+  return !import.meta.page && parts.hasGaps ? { ...header, hasGaps: true } : header;
 }
 
 function* readVersion1(file: FileBytes, address: number, cursor: Cursor, budget: Budget): Io<RawHeader> {
@@ -149,6 +150,6 @@ function* readVersion1(file: FileBytes, address: number, cursor: Cursor, budget:
       parts.add(chunk, type, length, flags, 0, number);
     }
   });
-  const { messages, chunks, hasGaps } = parts;
-  return { address, version: 1, flags: 0, extras: new Uint8Array(0), referenceCount, messages, chunks, hasGaps };
+  const { messages, chunks } = parts;
+  return { address, version: 1, flags: 0, extras: new Uint8Array(0), referenceCount, messages, chunks };
 }

@@ -213,7 +213,8 @@ function planStructure(
       encodePrepared(node.prepared, bytes, first, node.address);
       node.prepared.planned = true;
     } else encodeFirstChunk(node, generated, out, first, size);
-    node.dirty = node.hasGaps = false;
+    node.dirty = false;
+    if (!import.meta.page) node.hasGaps = false;
   }
   for (const block of blocks) block.written = true;
   for (const message of messages) message.heapPending = false;

@@ -11,11 +11,11 @@ import { copyAttribute, deleteAttribute, setPlainAttribute } from '../../hdf5/wr
 import { renameAttribute } from '../../hdf5/write/rewrite.ts';
 import type { Io } from '../../storage/io.ts';
 import { POINTER_VERSION, type RankPart } from '../format/commit-record.ts';
-import { HIDDEN_ATTRIBUTES, isAlias, NOTE, VIEW } from '../format/names.ts';
+import { HIDDEN_ATTRIBUTES, isAlias, NOTE, NUMBERS, VIEW } from '../format/names.ts';
 import { resizeAnchor, writeReach } from '../format/new-anchor.ts';
 import { type View, writeView } from '../format/view.ts';
 import type { Log } from '../log.ts';
-import { linkedObjects, NUMBERS, numbersOf } from '../pointers.ts';
+import { linkedObjects, numbersOf } from '../pointers.ts';
 import type { LogDataset } from '../post/dataset.ts';
 import { joinPosts } from '../post/join.ts';
 import { reachOf } from '../post/resize.ts';

@@ -17,6 +17,15 @@ const NO_COORDINATE = '_nc4_non_coord_';
 /** The attribute with the number of a dataset in the log: only what has it is one. */
 export const ID = '_ID';
 
+/**
+ * The number by which logged data refers to an object, and on the root how many were ever given. Objects move, and keep their numbers. The
+ * header that an object had before it moved stays in the file, with its number: so addresses that were published tell their objects. But an
+ * object may have had no number then, and another program may change parts that old and new header share: behind the number are the
+ * addresses that published layouts have of the object and that it has left, and the root says that there are some.
+ */
+export const NUMBER = '_number';
+export const NUMBERS = '_numbers';
+
 /** Marks a published dataset, and says which part of the log its ordinary layout has. */
 export const VIEW = DERIVED;
 
@@ -39,8 +48,8 @@ const OWN_ATTRIBUTES: ReadonlySet<string> = new Set([
   '_log',
   '_logs',
   '_address',
-  '_number',
-  '_numbers',
+  NUMBER,
+  NUMBERS,
   OWN_ADDRESS,
 ]);
 

@@ -3,20 +3,20 @@
 import { allocate } from '../../base/buffers.ts';
 import { type DType, fullType } from '../../dtype/model.ts';
 import { putU64 } from '../../hdf5/format/byte-writer.ts';
-import type { HeapSlot, ObjectNode } from '../../hdf5/graph/object-node.ts';
+import { type HeapSlot, isAtHome, isStray, type ObjectNode, OWN_ADDRESS } from '../../hdf5/graph/object-node.ts';
 import { draftDataset, type NewDataset, unallocated } from '../../hdf5/layouts/new-dataset.ts';
 import { NULL_SPACE, simpleSpace } from '../../hdf5/messages/dataspace.ts';
 import { mayRefer } from '../../hdf5/messages/datatype.ts';
 import { attributeHead } from '../../hdf5/messages/encode.ts';
 import * as MESSAGE from '../../hdf5/messages/message-types.ts';
-import { expectChange, setPlainAttribute, stateAddress } from '../../hdf5/write/attributes.ts';
+import { deleteAttribute, expectChange, setPlainAttribute, stateAddress } from '../../hdf5/write/attributes.ts';
 import { createPrepared, HeaderComposer, takeApart } from '../../hdf5/write/prepared.ts';
 import type { Structure } from '../../hdf5/write/structure.ts';
 import { mayGrow } from '../../space/shape.ts';
 import { CHUNKS, DIMS, FILTERS, type Identity, MAX_DIMS, REACH } from './anchor.ts';
 import { TOKEN } from './log-group.ts';
 import { tokenSpace, writeLogNumber, writeToken } from './log-group-write.ts';
-import { ID } from './names.ts';
+import { ID, NUMBER, NUMBERS } from './names.ts';
 import { encodeFillValue, type Filter, filterEntries } from './properties.ts';
 
 export interface NewAnchor {
@@ -102,17 +102,17 @@ export function describeAnchor(structure: Structure, node: ObjectNode, identity:
   writeSizes(structure, node, DIMS, anchor.shape);
   if (!import.meta.page && mayGrow(anchor.shape, anchor.maxShape)) expectChange(structure, node, DIMS);
   writeSizes(structure, node, MAX_DIMS, anchor.maxShape);
-  writeNumbers(structure, node, ID, [identity.id]);
+  writeNumbersOf(structure, node, ID, [identity.id]);
   if (anchor.chunks) writeSizes(structure, node, CHUNKS, anchor.chunks);
   if (anchor.filters.length > 0) {
     const entries = filterEntries(anchor.filters, fullType(anchor.dtype).size);
     // Pairs of number and first parameter say all about the filters of version 0.1. Others have any number of parameters.
     if (anchor.filters.every((filter) => typeof filter === 'string' || 'deflate' in filter)) {
       const numbers = entries.flatMap(({ id: filter, values }) => [filter, values[0] ?? 0]);
-      writeNumbers(structure, node, FILTERS, numbers);
+      writeNumbersOf(structure, node, FILTERS, numbers);
     } else {
       const numbers = entries.flatMap(({ id: filter, values }) => [filter, values.length, ...values]);
-      writeNumbers(structure, node, FILTERS, numbers, 'int64');
+      writeNumbersOf(structure, node, FILTERS, numbers, 'int64');
     }
   }
   if (identity.token) writeToken(structure, node, identity.token);
@@ -122,10 +122,10 @@ export function describeAnchor(structure: Structure, node: ObjectNode, identity:
 
 /** Sizes; unlimited is -1. */
 function writeSizes(structure: Structure, node: ObjectNode, name: string, sizes: readonly (number | null)[]): void {
-  writeNumbers(structure, node, name, sizes, 'int64');
+  writeNumbersOf(structure, node, name, sizes, 'int64');
 }
 
-function writeNumbers(
+function writeNumbersOf(
   structure: Structure,
   node: ObjectNode,
   name: string,
@@ -153,4 +153,37 @@ export function resizeAnchor(structure: Structure, node: ObjectNode, shape: read
 
 export function writeReach(structure: Structure, node: ObjectNode, reach: readonly number[]): void {
   writeSizes(structure, node, REACH, reach);
+}
+
+/** Takes the numbers of others from copies; gives the numbers of all datasets. */
+export function freeCopies(
+  structure: Structure,
+  nodes: Iterable<ObjectNode>,
+  owners: ReadonlyMap<number, ObjectNode>,
+): number[] {
+  const numbers: number[] = [];
+  for (const node of nodes) {
+    const free = (name: string): void => {
+      if (node.attributes.has(name)) deleteAttribute(structure, node, name);
+    };
+    // What leads to a copy is not meant for it.
+    if (isStray(node)) free(NUMBER);
+    const id = node.kind === 'dataset' ? structure.now(structure.attribute(node, ID)) : undefined;
+    if (!(id instanceof Int32Array) || id.length !== 1) continue;
+    const number = id[0] as number;
+    numbers.push(number);
+    if (owners.has(number) && owners.get(number) !== node) [ID, OWN_ADDRESS].forEach(free);
+  }
+  return numbers;
+}
+
+/** Gives an object its number, by which it is known from now on: copies of it are told by where it says that it is. */
+export function writeNumber(structure: Structure, node: ObjectNode, numbers: readonly number[]): void {
+  writeNumbersOf(structure, node, NUMBER, numbers, 'int64');
+  if (!isAtHome(node)) stateAddress(structure, node);
+}
+
+/** How many numbers were given, of the root. */
+export function writeNumbers(structure: Structure, root: ObjectNode, numbers: readonly number[]): void {
+  writeNumbersOf(structure, root, NUMBERS, numbers, 'int64');
 }

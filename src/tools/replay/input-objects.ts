@@ -13,8 +13,7 @@ import {
   recordsGroup,
   TOKEN,
 } from '../../log/format/log-group.ts';
-import { freedAttribute, isAlias, shortestFirst } from '../../log/format/names.ts';
-import { NUMBER, NUMBERS } from '../../log/pointers.ts';
+import { freedAttribute, isAlias, NUMBER, NUMBERS, shortestFirst } from '../../log/format/names.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import type { Io } from '../../storage/io.ts';
 

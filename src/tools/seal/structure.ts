@@ -15,8 +15,8 @@ import {
   recordsGroup,
   TOKEN,
 } from '../../log/format/log-group.ts';
-import { freedAttribute, isAlias, logNames, shortestFirst } from '../../log/format/names.ts';
-import { NUMBER, NUMBERS, numbersOf } from '../../log/pointers.ts';
+import { freedAttribute, isAlias, logNames, NUMBER, NUMBERS, shortestFirst } from '../../log/format/names.ts';
+import { numbersOf } from '../../log/pointers.ts';
 import type { LogDataset } from '../../log/post/dataset.ts';
 import { putLayout } from '../../log/publish/publish.ts';
 
