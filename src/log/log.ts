@@ -424,7 +424,7 @@ export class Log extends Posts<LogDataset> {
 
   /** Every dataset of the log, by ID. */
   *everyDataset(): Io<ReadonlyMap<number, LogDataset>> {
-    if (this.structure.root.attributes.has(NUMBERS)) yield* this.owners();
+    if (!import.meta.page && this.structure.root.attributes.has(NUMBERS)) yield* this.owners();
     for (const [node, path] of yield* this.#objects()) if (node.kind === 'dataset') yield* this.dataset(node, path);
     return this.#byId;
   }

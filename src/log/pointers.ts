@@ -66,7 +66,7 @@ export class Pointers {
 
   /** A number of an object that is elsewhere than it says may be that of another one. */
   *#knowOwner(node: ObjectNode): Io<void> {
-    if (isStray(node) && node.attributes.has(NUMBER)) yield* this.#log.owners();
+    if (!import.meta.page && isStray(node) && node.attributes.has(NUMBER)) yield* this.#log.owners();
   }
 
   #placeOf(node: ObjectNode): number {
@@ -335,15 +335,14 @@ export class Pointers {
     const { structure, main } = this.#log;
     if (!main.isOurs) yield* this.#log.owners();
     let hasStrays = false;
-    const paths = yield* structure.pathsOf(wanted, (node) => {
-      hasStrays ||= isStray(node);
+    let paths = yield* structure.pathsOf(wanted, (node) => {
+      if (!import.meta.page) hasStrays ||= isStray(node);
       return this.#numberOf(node);
     });
-    wanted.delete(0);
-    if (hasStrays && paths.size < wanted.size) {
+    // One that has no object may be that of one which a program has moved that does not know what it says.
+    if (!import.meta.page && hasStrays && paths.size < wanted.size) {
       yield* this.#log.owners();
-      for (const [number, found] of yield* structure.pathsOf(wanted, (node) => this.#numberOf(node)))
-        paths.set(number, found);
+      paths = yield* structure.pathsOf(wanted, (node) => this.#numberOf(node));
     }
     return { heap, path: (number) => structure.paths.shown(paths.get(this.#current(number)) ?? '') };
   }

@@ -133,7 +133,7 @@ const STATED = encodeAttribute(OWN_ADDRESS, 'int64', simpleSpace([1]), new Uint8
 export function homeMessage(node: ObjectNode): HeaderMessage | undefined {
   const message = isAtHome(node) ? node.attributes.get(OWN_ADDRESS)?.message : undefined;
   // Another program may have written it anew, or put it elsewhere.
-  if (message?.bytes.length !== OWN_ADDRESS_AT + 8 || message.bytes !== message.content) return undefined;
+  if (message?.bytes.length !== OWN_ADDRESS_AT + 8) return undefined;
   if (message.block || message.denseAddress >= 0) moveToFirstChunk(message);
   if (!message.owned) message.bytes = message.content = message.content.slice();
   message.owned = true;

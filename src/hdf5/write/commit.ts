@@ -149,7 +149,8 @@ function planStructure(
   findOwners: Structure['findOwners'],
 ): StructurePlan {
   const nodes = [...withReferrers(changed, extents)];
-  if (findOwners && nodes.some((node) => !isTemporary(node.address) && isStray(node))) findOwners();
+  if (!import.meta.page && findOwners && nodes.some((node) => !isTemporary(node.address) && isStray(node)))
+    findOwners();
   const messages = messagesToPatch(nodes, extents, commit);
   const heap = new PendingCollections(messages);
   const prepared = import.meta.page ? NONE : nodes.filter((node) => node.prepared);

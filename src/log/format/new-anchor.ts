@@ -163,16 +163,13 @@ export function freeCopies(
 ): number[] {
   const numbers: number[] = [];
   for (const node of nodes) {
-    const free = (name: string): void => {
-      if (node.attributes.has(name)) deleteAttribute(structure, node, name);
-    };
-    // What leads to a copy is not meant for it.
-    if (isStray(node)) free(NUMBER);
     const id = node.kind === 'dataset' ? structure.now(structure.attribute(node, ID)) : undefined;
-    if (!(id instanceof Int32Array) || id.length !== 1) continue;
-    const number = id[0] as number;
-    numbers.push(number);
-    if (owners.has(number) && owners.get(number) !== node) [ID, OWN_ADDRESS].forEach(free);
+    const number = id instanceof Int32Array && id.length === 1 ? (id[0] as number) : -1;
+    if (number >= 0) numbers.push(number);
+    // What leads to a copy is not meant for it.
+    const wrong = isStray(node) ? [NUMBER] : [];
+    if (owners.has(number) && owners.get(number) !== node) wrong.push(ID, OWN_ADDRESS);
+    for (const name of wrong) if (node.attributes.has(name)) deleteAttribute(structure, node, name);
   }
   return numbers;
 }
