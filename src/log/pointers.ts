@@ -147,7 +147,7 @@ export class Pointers {
     const all = new Set([root]);
     for (const node of all) {
       yield* this.#knowOwner(node);
-      const [number = 0, ...before] = isStray(node) ? [] : numbersIn(structure, node, NUMBER);
+      const [number = 0, ...before] = isStray(node) ? [] : numbersIn(structure, node);
       for (const address of before) this.#byAddress.set(address, number);
       if (wanted.has(node.address)) this.#byAddress.set(node.address, number || this.#placeOf(node));
       yield* loader.whole(node);
@@ -183,7 +183,7 @@ export class Pointers {
     for (const node of [...withReferrers(dirty, extents)]) {
       const { address } = node;
       const isKnown = referred.has(address) && !isStray(node);
-      const [number, ...before] = isKnown ? numbersIn(structure, node, NUMBER) : [];
+      const [number, ...before] = isKnown ? numbersIn(structure, node) : [];
       if (!number || before.includes(address)) continue;
       const used = before.filter((each) => referred.has(each) || left.has(each));
       // One that moves with another, and must not change itself, has its number in its old header.
@@ -366,8 +366,7 @@ export function numberOf(structure: Structure, node: ObjectNode): number {
 
 /** The number that an object or a copy of it has. */
 export function statedNumber(structure: Structure, node: ObjectNode, name = NUMBER): number {
-  const { data } = structure.describeAttribute(node, name) ?? {};
-  return data && data.length >= 8 ? readAddress(data, 0) : 0;
+  return numbersIn(structure, node, name)[0] ?? 0;
 }
 
 /** Whether some objects have addresses behind their numbers. */
@@ -376,7 +375,7 @@ function keepsAddresses(structure: Structure): boolean {
 }
 
 /** The number of an object, and what is behind it. */
-function numbersIn(structure: Structure, node: ObjectNode, name: string): number[] {
+function numbersIn(structure: Structure, node: ObjectNode, name = NUMBER): number[] {
   const { data } = structure.describeAttribute(node, name) ?? {};
   return Array.from({ length: data ? Math.floor(data.length / 8) : 0 }, (_, i) =>
     readAddress(data as Uint8Array, 8 * i),

@@ -134,8 +134,8 @@ export function homeMessage(node: ObjectNode): HeaderMessage | undefined {
   const message = isAtHome(node) ? node.attributes.get(OWN_ADDRESS)?.message : undefined;
   // Another program may have written it anew, or put it elsewhere.
   if (message?.bytes.length !== OWN_ADDRESS_AT + 8) return undefined;
-  if (message.block || message.denseAddress >= 0) moveToFirstChunk(message);
-  if (!message.owned) message.bytes = message.content = message.content.slice();
+  moveToFirstChunk(message);
+  message.bytes = message.content = message.bytes.slice();
   message.owned = true;
   // It changes whenever the header is written.
   message.changed = Infinity;
