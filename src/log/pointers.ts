@@ -56,17 +56,13 @@ export class Pointers {
     const { structure } = this.#log;
     const node = structure.now(structure.lookup(structure.root, structure.paths.stored(path)));
     if (!node) throw new H5LogError('NOT_FOUND', `a reference to ${path}, which does not exist`, { object: path });
-    structure.now(this.#knowOwner(node));
+    // Its number may be that of another one.
+    if (!import.meta.page && isStray(node)) structure.now(this.#log.owners());
     if (numberOf(structure, node) === 0 && !this.#unnumbered.has(node)) {
       structure.checkMutable(node);
       this.#unnumbered.add(node);
     }
     return this.#placeOf(node);
-  }
-
-  /** A number of an object that is elsewhere than it says may be that of another one. */
-  *#knowOwner(node: ObjectNode): Io<void> {
-    if (!import.meta.page && isStray(node) && node.attributes.has(NUMBER)) yield* this.#log.owners();
   }
 
   #placeOf(node: ObjectNode): number {
@@ -146,7 +142,7 @@ export class Pointers {
     const { root, loader } = structure;
     const all = new Set([root]);
     for (const node of all) {
-      yield* this.#knowOwner(node);
+      if (!import.meta.page && isStray(node)) yield* this.#log.owners();
       const [number = 0, ...before] = isStray(node) ? [] : numbersIn(structure, node);
       for (const address of before) this.#byAddress.set(address, number);
       if (wanted.has(node.address)) this.#byAddress.set(node.address, number || this.#placeOf(node));

@@ -167,8 +167,9 @@ export function freeCopies(
     const number = id instanceof Int32Array && id.length === 1 ? (id[0] as number) : -1;
     if (number >= 0) numbers.push(number);
     // What leads to a copy is not meant for it.
-    const wrong = isStray(node) ? [NUMBER] : [];
-    if (owners.has(number) && owners.get(number) !== node) wrong.push(ID, OWN_ADDRESS);
+    const wrong = !import.meta.page && isStray(node) ? [NUMBER] : [];
+    if (owners.has(number) && owners.get(number) !== node) wrong.push(ID);
+    if (!import.meta.page && wrong.includes(ID)) wrong.push(OWN_ADDRESS);
     for (const name of wrong) if (node.attributes.has(name)) deleteAttribute(structure, node, name);
   }
   return numbers;
