@@ -300,7 +300,7 @@ export class Log extends Posts<LogDataset> {
    * have done; for those that say nothing, superblock and last commit must do.
    */
   mayBeCopy(node: ObjectNode): boolean {
-    return node.attributes.has(ID) && !(isAtHome(node) ?? this.main.isOurs);
+    return !(isAtHome(node) ?? this.main.isOurs);
   }
 
   /**
@@ -317,8 +317,8 @@ export class Log extends Posts<LogDataset> {
   }
 
   /**
-   * The objects that have the numbers of datasets. Of several with the same number all but one are copies that others made later. From now
-   * on the owners are where they say, as those are that have the numbers by which references lead to them.
+   * The objects that have the numbers of datasets. Of several with the same number all but one are copies. From now on the owners are where
+   * they say, as those are that have the numbers by which references lead to them.
    */
   *owners(): Io<ReadonlyMap<number, ObjectNode>> {
     if (this.#owners) return this.#owners;
@@ -332,7 +332,8 @@ export class Log extends Posts<LogDataset> {
         node.kind === 'dataset' && node.attributes.has(ID) ? yield* readAnchor(this.structure, node) : undefined;
       if (!anchor || !this.#isOwn(anchor.token) || !this.#isShown(anchor)) continue;
       // Headers move to behind where they were: one before that is a copy. Others see what it has, so that it can do without its original.
-      if (anchor.view && !this.main.isMoved && node.origin < (statedAddress(node) ?? 0)) continue;
+      const isBefore = !import.meta.page && node.origin < (statedAddress(node) ?? 0);
+      if (isBefore && anchor.view && !this.main.isMoved) continue;
       if (comesFirst(node, owners.get(anchor.id))) owners.set(anchor.id, node);
     }
     for (const list of [owners, numbers]) for (const node of list.values()) if (isStray(node)) claimed.add(node);

@@ -102,17 +102,17 @@ export function describeAnchor(structure: Structure, node: ObjectNode, identity:
   writeSizes(structure, node, DIMS, anchor.shape);
   if (!import.meta.page && mayGrow(anchor.shape, anchor.maxShape)) expectChange(structure, node, DIMS);
   writeSizes(structure, node, MAX_DIMS, anchor.maxShape);
-  writeNumbersOf(structure, node, ID, [identity.id]);
+  writeNumbersOf(structure, node, ID, [identity.id], 'int32');
   if (anchor.chunks) writeSizes(structure, node, CHUNKS, anchor.chunks);
   if (anchor.filters.length > 0) {
     const entries = filterEntries(anchor.filters, fullType(anchor.dtype).size);
     // Pairs of number and first parameter say all about the filters of version 0.1. Others have any number of parameters.
     if (anchor.filters.every((filter) => typeof filter === 'string' || 'deflate' in filter)) {
       const numbers = entries.flatMap(({ id: filter, values }) => [filter, values[0] ?? 0]);
-      writeNumbersOf(structure, node, FILTERS, numbers);
+      writeNumbersOf(structure, node, FILTERS, numbers, 'int32');
     } else {
       const numbers = entries.flatMap(({ id: filter, values }) => [filter, values.length, ...values]);
-      writeNumbersOf(structure, node, FILTERS, numbers, 'int64');
+      writeNumbersOf(structure, node, FILTERS, numbers);
     }
   }
   if (identity.token) writeToken(structure, node, identity.token);
@@ -122,7 +122,7 @@ export function describeAnchor(structure: Structure, node: ObjectNode, identity:
 
 /** Sizes; unlimited is -1. */
 function writeSizes(structure: Structure, node: ObjectNode, name: string, sizes: readonly (number | null)[]): void {
-  writeNumbersOf(structure, node, name, sizes, 'int64');
+  writeNumbersOf(structure, node, name, sizes);
 }
 
 function writeNumbersOf(
@@ -130,7 +130,7 @@ function writeNumbersOf(
   node: ObjectNode,
   name: string,
   numbers: readonly (number | null)[],
-  dtype: 'int32' | 'int64' = 'int32',
+  dtype: 'int32' | 'int64' = 'int64',
 ): void {
   setPlainAttribute(structure, node, name, dtype, simpleSpace([numbers.length]), encodeNumbers(numbers, dtype));
 }
@@ -177,11 +177,11 @@ export function freeCopies(
 
 /** Gives an object its number, by which it is known from now on: copies of it are told by where it says that it is. */
 export function writeNumber(structure: Structure, node: ObjectNode, numbers: readonly number[]): void {
-  writeNumbersOf(structure, node, NUMBER, numbers, 'int64');
+  writeNumbersOf(structure, node, NUMBER, numbers);
   if (!isAtHome(node)) stateAddress(structure, node);
 }
 
 /** How many numbers were given, of the root. */
 export function writeNumbers(structure: Structure, root: ObjectNode, numbers: readonly number[]): void {
-  writeNumbersOf(structure, root, NUMBERS, numbers, 'int64');
+  writeNumbersOf(structure, root, NUMBERS, numbers);
 }
