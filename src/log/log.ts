@@ -1,7 +1,7 @@
 import { H5LogError } from '../base/errors.ts';
 import { pointersOf } from '../dtype/heap-ids.ts';
 import { fullType } from '../dtype/model.ts';
-import { claimed, comesFirst, isAtHome, isStray, type ObjectNode, statedAddress } from '../hdf5/graph/object-node.ts';
+import { comesFirst, isAtHome, isStray, type ObjectNode, statedAddress } from '../hdf5/graph/object-node.ts';
 import { chunkedLater, unallocated } from '../hdf5/layouts/new-dataset.ts';
 import { SCALAR_SPACE, simpleSpace } from '../hdf5/messages/dataspace.ts';
 import { deleteAttribute } from '../hdf5/write/attributes.ts';
@@ -336,7 +336,7 @@ export class Log extends Posts<LogDataset> {
       if (isBefore && anchor.view && !this.main.isMoved) continue;
       if (comesFirst(node, owners.get(anchor.id))) owners.set(anchor.id, node);
     }
-    for (const list of [owners, numbers]) for (const node of list.values()) if (isStray(node)) claimed.add(node);
+    for (const list of [owners, numbers]) for (const node of list.values()) if (isStray(node)) node.isClaimed = true;
     this.#owners = owners;
     return owners;
   }
@@ -352,7 +352,7 @@ export class Log extends Posts<LogDataset> {
     // One that is elsewhere than it says has none, whatever it has.
     if (!copy || isStray(copy)) return;
     if (!structure.writable) copy.attributes.delete(NUMBER);
-    else if (!this.main.isOurs) deleteAttribute(structure, copy, NUMBER);
+    else if (!import.meta.page && !this.main.isOurs) deleteAttribute(structure, copy, NUMBER);
   }
 
   /** The dataset of the log at a node; undefined for a dataset of another kind. */

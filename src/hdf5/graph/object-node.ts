@@ -207,6 +207,8 @@ export class ObjectNode implements Addressable {
   readonly referrers = new Set<HeaderMessage>();
   /** Differs from the file. */
   dirty = false;
+  /** It is no copy, although it says that it is elsewhere: the next commit that writes it says where it is then. */
+  isClaimed = false;
   /** Its header has gaps, which h5log never leaves: another program has changed it in place. */
   hasGaps = false;
   /** The address at which it was loaded; that of a new object is temporary. */
@@ -416,13 +418,10 @@ export function markUnwritten(block: ContinuationBlock): void {
 export const OWN_ADDRESS = '_at';
 /** Where the address is in its message, as h5log writes it: at the end. */
 export const OWN_ADDRESS_AT = 37;
-/** Objects that are no copies, although they say that they are elsewhere: the next commit that writes them says where they are then. */
-export const claimed = new WeakSet<ObjectNode>();
-
 /** Whether an object says that it is where it is; undefined: it says nothing. */
 export function isAtHome(node: ObjectNode): boolean | undefined {
   const stated = statedAddress(node);
-  return stated === undefined ? undefined : stated === node.address || claimed.has(node);
+  return stated === undefined ? undefined : stated === node.address || node.isClaimed;
 }
 
 /** Where an object says that it is; NaN: not as h5log writes it. */
