@@ -332,8 +332,7 @@ export class Log extends Posts<LogDataset> {
         node.kind === 'dataset' && node.attributes.has(ID) ? yield* readAnchor(this.structure, node) : undefined;
       if (!anchor || !this.#isOwn(anchor.token) || !this.#isShown(anchor)) continue;
       // Headers move to behind where they were: one before that is a copy. Others see what it has, so that it can do without its original.
-      const isBefore = !import.meta.page && node.origin < (statedAddress(node) ?? 0);
-      if (isBefore && anchor.view && !this.main.isMoved) continue;
+      if (!import.meta.page && anchor.view && !this.main.isMoved && node.origin < (statedAddress(node) ?? 0)) continue;
       if (comesFirst(node, owners.get(anchor.id))) owners.set(anchor.id, node);
     }
     for (const list of [owners, numbers]) for (const node of list.values()) if (isStray(node)) node.isClaimed = true;

@@ -208,9 +208,9 @@ export class ObjectNode implements Addressable {
   /** Differs from the file. */
   dirty = false;
   /** It is no copy, although it says that it is elsewhere: the next commit that writes it says where it is then. */
-  isClaimed = false;
+  declare isClaimed?: boolean;
   /** Its header has gaps, which h5log never leaves: another program has changed it in place. */
-  hasGaps = false;
+  declare hasGaps?: boolean;
   /** The address at which it was loaded; that of a new object is temporary. */
   readonly origin: number;
   /** Its messages know what they point to: new ones, and those of objects that change. */
@@ -421,7 +421,7 @@ export const OWN_ADDRESS_AT = 37;
 /** Whether an object says that it is where it is; undefined: it says nothing. */
 export function isAtHome(node: ObjectNode): boolean | undefined {
   const stated = statedAddress(node);
-  return stated === undefined ? undefined : stated === node.address || node.isClaimed;
+  return stated === undefined ? undefined : stated === node.address || !!node.isClaimed;
 }
 
 /** Where an object says that it is; NaN: not as h5log writes it. */

@@ -215,7 +215,7 @@ function planStructure(
       node.prepared.planned = true;
     } else encodeFirstChunk(node, generated, out, first, size);
     node.dirty = false;
-    if (!import.meta.page) node.hasGaps = false;
+    if (!import.meta.page && node.hasGaps) node.hasGaps = false;
   }
   for (const block of blocks) block.written = true;
   for (const message of messages) message.heapPending = false;

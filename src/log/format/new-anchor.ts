@@ -165,12 +165,12 @@ export function freeCopies(
   for (const node of nodes) {
     const id = node.kind === 'dataset' ? structure.now(structure.attribute(node, ID)) : undefined;
     const number = id instanceof Int32Array && id.length === 1 ? (id[0] as number) : -1;
-    if (number >= 0) numbers.push(number);
+    numbers.push(number);
     // What leads to a copy is not meant for it.
     const wrong = !import.meta.page && isStray(node) ? [NUMBER] : [];
     if (owners.has(number) && owners.get(number) !== node) wrong.push(ID);
     if (!import.meta.page && wrong.includes(ID)) wrong.push(OWN_ADDRESS);
-    for (const name of wrong) if (node.attributes.has(name)) deleteAttribute(structure, node, name);
+    for (const name of wrong) if (import.meta.page || node.attributes.has(name)) deleteAttribute(structure, node, name);
   }
   return numbers;
 }
