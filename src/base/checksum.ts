@@ -8,6 +8,30 @@ export function lookup3(bytes: Uint8Array, from = 0, to = bytes.length): number 
   let b = a;
   let c = a;
   let p = from;
+  // Words one by one take three times as long as a copy to where they are aligned, and ten times as long before V8 compiles this.
+  while (!import.meta.page && isLittleEndian && length > 64) {
+    const count = Math.min(aligned.length, Math.floor((length - 1) / 12) * 3);
+    alignedBytes.set(bytes.subarray(p, p + count * 4));
+    for (let w = 0; w < count; w += 3) {
+      a = (a + (aligned[w] as number)) | 0;
+      b = (b + (aligned[w + 1] as number)) | 0;
+      c = (c + (aligned[w + 2] as number)) | 0;
+      a = ((a - c) ^ ((c << 4) | (c >>> 28))) | 0;
+      c = (c + b) | 0;
+      b = ((b - a) ^ ((a << 6) | (a >>> 26))) | 0;
+      a = (a + c) | 0;
+      c = ((c - b) ^ ((b << 8) | (b >>> 24))) | 0;
+      b = (b + a) | 0;
+      a = ((a - c) ^ ((c << 16) | (c >>> 16))) | 0;
+      c = (c + b) | 0;
+      b = ((b - a) ^ ((a << 19) | (a >>> 13))) | 0;
+      a = (a + c) | 0;
+      c = ((c - b) ^ ((b << 4) | (b >>> 28))) | 0;
+      b = (b + a) | 0;
+    }
+    p += count * 4;
+    length -= count * 4;
+  }
   while (length > 12) {
     a = (a + word(bytes, p)) | 0;
     b = (b + word(bytes, p + 4)) | 0;
@@ -40,6 +64,11 @@ export function lookup3(bytes: Uint8Array, from = 0, to = bytes.length): number 
   c = ((c ^ b) - ((b << 24) | (b >>> 8))) | 0;
   return c >>> 0;
 }
+
+const isLittleEndian = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1;
+/** Whole rounds of three words. */
+const aligned = new Int32Array(3 * 341);
+const alignedBytes = new Uint8Array(aligned.buffer);
 
 function word(bytes: Uint8Array, at: number): number {
   // The caller keeps `at + 3` inside; the assertions only satisfy the index checks of the compiler.

@@ -58,13 +58,30 @@ const OF_SCALES = /^(CLASS|NAME|DIMENSION_LIST|REFERENCE_LIST|_Netcdf4.*)$/;
 
 /** Whether attributes are short plain texts, numbers and typed arrays. */
 export function areBrief(attributes: Readonly<Record<string, unknown>>): boolean {
-  return Object.entries(attributes).every(([name, value]) => {
-    if (name === '' || !isPlain(name) || OF_SCALES.test(name)) return false;
-    if (typeof value === 'number') return true;
-    if (typeof value === 'string') return value.length < BRIEF && isPlain(value);
-    const length = arrayKind(value) ? (value as TypedArray).byteLength : 0;
-    return length > 0 && length < BRIEF;
-  });
+  for (const name of Object.keys(attributes)) {
+    const value = attributes[name];
+    if (!isPlainName(name) || !isBrief(value)) return false;
+  }
+  return true;
+}
+
+function isBrief(value: unknown): boolean {
+  if (typeof value === 'number') return true;
+  if (typeof value === 'string') return value.length < BRIEF && isPlain(value);
+  const length = arrayKind(value) ? (value as TypedArray).byteLength : 0;
+  return length > 0 && length < BRIEF;
+}
+
+/** Names that were found to be plain: those of attributes are the same for hundreds of datasets. */
+const plainNames = new Set<string>();
+const MOST_NAMES = 1000;
+const LONGEST_NAME = 64;
+
+function isPlainName(name: string): boolean {
+  if (plainNames.has(name)) return true;
+  if (name === '' || !isPlain(name) || OF_SCALES.test(name)) return false;
+  if (plainNames.size < MOST_NAMES && name.length <= LONGEST_NAME) plainNames.add(name);
+  return true;
 }
 
 /** Short, and text in every encoding: neither NUL nor halves of surrogate pairs. */

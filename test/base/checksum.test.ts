@@ -27,6 +27,18 @@ describe('lookup3, the checksum of HDF5 metadata', () => {
       for (let to = from; to <= 64; to++) expect(lookup3(bytes, from, to)).toBe(lookup3(bytes.slice(from, to)));
   });
 
+  test('of long parts, wherever they lie, is that of words put together one by one', () => {
+    const bytes = Uint8Array.from({ length: 9000 }, (_, i) => (i * i * 31 + i * 7 + (i >> 3)) & 255);
+    const lengths = [60, 61, 64, 65, 72, 73, 76, 77, 300, 4091, 4092, 4093, 4104, 4105, 8184, 8185, 8196, 8990];
+    for (const length of lengths)
+      for (let from = 0; from < 8; from++)
+        expect([length, from, lookup3(bytes, from, from + length)]).toEqual([
+          length,
+          from,
+          wordByWord(bytes.subarray(from, from + length)),
+        ]);
+  });
+
   test('changes with every bit and with the length', () => {
     const bytes = new Uint8Array(40);
     const sums = new Set([lookup3(bytes)]);
@@ -39,3 +51,23 @@ describe('lookup3, the checksum of HDF5 metadata', () => {
     expect(sums.size).toBe(1 + 320 + 40);
   });
 });
+
+/** hashlittle() of lookup3.c for at least one byte, with no thought of speed: each step is as the one before it, with the words in turn. */
+function wordByWord(bytes: Uint8Array): number {
+  const rot = (x: number, k: number): number => (x << k) | (x >>> (32 - k));
+  const word = (at: number): number => [0, 1, 2, 3].reduce((sum, i) => sum | ((bytes[at + i] ?? 0) << (8 * i)), 0);
+  let [x, y, z] = [0, 0, 0].map(() => (0xdeadbeef + bytes.length) | 0) as [number, number, number];
+  let at = 0;
+  const take = (): void => {
+    [x, y, z] = [(x + word(at)) | 0, (y + word(at + 4)) | 0, (z + word(at + 8)) | 0];
+    at += 12;
+  };
+  while (bytes.length - at > 12) {
+    take();
+    for (const k of [4, 6, 8, 16, 19, 4]) [x, y, z] = [y, (z + y) | 0, ((x - z) ^ rot(z, k)) | 0];
+  }
+  take();
+  [x, y, z] = [z, x, y];
+  for (const k of [14, 11, 25, 16, 4, 14, 24]) [x, y, z] = [y, z, ((x ^ z) - rot(z, k)) | 0];
+  return z >>> 0;
+}

@@ -75,11 +75,13 @@ const NO_ADDRESS = new Uint8Array(8);
 /** Bytes before the messages of a header that is being composed: signature, version, flags and size, which is not known yet. */
 const COMPOSED_AT = 16;
 const COMPOSED = new Uint8Array(COMPOSED_AT + NEW_FIRST_CHUNK_LIMIT);
+/** One at a time: composing never calls back. */
+const COMPOSING = new HeaderWriter(COMPOSED);
+const ATTRIBUTE_INFO = encodeAttributeInfo({ tracked: true, indexed: true, next: 0 });
 
 /** Composes the header of a dataset, which tracks and indexes the creation order of its attributes, without an object for each message. */
 export class HeaderComposer {
-  // One at a time: composing never calls back.
-  readonly #out = new HeaderWriter(COMPOSED);
+  readonly #out = COMPOSING;
   readonly #heap: HeapSlot[] = [];
   #attributes = 0;
   #ownAddressAt = 0;
@@ -89,7 +91,7 @@ export class HeaderComposer {
   constructor() {
     this.#out.begin(COMPOSED_AT, true);
     // With the number of attributes, this will be the attribute info message.
-    this.message(MESSAGE.attributeInfo, 0, encodeAttributeInfo({ tracked: true, indexed: true, next: 0 }));
+    this.message(MESSAGE.attributeInfo, 0, ATTRIBUTE_INFO);
   }
 
   message(type: number, flags: number, body: Uint8Array): void {
