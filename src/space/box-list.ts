@@ -112,32 +112,26 @@ export class BoxList {
     const end = this.length * rank;
     const [lo, hi] = [new Float64Array(rank), new Float64Array(rank)];
     for (let d = 0; d < rank; d++) {
-      lo[d] = least(this.lo, d, rank, end);
-      hi[d] = most(this.hi, d, rank, end);
+      let [least, most] = [Infinity, -Infinity];
+      for (let k = d; k < end; k += rank) {
+        if ((this.lo[k] as number) < least) least = this.lo[k] as number;
+        if ((this.hi[k] as number) > most) most = this.hi[k] as number;
+      }
+      lo[d] = least;
+      hi[d] = most;
     }
     return { lo, hi };
   }
 
-  /** The list as starts and counts, cut to its length. */
-  toBoxes(): Boxes {
-    const n = this.length * this.rank;
-    const starts = this.lo.slice(0, n);
-    const counts = this.hi.slice(0, n);
-    for (let i = 0; i < n; i++) counts[i] = (counts[i] as number) - (starts[i] as number);
-    return { rank: this.rank, length: this.length, starts, counts };
+  /** The list as starts and counts, cut to its length. `shares`: neither changes any more, so that the starts may be the same. */
+  toBoxes(shares = false): Boxes {
+    const { rank, length, lo, hi } = this;
+    const n = length * rank;
+    const starts = shares && lo.length === n ? lo : lo.slice(0, n);
+    const counts = new Float64Array(n);
+    for (let i = 0; i < n; i++) counts[i] = (hi[i] as number) - (starts[i] as number);
+    return { rank, length, starts, counts };
   }
-}
-
-function least(values: Float64Array, from: number, step: number, end: number): number {
-  let found = Infinity;
-  for (let k = from; k < end; k += step) if ((values[k] as number) < found) found = values[k] as number;
-  return found;
-}
-
-function most(values: Float64Array, from: number, step: number, end: number): number {
-  let found = -Infinity;
-  for (let k = from; k < end; k += step) if ((values[k] as number) > found) found = values[k] as number;
-  return found;
 }
 
 function grown(array: Float64Array, length: number): Float64Array {
@@ -178,7 +172,7 @@ export function joinNeighbours(list: BoxList): void {
     let last = 0;
     for (let i = 1; i < list.length; i++) {
       const from = i * rank;
-      if (continues(lo, hi, last * rank, from, d, rank)) {
+      if (hi[last * rank + d] === lo[from + d] && continues(lo, hi, last * rank, from, d, rank)) {
         hi[last * rank + d] = hi[from + d] as number;
         continue;
       }
@@ -194,8 +188,8 @@ export function joinNeighbours(list: BoxList): void {
   }
 }
 
+/** Whether box b goes on in dimension d, where box a ends. */
 function continues(lo: Float64Array, hi: Float64Array, a: number, b: number, d: number, rank: number): boolean {
-  if (hi[a + d] !== lo[b + d]) return false;
   for (let k = d + 1; k < rank; k++) if (lo[a + k] !== lo[b + k] || hi[a + k] !== hi[b + k]) return false;
   for (let k = 0; k < d; k++) {
     const only = lo[a + k] as number;

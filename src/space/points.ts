@@ -1,14 +1,5 @@
 import { BoxList, joinNeighbours } from './box-list.ts';
-import {
-  copyCoordinates,
-  isCoordinate,
-  isList,
-  MAX_RANK,
-  notACoordinate,
-  selectionError,
-  sizeOf,
-  stridesOf,
-} from './shape.ts';
+import { copyCoordinates, isCoordinate, isList, MAX_RANK, selectionError, sizeOf, stridesOf } from './shape.ts';
 import { sortByKeys } from './sort.ts';
 
 /** A list of points in the caller's order. */
@@ -33,24 +24,19 @@ export function checkPoints(points: unknown, rank?: number): PointList {
   return { rank, length: at.length / rank, at };
 }
 
-/** A copy of a flat list with `rank` numbers for each of several points or corners of blocks. */
-export function checkFlat(list: ArrayLike<unknown>, rank: number, name: string): Float64Array {
+/** A copy of a flat list with `rank` numbers for each of several points. */
+function checkFlat(list: ArrayLike<unknown>, rank: number, name: string): Float64Array {
+  checkWhole(list, rank, name);
+  const at = new Float64Array(list.length);
+  copyCoordinates(list, at, 0, name);
+  return at;
+}
+
+export function checkWhole(list: ArrayLike<unknown>, rank: number, name: string): void {
   if (!isCoordinate(rank) || rank < 1 || rank > MAX_RANK)
     throw selectionError(`the rank of a flat list of ${name} is 1 to ${MAX_RANK}, not ${String(rank)}`);
   if (list.length % rank !== 0)
     throw selectionError(`${list.length} numbers are no whole ${name} of ${rank} dimensions`);
-  const at = new Float64Array(list.length);
-  if (!(list instanceof Float64Array)) copyCoordinates(list, at, 0, name);
-  else {
-    // Plainer than for a list of anything: there may be a hundred thousand.
-    for (let i = 0; i < list.length; i++) {
-      const value = list[i] as number;
-      if (!(value >= 0 && value <= Number.MAX_SAFE_INTEGER && Math.floor(value) === value))
-        throw notACoordinate(list, i, name);
-      at[i] = value + 0;
-    }
-  }
-  return at;
 }
 
 /** A list of coordinate lists of the same length, made flat. Rank -1 if there are none. */

@@ -1,6 +1,6 @@
 import { printAs } from '../base/errors.ts';
 import type { Boxes } from './box.ts';
-import { BoxList } from './box-list.ts';
+import { BoxList, isRowMajor, joinNeighbours } from './box-list.ts';
 import {
   ALL,
   boxesExpression,
@@ -11,8 +11,17 @@ import {
   setExpression,
   slabExpression,
 } from './expression.ts';
-import { checkFlat, checkPoints, flatten, sortPoints } from './points.ts';
-import { type Coordinates, checkCoordinates, isList, outside, type Slab, selectionError, wrongRank } from './shape.ts';
+import { checkPoints, checkWhole, flatten, sortPoints } from './points.ts';
+import {
+  type Coordinates,
+  checkCoordinates,
+  copyCoordinates,
+  isList,
+  outside,
+  type Slab,
+  selectionError,
+  wrongRank,
+} from './shape.ts';
 import { checkSlab, regularSlab, slabBounds, slabBoxes, slabSize } from './slab.ts';
 import type { SetOperation } from './sweep.ts';
 
@@ -54,7 +63,7 @@ export function dataLength(blocks: Blocks): number {
 }
 
 function blocksOf(list: BoxList, itemOf: Float64Array | null = null, elementOf: Float64Array | null = null): Blocks {
-  const { rank, length, starts, counts } = list.toBoxes();
+  const { rank, length, starts, counts } = list.toBoxes(true);
   return { rank, length, size: list.volume(), starts, counts, itemOf, elementOf };
 }
 
@@ -223,11 +232,15 @@ function blocks(
   rank?: number,
 ): Selection {
   if (isList(starts) && isList(counts) && rank !== undefined) {
-    const from = checkFlat(starts, rank, 'starts');
-    const size = checkFlat(counts, rank, 'counts');
-    const length = from.length / rank;
-    if (size.length === from.length) return boxesOf(from, size, length, rank);
-    if (size.length === rank) return boxesOf(from, repeated(size, from.length), length, rank);
+    checkWhole(starts, rank, 'starts');
+    checkWhole(counts, rank, 'counts');
+    const isOneCount = counts.length === rank;
+    if (isOneCount || counts.length === starts.length) {
+      const given = [starts as Coordinates, counts as Coordinates] as const;
+      const [from, size] = [numbersIn(given[0], 'starts'), numbersIn(given[1], 'counts')];
+      const all = isOneCount ? repeated(size, from.length) : size;
+      return boxesOf(from, all, from.length / rank, rank, given);
+    }
   } else if (isList(starts) && isList(counts) && starts.length === counts.length) {
     const from = flatten(starts, 'start');
     const size = flatten(counts, 'count');
@@ -239,6 +252,14 @@ function blocks(
   throw selectionError(`blocks need as many starts as counts, not ${found}`);
 }
 
+/** A copy of a flat list. Numbers in typed arrays are looked at later, with all others of the same box. */
+function numbersIn(list: Coordinates, name: string): Float64Array {
+  if (list instanceof Float64Array) return list.slice();
+  const copy = new Float64Array(list.length);
+  copyCoordinates(list, copy, 0, name);
+  return copy;
+}
+
 function repeated(counts: Float64Array, length: number): Float64Array {
   const all = new Float64Array(length);
   all.set(counts.subarray(0, length));
@@ -246,15 +267,32 @@ function repeated(counts: Float64Array, length: number): Float64Array {
   return all;
 }
 
-/** Both lists are used up: starts and ends take their place. */
-function boxesOf(starts: Float64Array, counts: Float64Array, length: number, rank: number): Selection {
+/** Both lists are used up: starts and ends take their place. `given` are those of the caller. */
+function boxesOf(
+  starts: Float64Array,
+  counts: Float64Array,
+  length: number,
+  rank: number,
+  given: readonly Coordinates[] = [],
+): Selection {
+  // One plain loop for all that is checked: there may be a hundred thousand boxes, and no loop is fast before V8 has compiled it.
   for (let i = 0; i < starts.length; i++) {
-    const end = (starts[i] as number) + (counts[i] as number);
-    if (counts[i] === 0 || end > Number.MAX_SAFE_INTEGER)
+    const start = starts[i] as number;
+    const count = counts[i] as number;
+    const end = start + count;
+    const isPlain = start >= 0 && count > 0 && end <= Number.MAX_SAFE_INTEGER;
+    if (!isPlain || Math.floor(start) !== start || Math.floor(count) !== count) {
+      given.forEach((list, k) => copyCoordinates(list, new Float64Array(list.length), 0, k > 0 ? 'counts' : 'starts'));
       return new Selected(boxesExpression(withElements(starts, counts, length, rank, i), false));
+    }
+    starts[i] = start + 0;
     counts[i] = end;
   }
-  return new Selected(boxesExpression(BoxList.of(rank, length, starts, counts), false));
+  const list = BoxList.of(rank, length, starts, counts);
+  // In place: a union would copy them first.
+  const isOrdered = isRowMajor(list);
+  if (isOrdered) joinNeighbours(list);
+  return new Selected(boxesExpression(list, isOrdered));
 }
 
 /** The boxes that have elements. The first `ended` counts are ends already. */
@@ -274,7 +312,7 @@ function withElements(
       const count = (counts[from] as number) - (from < ended ? start : 0);
       if (count === 0) isEmpty = true;
       if (beyond < 0 && start + count > Number.MAX_SAFE_INTEGER) beyond = d;
-      starts[to] = start;
+      starts[to] = start + 0;
       counts[to] = start + count;
     }
     if (isEmpty) continue;
