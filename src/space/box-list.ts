@@ -8,6 +8,8 @@ const MAX_NUMBERS = 2 ** 27;
 export class BoxList {
   readonly rank: number;
   length = 0;
+  /** What {@link volume} gives, where it is known; of a list that does not change any more. */
+  size?: number;
   lo: Float64Array;
   hi: Float64Array;
 
@@ -150,15 +152,22 @@ export function tooMany(rank: number) {
  * each box ends before the next begins, whole coordinates compared (format-original.md section 4, step 4).
  */
 export function isRowMajor(list: BoxList): boolean {
+  return orderOf(list) !== 'none';
+}
+
+/** Whether a list is in row-major order, and then whether one of its boxes may go on where the one before it ends. */
+export function orderOf(list: BoxList): 'none' | 'apart' | 'touching' {
   const { rank, lo, hi } = list;
-  for (let i = 1; i < list.length; i++) {
-    const before = (i - 1) * rank;
-    const after = i * rank;
+  let isTouching = false;
+  for (let after = rank, last = 2 * rank - 1; after < list.length * rank; after += rank, last += rank) {
+    const before = after - rank;
     let d = 0;
     while (d < rank && (hi[before + d] as number) - 1 === lo[after + d]) d++;
-    if (d === rank || (hi[before + d] as number) - 1 > (lo[after + d] as number)) return false;
+    if (d === rank || (hi[before + d] as number) - 1 > (lo[after + d] as number)) return 'none';
+    // They join only if they are alike in all dimensions behind.
+    if (hi[before + d] === lo[after + d] && (d === rank - 1 || lo[last] === lo[last - rank])) isTouching = true;
   }
-  return true;
+  return list.length > 1 && rank === 0 ? 'none' : isTouching ? 'touching' : 'apart';
 }
 
 /**

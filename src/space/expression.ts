@@ -56,9 +56,9 @@ export function slabExpression(slab: CheckedSlab): Expression {
   return { kind: 'slab', slab: regular, rank: regular.rank, fixed: true, bounds: slabBounds(regular) };
 }
 
-export function boxesExpression(boxes: BoxList, rowMajor: boolean): Expression {
+export function boxesExpression(boxes: BoxList, rowMajor: boolean, bounds?: Bounds): Expression {
   if (boxes.length === 0) return noneExpression(boxes.rank);
-  return { kind: 'boxes', boxes, rowMajor, rank: boxes.rank, fixed: true, bounds: boxes.bounds() };
+  return { kind: 'boxes', boxes, rowMajor, rank: boxes.rank, fixed: true, bounds: bounds ?? boxes.bounds() };
 }
 
 export function pointsExpression(points: PointList): Expression {

@@ -1,6 +1,6 @@
 import { printAs } from '../base/errors.ts';
 import type { Boxes } from './box.ts';
-import { BoxList, isRowMajor, joinNeighbours } from './box-list.ts';
+import { BoxList, joinNeighbours, orderOf } from './box-list.ts';
 import {
   ALL,
   boxesExpression,
@@ -64,7 +64,7 @@ export function dataLength(blocks: Blocks): number {
 
 function blocksOf(list: BoxList, itemOf: Float64Array | null = null, elementOf: Float64Array | null = null): Blocks {
   const { rank, length, starts, counts } = list.toBoxes(true);
-  return { rank, length, size: list.volume(), starts, counts, itemOf, elementOf };
+  return { rank, length, size: list.size ?? list.volume(), starts, counts, itemOf, elementOf };
 }
 
 /** The class behind {@link Selection}: an expression, and a cache of the blocks it was resolved to. */
@@ -275,8 +275,10 @@ function boxesOf(
   rank: number,
   given: readonly Coordinates[] = [],
 ): Selection {
-  // One plain loop for all that is checked: there may be a hundred thousand boxes, and no loop is fast before V8 has compiled it.
-  for (let i = 0; i < starts.length; i++) {
+  const [lo, hi] = [new Float64Array(rank).fill(Infinity), new Float64Array(rank)];
+  let [volume, product] = [rank === 0 ? length : 0, 1];
+  // One flat loop for all that must be known: there may be a hundred thousand boxes, and no loop is fast before V8 has compiled it.
+  for (let i = 0, d = 0; i < starts.length; i++) {
     const start = starts[i] as number;
     const count = counts[i] as number;
     const end = start + count;
@@ -287,12 +289,20 @@ function boxesOf(
     }
     starts[i] = start + 0;
     counts[i] = end;
+    lo[d] = Math.min(lo[d] as number, start);
+    hi[d] = Math.max(hi[d] as number, end);
+    product *= count;
+    if (++d < rank) continue;
+    volume += product;
+    product = 1;
+    d = 0;
   }
   const list = BoxList.of(rank, length, starts, counts);
   // In place: a union would copy them first.
-  const isOrdered = isRowMajor(list);
-  if (isOrdered) joinNeighbours(list);
-  return new Selected(boxesExpression(list, isOrdered));
+  const order = orderOf(list);
+  if (order === 'touching') joinNeighbours(list);
+  list.size = volume;
+  return new Selected(boxesExpression(list, order !== 'none', { lo, hi }));
 }
 
 /** The boxes that have elements. The first `ended` counts are ends already. */
