@@ -260,6 +260,11 @@ function numbersIn(list: Coordinates, name: string): Float64Array {
   return copy;
 }
 
+function mustBeCoordinates(lists: readonly Coordinates[]): void {
+  const names = ['starts', 'counts'];
+  for (const [i, list] of lists.entries()) copyCoordinates(list, new Float64Array(list.length), 0, names[i] as string);
+}
+
 function repeated(counts: Float64Array, length: number): Float64Array {
   const all = new Float64Array(length);
   all.set(counts.subarray(0, length));
@@ -284,7 +289,7 @@ function boxesOf(
     const end = start + count;
     const isPlain = start >= 0 && count > 0 && end <= Number.MAX_SAFE_INTEGER;
     if (!isPlain || Math.floor(start) !== start || Math.floor(count) !== count) {
-      given.forEach((list, k) => copyCoordinates(list, new Float64Array(list.length), 0, k > 0 ? 'counts' : 'starts'));
+      mustBeCoordinates(given);
       return new Selected(boxesExpression(withElements(starts, counts, length, rank, i), false));
     }
     starts[i] = start + 0;
