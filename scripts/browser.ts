@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { type BuildOptions, build, type Metafile } from 'esbuild';
 
 /** What a page may have to load for `import 'h5log'`, minified and compressed, and what it loads in addition when it first writes. */
-const limits = { reading: 119_200, writing: 51_200 };
+const limits = { reading: 119_700, writing: 51_200 };
 
 const options = {
   bundle: true,
