@@ -8,14 +8,13 @@ export function lookup3(bytes: Uint8Array, from = 0, to = bytes.length): number 
   let b = a;
   let c = a;
   let p = from;
-  // Words one by one take three times as long as a copy to where they are aligned, and ten times as long before V8 compiles this.
-  while (!import.meta.page && isLittleEndian && length > 64) {
-    const count = Math.min(aligned.length, Math.floor((length - 1) / 12) * 3);
-    alignedBytes.set(bytes.subarray(p, p + count * 4));
+  while (length > 12) {
+    const count = Math.min(words.length, Math.floor((length - 1) / 12) * 3);
+    takeWords(bytes, p, count);
     for (let w = 0; w < count; w += 3) {
-      a = (a + (aligned[w] as number)) | 0;
-      b = (b + (aligned[w + 1] as number)) | 0;
-      c = (c + (aligned[w + 2] as number)) | 0;
+      a = (a + (words[w] as number)) | 0;
+      b = (b + (words[w + 1] as number)) | 0;
+      c = (c + (words[w + 2] as number)) | 0;
       a = ((a - c) ^ ((c << 4) | (c >>> 28))) | 0;
       c = (c + b) | 0;
       b = ((b - a) ^ ((a << 6) | (a >>> 26))) | 0;
@@ -32,25 +31,6 @@ export function lookup3(bytes: Uint8Array, from = 0, to = bytes.length): number 
     p += count * 4;
     length -= count * 4;
   }
-  while (length > 12) {
-    a = (a + word(bytes, p)) | 0;
-    b = (b + word(bytes, p + 4)) | 0;
-    c = (c + word(bytes, p + 8)) | 0;
-    a = ((a - c) ^ ((c << 4) | (c >>> 28))) | 0;
-    c = (c + b) | 0;
-    b = ((b - a) ^ ((a << 6) | (a >>> 26))) | 0;
-    a = (a + c) | 0;
-    c = ((c - b) ^ ((b << 8) | (b >>> 24))) | 0;
-    b = (b + a) | 0;
-    a = ((a - c) ^ ((c << 16) | (c >>> 16))) | 0;
-    c = (c + b) | 0;
-    b = ((b - a) ^ ((a << 19) | (a >>> 13))) | 0;
-    a = (a + c) | 0;
-    c = ((c - b) ^ ((b << 4) | (b >>> 28))) | 0;
-    b = (b + a) | 0;
-    p += 12;
-    length -= 12;
-  }
   if (length === 0) return c >>> 0;
   a = (a + tail(bytes, p, Math.min(4, length))) | 0;
   if (length > 4) b = (b + tail(bytes, p + 4, Math.min(4, length - 4))) | 0;
@@ -65,10 +45,16 @@ export function lookup3(bytes: Uint8Array, from = 0, to = bytes.length): number 
   return c >>> 0;
 }
 
+/** The words that are summed next: whole rounds of three. */
+const words = new Int32Array(3 * 341);
+const wordBytes = new Uint8Array(words.buffer);
 const isLittleEndian = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1;
-/** Whole rounds of three words. */
-const aligned = new Int32Array(3 * 341);
-const alignedBytes = new Uint8Array(aligned.buffer);
+
+/** Many words are copied at once: one by one they take three times as long, and ten times as long before V8 compiles this. */
+function takeWords(bytes: Uint8Array, from: number, count: number): void {
+  if (!import.meta.page && isLittleEndian && count > 15) wordBytes.set(bytes.subarray(from, from + count * 4));
+  else for (let w = 0, at = from; w < count; w++, at += 4) words[w] = word(bytes, at);
+}
 
 function word(bytes: Uint8Array, at: number): number {
   // The caller keeps `at + 3` inside; the assertions only satisfy the index checks of the compiler.

@@ -20,18 +20,13 @@ interface SortedPoints {
 export function checkPoints(points: unknown, rank?: number): PointList {
   if (!isList(points)) throw selectionError(`points are a list, not ${String(points)}`);
   if (rank === undefined) return { length: points.length, ...flatten(points, 'point') };
-  const at = checkFlat(points, rank, 'points');
+  checkWhole(points, rank, 'points');
+  const at = new Float64Array(points.length);
+  copyCoordinates(points, at, 0, 'points');
   return { rank, length: at.length / rank, at };
 }
 
-/** A copy of a flat list with `rank` numbers for each of several points. */
-function checkFlat(list: ArrayLike<unknown>, rank: number, name: string): Float64Array {
-  checkWhole(list, rank, name);
-  const at = new Float64Array(list.length);
-  copyCoordinates(list, at, 0, name);
-  return at;
-}
-
+/** Refuses a flat list that does not have `rank` numbers for each of its points, or corners of boxes. */
 export function checkWhole(list: ArrayLike<unknown>, rank: number, name: string): void {
   if (!isCoordinate(rank) || rank < 1 || rank > MAX_RANK)
     throw selectionError(`the rank of a flat list of ${name} is 1 to ${MAX_RANK}, not ${String(rank)}`);

@@ -14,7 +14,7 @@ export interface Body {
   readonly from: number;
   readonly to: number;
   readonly parameters: string;
-  /** What is in an object literal that names the exports. */
+  /** The exports of the module as the inside of an object literal, which the function returns. */
   readonly result: string;
 }
 

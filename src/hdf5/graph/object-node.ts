@@ -418,6 +418,7 @@ export function markUnwritten(block: ContinuationBlock): void {
 export const OWN_ADDRESS = '_at';
 /** Where the address is in its message, as h5log writes it: at the end. */
 export const OWN_ADDRESS_AT = 37;
+
 /** Whether an object says that it is where it is; undefined: it says nothing. */
 export function isAtHome(node: ObjectNode): boolean | undefined {
   const stated = statedAddress(node);

@@ -166,10 +166,10 @@ export function freeCopies(
     const id = node.kind === 'dataset' ? structure.now(structure.attribute(node, ID)) : undefined;
     const number = id instanceof Int32Array && id.length === 1 ? (id[0] as number) : -1;
     numbers.push(number);
+    const wrong: string[] = [];
+    if (owners.has(number) && owners.get(number) !== node) wrong.push(ID, ...(import.meta.page ? [] : [OWN_ADDRESS]));
     // What leads to a copy is not meant for it.
-    const wrong = !import.meta.page && isStray(node) ? [NUMBER] : [];
-    if (owners.has(number) && owners.get(number) !== node) wrong.push(ID);
-    if (!import.meta.page && wrong.includes(ID)) wrong.push(OWN_ADDRESS);
+    if (!import.meta.page && isStray(node)) wrong.push(NUMBER);
     for (const name of wrong) if (import.meta.page || node.attributes.has(name)) deleteAttribute(structure, node, name);
   }
   return numbers;
