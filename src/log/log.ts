@@ -296,11 +296,11 @@ export class Log extends Posts<LogDataset> {
   }
 
   /**
-   * Whether a dataset may be a copy, which can only be told by a look at all objects. One that is where it says is none, whatever others
+   * Whether an object may be a copy of a dataset, which can only be told by a look at all objects. One that is where it says is none, whatever others
    * have done; for those that say nothing, superblock and last commit must do.
    */
   mayBeCopy(node: ObjectNode): boolean {
-    return !(isAtHome(node) ?? this.main.isOurs);
+    return node.attributes.has(ID) && !(isAtHome(node) ?? this.main.isOurs);
   }
 
   /**
